@@ -249,6 +249,97 @@ def test_the_report_holds_the_sentence():
         certified().report()
 
 
+def credit(n=3000, seed=0):
+    """One default in seven, more often where the first feature is large."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6))
+    risky = 1 / (1 + np.exp(2.3 - X[:, 0] - 0.8 * (X[:, 1] > 0) * X[:, 2]))
+    return X, np.where(rng.random(n) < risky, "yes", "no")
+
+
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {},
+        {"selection": "vote"},
+        {"class_weight": "balanced"},
+        {
+            "vote": "majority",
+            "posteriors": PACBayesPosteriors(lambda_error=1.0, lambda_penalty=0.1),
+        },
+        {"grower": "kd"},
+        {"train_size": "auto", "posteriors": "cv"},
+    ],
+    ids=str,
+)
+def test_what_is_certified_shown_and_exported_is_one_small_tree(switches):
+    X, y = credit()
+    model = certified(max_leaf_nodes=8, **switches).fit(X, y)
+    assert model.get_n_leaves() <= 8
+    np.testing.assert_array_equal(model.weights_.weight, model.tree_.is_leaf)
+    assert len(model.rules()) == model.get_n_leaves()
+    dealt = train_calibration_split(len(y), model.train_size_, np.random.RandomState(0), None)
+    wrong = wrong_rows(model, X, y, dealt.weigh)
+    assert model.certificate_.risk == pytest.approx(wrong / len(dealt.weigh))
+    assert model.certificate_.n == len(dealt.weigh)
+    # One tree of scikit-learn says the same, with as many leaves.
+    twin = model.to_sklearn()
+    assert twin.get_n_leaves() == model.get_n_leaves()
+    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
+    assert len(model.to_sql("loans")) < 3000
+
+
+def test_a_small_tree_stands_beside_the_vote_of_the_whole_one():
+    X, y = credit()
+    full, small = (certified(max_leaf_nodes=most).fit(X, y) for most in (None, 6))
+    assert full.full_certificate_ is None
+    assert small.full_certificate_ == full.certificate_
+    assert small.certificate_.bound < full.certificate_.bound + 0.05
+    assert small.posteriors_ == ["pruning"]
+    report = small.report()
+    assert report.startswith(f"One tree of {small.get_n_leaves()} leaves.")
+    price = 100 * (small.certificate_.risk - full.certificate_.risk)
+    assert f"one small tree costs {price:.1f} points of the observed error" in report
+    assert "one small tree" not in full.report()
+    for model in (full, small):
+        assert "guarantees_.thresholds()" in model.report()
+    assert "thresholds" not in certified().fit(*noisy(n_classes=3)).report()
+
+
+def test_a_small_tree_of_a_rare_class_tells_its_cells_apart():
+    X, y = credit()
+    shares = certified(max_leaf_nodes=6).fit(X, y).predict_proba(X)[:, 1]
+    assert shares.max() > 3 * shares.min()
+
+
+def test_leaves_that_say_nothing_are_not_kept():
+    rng = np.random.default_rng(0)
+    model = certified(max_leaf_nodes=8).fit(rng.normal(size=(2000, 5)), rng.random(2000) < 0.3)
+    assert model.get_n_leaves() == 1
+
+
+def test_groups_and_weights_go_with_small_trees():
+    X, y = credit(900)
+    groups = np.arange(900) // 3
+    model = certified(max_leaf_nodes=4).fit(X, y, np.arange(900) % 3, groups=groups)
+    assert model.certificate_.grouped
+    assert model.get_n_leaves() <= 4
+    assert "thresholds" not in model.report()
+
+
+def test_a_small_tree_is_saved_with_what_stands_beside_it(tmp_path):
+    X, y = credit(900)
+    model = certified(max_leaf_nodes=4).fit(X, y)
+    certree.save(model, tmp_path / "small.certree")
+    loaded = certree.load(tmp_path / "small.certree")
+    assert loaded.full_certificate_ == model.full_certificate_
+    assert loaded.report() == model.report()
+    assert (
+        loaded.conditional_guarantees(["cells"]).cells
+        == model.conditional_guarantees(["cells"]).cells
+    )
+
+
 def test_groups_stay_in_one_piece_and_are_what_is_counted():
     X, y = noisy()
     groups = np.repeat(np.arange(60), 10)
@@ -485,6 +576,8 @@ def test_a_certified_model_is_saved(tmp_path):
         ({"train_size": 0.999}, None, "leaves none to weigh"),
         ({"delta": 0.0}, None, "'delta' parameter"),
         ({"selection": "worst"}, None, "'selection' parameter"),
+        ({"max_leaf_nodes": 0}, None, "'max_leaf_nodes' parameter"),
+        ({"max_leaf_nodes": 2.5}, None, "'max_leaf_nodes' parameter"),
         ({"posteriors": "best"}, None, "'posteriors' parameter"),
         ({"posteriors": None}, None, "'posteriors' parameter"),
         (
@@ -739,6 +832,7 @@ def test_a_model_with_a_grid_is_saved(tmp_path):
     ("switches", "message"),
     [
         ({"preprocessor": StandardScaler()}, "preprocessor takes rows that grow the tree"),
+        ({"max_leaf_nodes": 4}, "max_leaf_nodes takes a grower whose rows choose"),
         ({"monotonic_cst": [1, 0]}, "monotonic_cst takes a Cart"),
         ({"grower": Grid([[0.0], [1.0]])}, r"box must have shape \(2, 2\), got \(2, 1\)"),
         ({"grower": Grid([0.0, 1.0])}, r"box must have shape \(2, 2\)"),

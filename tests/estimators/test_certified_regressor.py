@@ -163,6 +163,26 @@ def test_prunings_are_certified_at_once_by_their_mass():
     assert 0 < model.certify_pruning(likeliest).complexity < 10
 
 
+@every_width
+def test_a_small_tree_of_numbers_stands_beside_the_whole_one(widths, tmp_path):
+    model, X, y = fitted(widths=widths, max_leaf_nodes=5)
+    assert 1 < model.get_n_leaves() <= 5
+    assert len(np.unique(model.predict(X))) == model.get_n_leaves()
+    weigh, one, full = weighing(len(y)), model.certificate_, model.full_certificate_
+    observed = np.minimum(np.abs(y - model.predict(X))[weigh], one.unit).mean()
+    assert one.risk == pytest.approx(observed)
+    whole = fitted(widths=widths)[0]
+    beside = np.minimum(np.abs(y - whole.predict(X))[weigh], one.unit).mean()
+    assert (full.risk, full.unit) == (pytest.approx(beside), one.unit)
+    assert whole.full_certificate_ is None
+    inside = model.predict_interval(X[weigh]).T
+    assert ((inside[0] <= y[weigh]) & (y[weigh] <= inside[1])).mean() > 0.85
+    certree.save(model, tmp_path / "small.certree")
+    loaded = certree.load(tmp_path / "small.certree")
+    assert loaded.full_certificate_ == full
+    np.testing.assert_array_equal(loaded.predict_interval(X), model.predict_interval(X))
+
+
 def test_the_prior_of_prunings_sums_to_one():
     X, y = noisy(30)
     tree = certree.grow_cart(X, y, max_leaf_nodes=5)

@@ -288,6 +288,26 @@ def test_losses_of_a_path_are_those_of_its_votes_at_its_prices_too(
     np.testing.assert_allclose(path.losses(*judged, "log_loss", 1), nats, rtol=1e-11, atol=1e-9)
 
 
+@given(
+    trees_and_stats(n_classes=3, max_inner=10, largest=50),
+    st.sampled_from([certree.prunings.cost_complexity_path, certree.prunings.sibling_merge_path]),
+    st.sampled_from(["error", "gini", "entropy"]),
+    st.integers(1, 12),
+    st.sampled_from([0.0, 0.5, 3.0, 1e9]),
+)
+def test_a_path_has_prunings_of_at_most_so_many_leaves(
+    tree_and_stats, find_path, cost, most, alpha
+):
+    tree, stats = tree_and_stats
+    path = find_path(tree, stats, cost)
+    found = path.of_at_most(most, alpha)
+    prices = [alpha, *(price for price in path.alphas if price > alpha), np.inf]
+    small = (path.at(price) for price in prices)
+    first = next(one for one in small if (one.weight > 0).sum() <= most)
+    np.testing.assert_array_equal(found.weight, first.weight)
+    assert found.expected_leaves <= most
+
+
 def test_weakest_links_collapse_at_once_what_siblings_keep():
     # Below node 1 stands an exclusive or: its own split saves no error, those of its children save
     # five each, ten for three leaves. Node 2 saves four errors for one leaf.

@@ -1,5 +1,7 @@
 import io
+import re
 from dataclasses import replace
+from unittest.mock import patch
 from xml.etree import ElementTree
 
 import matplotlib
@@ -28,6 +30,7 @@ from certree import (
     PrunedTreeClassifier,
     TreeForestClassifier,
 )
+from certree.certificates import Guarantees
 from certree.explain import Explanation, Interactions, interaction_fractions
 from certree.interface.words import percent, rounded_up
 from certree.paper import plot_figure2, plot_rates, plot_table2
@@ -44,6 +47,7 @@ from certree.show import (
     plot_importance,
     plot_interactions,
     plot_loss,
+    plot_ranking,
     plot_selective,
     plot_thresholds,
     plot_tree,
@@ -949,3 +953,80 @@ def test_pictures_of_any_numbers_are_drawn(number, n_classes):
             plot_interactions(interaction_fractions(model, x)),
         ):
             figure.draw_without_rendering()
+
+
+# -- names of sixty letters ------------------------------------------------------------------------
+
+WORDY = [
+    f"{word}_of_all_that_was_owed_at_the_end_of_the_month_before".ljust(60, "_")
+    for word in ("income", "amount", "number", "longer", "shares", "orders")
+]
+OUTCOMES = [
+    f"the_loan_was_{word}".ljust(60, "_")
+    for word in ("paid_as_it_was_agreed_on", "not_paid_as_it_was_agreed_on")
+]
+
+
+def pictures_of_long_names():
+    """Every picture of models of features and classes whose names have sixty letters."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(700, len(WORDY))), columns=WORDY)
+    odds = 2 * rows[WORDY[0]] * rows[WORDY[1]] + rows[WORDY[2]] + rng.normal(size=700)
+    y = np.array(OUTCOMES)[(odds > 1).astype(int)]
+    old, new, known, truth = rows[:400], rows[400:], y[:400], y[400:]
+    certified = CertifiedTreeClassifier(max_leaf_nodes=8, random_state=0).fit(old, known)
+    boosted = BoostedTreesClassifier(max_iter=5, random_state=0).fit(old, known)
+    thresholds = Guarantees.by_rows(boosted, new, truth).thresholds()
+    return {
+        "tree": plot_tree(certified),
+        "tree of boosting": plot_tree(boosted, X=old),
+        "importance": plot_importance(boosted),
+        "permutation": plot_importance(boosted, new, truth, kind="permutation"),
+        "calibration": plot_calibration(boosted, new, truth),
+        "ranking": plot_ranking(boosted, new, truth, 5, 1),
+        "thresholds": plot_thresholds(thresholds, 5, 1),
+        "selective": plot_selective(CertifiedTreeClassifier(random_state=0).fit(old, known)),
+        "certificate": plot_certificate(certified, rows, y, sizes=[100, 200, 400]),
+        "by rows": draw_by_rows(certified.certificate_),
+        "loss": plot_loss(boosted, new, truth),
+        "adaboost": plot_adaboost(AdaBoostTreeClassifier(n_estimators=4).fit(old, known)),
+        "explanation": plot_explanation(boosted.explain(new[:1])),
+        "interactions": plot_interactions(interaction_fractions(boosted, new)),
+    }
+
+
+def overlaps(figure):
+    """Words that leave a picture, and pairs of words that lie on each other."""
+    texts, slack = [], 2.0  # dots: letters do not fill their boxes
+    # Ticks beyond the ends of an axis are texts that nobody draws.
+    with patch.object(Text, "draw", lambda text, _: texts.append(text)):
+        figure.draw_without_rendering()
+    boxes = [(text.get_text(), text.get_window_extent()) for text in texts if text.get_text()]
+    found = []
+    for i, (words, box) in enumerate(boxes):
+        if (box.min < figure.bbox.min - slack).any() or (box.max > figure.bbox.max + slack).any():
+            found.append(("outside", words))
+        for others, other in boxes[i + 1 :]:
+            common = np.minimum(box.max, other.max) - np.maximum(box.min, other.min)
+            if (common > slack).all():
+                found.append((words, others))
+    return found
+
+
+def test_words_of_pictures_with_long_names_do_not_overlap():
+    figures = pictures_of_long_names()
+    assert {name: found for name, figure in figures.items() if (found := overlaps(figure))} == {}
+    # What is cut is the name of a feature, and not its value.
+    labels = figures["explanation"].axes[0].get_yticklabels()[1:]
+    assert all(re.search(r"\.\.\. = -?\d", label.get_text()) for label in labels)
+
+
+def test_overlaps_are_found():
+    figure = plot_explanation(explained())
+    assert overlaps(figure) == []
+    figure.axes[0].set_title("long " * 100)
+    figure.text(0.5, 0.5, "first")
+    figure.text(0.5, 0.5, "second")
+    found = overlaps(figure)
+    assert ("first", "second") in found
+    assert any(kind == "outside" for kind, _ in found)

@@ -284,6 +284,17 @@ def regressor(draw, **switches):
     return model.fit(*numbers(draw))
 
 
+def test_small_trees_of_numbers_keep_their_promise():
+    outcomes = []
+    for seed in range(REPEATS):
+        model = regressor(Draw(World(2), seed), max_leaf_nodes=5)
+        one = model.certificate_
+        outcomes.append(
+            (one.bound / one.unit, truncated_mean(model.predict(GRID), one.unit) / one.unit)
+        )
+    expect_valid(*np.array(outcomes).T, worth=0.35)
+
+
 def truncated_mean(predicted, limit):
     """The mean of min(|y - f|, limit): how often it is beyond each distance, added up."""
 
@@ -621,12 +632,22 @@ def fitted(draw, **switches):
         {"class_weight": "balanced"},
         {"train_size": "auto"},
         {"train_size": "auto", "selection": "vote"},
+        {"max_leaf_nodes": 6},
+        {"max_leaf_nodes": 6, "selection": "vote", "class_weight": "balanced"},
     ],
     ids=str,
 )
 def test_fits_keep_their_promise(n_classes, switches):
     outcomes = [fitted(Draw(World(n_classes), seed), **switches) for seed in range(REPEATS)]
     expect_valid(*np.array(outcomes).T, worth=0.3)
+
+
+@pytest.mark.parametrize("selection", ["best", "vote"])
+def test_small_trees_keep_their_promise_where_there_is_nothing_to_learn(selection):
+    switches = {"max_leaf_nodes": 8, "train_size": 0.5}
+    draws = [Draw(World(2, noise=0.5), seed) for seed in range(4 * REPEATS)]
+    bounds = np.array([fitted(draw, selection=selection, **switches)[0] for draw in draws])
+    assert (bounds < 0.5).sum() <= binom.ppf(0.999, len(draws), DELTA)
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])

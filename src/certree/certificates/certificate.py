@@ -468,6 +468,13 @@ def restored_certificates(stored: Stored) -> tuple[tuple[Certificate, ...], Cert
     return certificates, certificates[stored.whole("deployed", 0, len(saved) - 1)]
 
 
+def restored_full(stored: Stored) -> Certificate | None:
+    """The certificate of a whole tree that a file holds beside that of a small one."""
+    return (
+        restored_certificate(stored["full_certificate"]) if "full_certificate" in stored else None
+    )
+
+
 def _expect_observed(given: Certificate) -> None:
     if type(given.n) is not int or not _fewest(given.method) <= given.n <= _MOST_RESTORED:
         raise ValueError(f"n must be a number of rows, got {given.n!r}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import astuple, replace
-from numbers import Real
+from dataclasses import asdict, astuple, replace
+from functools import partial
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from certree.certificates.certificate import (
     Certificate,
     restored_certificates,
+    restored_full,
     stored_certificates,
 )
 from certree.certificates.guarantees import (
@@ -42,6 +44,7 @@ from certree.certificates.occam import margins
 from certree.certificates.parts.families import CertificateFamily
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
 from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesVote, voting_of
+from certree.estimators.small import cut_down, price_of_leaf
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.estimators.tune import Candidate, Mixture, Objective, best_loss
 from certree.grow.grower import grow_trees
@@ -49,6 +52,8 @@ from certree.grow.growing import MaxDepth
 from certree.interface.arrays import Float64, Int32, nonnegative
 from certree.interface.fitted import fits, reads_state
 from certree.interface.stored import Stored
+from certree.interface.words import counted as counted_in_words
+from certree.interface.words import rounded_up
 from certree.prunings.penalties import CostComplexity
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Fold
@@ -59,6 +64,7 @@ from certree.stats.nodes import counted
 from certree.tree import Tree, threads
 from certree.votes import Kind, Vote, Voting
 from certree.weights.family import Scoring
+from certree.weights.node_weights import NodeWeights
 
 # Of the learning curve of the pilot; at a third of its rows each fold grows alone.
 _PILOT_FOLDS = 3
@@ -106,6 +112,12 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         grows or weighs the tree, and once where it certifies. "auto" refuses more calibration samples
         that repeat other rows than a quarter of the square root of their number, and warns instead of
         fewer than 40 rows. "refuse" refuses any. The certificate says what is assumed.
+    max_leaf_nodes : int or None, default=None
+        If given, what predicts is one tree of at most so many leaves, a pruning of the tree that was
+        grown. The training samples choose it by cost-complexity and Gini impurity, and its price of a
+        leaf by cross-validation; the calibration samples certify it, and may name its leaves anew, as
+        `selection` says. None: all prunings of the whole tree vote. ``grower__max_leaf_nodes`` limits
+        growth instead.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
@@ -129,6 +141,9 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     certificates_ : tuple of Certificate
         That of the vote of the training samples and the lowest of one by the calibration samples, which
         hold together, and further ones of the latter, each by itself.
+    full_certificate_ : Certificate or None
+        What is promised, by itself, of the vote of all prunings of the whole tree, if `max_leaf_nodes`
+        has put one of at most so many leaves in its place; else None.
     train_size_ : float
         Share of the rows, or groups, that have grown the tree; 0 in a `Grid`.
     classes_ : ndarray of shape (K,)
@@ -140,7 +155,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         `lambda_error` and `lambda_penalty`, given or chosen; a list if it is not the same in all
         posteriors of a mixture.
     posteriors_ : list of str
-        See `PACBayesTreeClassifier`; ["bound"] if the bound chose a vote by the calibration samples.
+        See `PACBayesTreeClassifier`; ["bound"] if the bound chose a vote by the calibration samples,
+        ["pruning"] if `max_leaf_nodes` is given.
     mixture_weights_ : list of float
         Share of each posterior in the vote; 1 for a single one.
     tree_ : Tree
@@ -188,6 +204,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     vote_: Vote
     certificate_: Certificate
     certificates_: tuple[Certificate, ...]
+    full_certificate_: Certificate | None
     calibration_: CalibrationSamples | None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
@@ -198,6 +215,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         "vote": [StrOptions({"majority", "mean"}), Voting],
         "preprocessor": [HasMethods(["fit", "transform"]), None],
         "duplicates": [StrOptions(set(DUPLICATES))],
+        "max_leaf_nodes": [Interval(Integral, 1, None, closed="left"), None],
     }
     del _parameter_constraints["scoring"]
 
@@ -213,6 +231,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         cv: Any = 3,
         preprocessor: Any = None,
         duplicates: Duplicates = "auto",
+        max_leaf_nodes: int | None = None,
         max_depth: MaxDepth = None,
         categorical_features: Any = "from_dtype",
         monotonic_cst: Any = None,
@@ -262,6 +281,11 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             raise ValueError(
                 "fit must be given classes= where no row grows the tree, as rows that certify "
                 "must not choose what may be predicted"
+            )
+        if self.max_leaf_nodes is not None and not sees_rows:
+            raise ValueError(
+                "max_leaf_nodes takes a grower whose rows choose the pruning, got "
+                f"grower={self.grower!r}"
             )
         shuffled = deepcopy(random_state)
 
@@ -322,21 +346,43 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
 
     def _elect(self, training: Training, random_state: np.random.RandomState) -> None:
         """Grow and propose on one side, weigh and certify on the other."""
-        tree, posteriors = self._grown(training.growing or training, random_state)
-        leaf = tree.route(training.X, threads(self.n_jobs))
-        held, weighing = self._counted(tree, leaf, training.y, training.weight, training.sides)
-        proposed = posteriors.posterior(self._candidates(), tree, held.grown)
-        model_selection = ModelSelection(held, proposed, self.delta, self._voting(), weighing)
+        tree, posteriors, folds = self._grown(training.growing or training, random_state)
+        rows, n_threads = (training.y, training.weight, training.sides), threads(self.n_jobs)
+        laws = partial(posteriors.posterior, self._candidates(), tree)
         by_bound = isinstance(self.posteriors, str) and self.posteriors == "bound"
-        chosen = (
-            []
-            if by_bound
-            else [posteriors.posterior(self._candidates(), tree, model_selection.stats)]
+        rivals = self._electorate(tree, laws, tree.route(training.X, n_threads), *rows)
+        deployed = select_model(rivals, [] if by_bound else [laws(rivals.stats)], self.selection)
+        if self.max_leaf_nodes is None:
+            self._deploy(tree, deployed, posteriors if deployed.lambda_error is None else None)
+            return
+        full, alpha = deployed.certificate, price_of_leaf(folds, n_threads)
+        small, _, pruning, _ = cut_down(
+            tree, rivals.held.grown, self.max_leaf_nodes, alpha, self._voting()
         )
-        self.model_selection_: ModelSelection | LabelledSelection | None = model_selection
-        self.calibration_ = CalibrationSamples.of(model_selection, training.sides, leaf, training.y)
-        deployed = select_model(model_selection, chosen, self.selection)
-        self._deploy(tree, deployed, posteriors if deployed.lambda_error is None else None)
+        leaf = small.route(training.X, n_threads)
+        rivals = self._electorate(small, lambda _: pruning, leaf, *rows)
+        deployed = select_model(rivals, [pruning], self.selection)
+        self._deploy(small, deployed, Mixture.of_one("pruning", [0.0, 0.0]), full)
+
+    def _is_tuned(self) -> bool:
+        """Folds are judged also where a price of a leaf is left to choose."""
+        return super()._is_tuned() or self.max_leaf_nodes is not None
+
+    def _electorate(
+        self,
+        tree: Tree,
+        law: Callable[[NodeStats], NodeWeights],
+        leaf: Int32,
+        y: Int32,
+        weight: Float64 | None,
+        sides: TrainCalibrationSplit,
+    ) -> ModelSelection:
+        """What certifies the prunings of a tree, of which training samples propose a law."""
+        held, weighing = self._counted(tree, leaf, y, weight, sides)
+        rivals = ModelSelection(held, law(held.grown), self.delta, self._voting(), weighing)
+        self.model_selection_: ModelSelection | LabelledSelection | None = rivals
+        self.calibration_ = CalibrationSamples.of(rivals, sides, leaf, y)
+        return rivals
 
     def _elect_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""
@@ -386,7 +432,13 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     def _voting(self) -> Voting:
         return voting_of(self.vote, self._slopes())
 
-    def _deploy(self, tree: Tree, deployed: SelectedModel, posteriors: Mixture | None) -> None:
+    def _deploy(
+        self,
+        tree: Tree,
+        deployed: SelectedModel,
+        posteriors: Mixture | None,
+        full: Certificate | None = None,
+    ) -> None:
         """Set the fitted attributes."""
         if posteriors is None:
             posteriors = Mixture.of_one("bound", [deployed.lambda_error or 0.0, 0.0])
@@ -394,15 +446,19 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self._set_fitted(tree, deployed.stats, deployed.weights, deployed.ballot)
         self.certificate_ = deployed.certificate
         self.certificates_ = (*deployed.alternatives, *deployed.others)
+        self.full_certificate_ = full
 
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit: of the rows that certify it leaves and classes."""
         certified = stored_certificates(self.certificates_, self.certificate_)
         rows = self.calibration_
         judging = {} if rows is None else {"calibration": rows, "grown": rows.grown}
+        full = self.full_certificate_
+        beside = {} if full is None else {"full_certificate": asdict(full)}
         return {
             **super().__stored__(),
             **certified,
+            **beside,
             "train_size": float(self.train_size_),
             **judging,
         }
@@ -413,6 +469,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self.model_selection_ = None
         self.train_size_ = stored.number("train_size", 0, _MOST_GROW)
         self.certificates_, self.certificate_ = restored_certificates(stored)
+        self.full_certificate_ = restored_full(stored)
         self.calibration_ = self._stored_rows(stored) if "calibration.n_given" in stored else None
 
     def _stored_rows(self, stored: Stored) -> CalibrationSamples:
@@ -501,14 +558,40 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             Some sentences.
         """
         check_is_fitted(self)
-        leaves = self.weights_.expected_leaves
-        size = (
-            f"A tree of {self.get_n_leaves():,} leaves; its prunings have {leaves:,.1f} leaves on "
-            "average."
-        )
+        size = self._size()
         if not self._grower().sees_rows:
             size += " It halves the given box, and is the same whatever the rows are."
         parts = self.certificate_.parts
         named = zip(("observed error", "complexity", "confidence"), astuple(parts), strict=True)
         shares = ", ".join(f"{100 * value:.1f} % {name}" for name, value in named)
-        return f"{size} {self.certificate_} The bound is made of {shares}."
+        said = f"{size} {self.certificate_} The bound is made of {shares}."
+        return f"{said}{self._beside()}{self._of_costs()}"
+
+    def _size(self) -> str:
+        """How large the tree is, in a sentence."""
+        leaves = self.get_n_leaves()
+        if self.full_certificate_ is not None:
+            return f"One tree of {counted_in_words(leaves, 'leaf', 'leaves')}."
+        mean = self.weights_.expected_leaves
+        return f"A tree of {leaves:,} leaves; its prunings have {mean:,.1f} leaves on average."
+
+    def _beside(self) -> str:
+        """What the vote of the whole tree would promise, after a blank; empty: it is what predicts."""
+        full, small = self.full_certificate_, self.certificate_
+        if full is None:
+            return ""
+        observed, bound = 100 * (small.risk - full.risk), 100 * (small.bound - full.bound)
+        return (
+            f" The vote of all prunings of the whole tree errs on at most {rounded_up(full.bound)} "
+            f"(observed: {100 * full.risk:.1f} %): one small tree costs {observed:.1f} points of the "
+            f"observed error and {bound:.1f} of the bound."
+        )
+
+    def _of_costs(self) -> str:
+        """Where a cost of errors is said, after a blank; empty: there is no threshold to choose."""
+        if len(self.classes_) != 2 or self.certificate_.grouped or self.guarantees_ is None:
+            return ""
+        return (
+            " If errors of the two classes cost differently, guarantees_.thresholds() certifies every "
+            "threshold and finds the cheapest."
+        )

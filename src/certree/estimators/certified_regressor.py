@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -15,6 +18,7 @@ from certree.certificates.certificate import (
     Certificate,
     how_drawn,
     restored_certificates,
+    restored_full,
     stored_certificates,
 )
 from certree.certificates.certified_numbers import (
@@ -26,7 +30,9 @@ from certree.certificates.occam import absolute_error, absolute_error_pruning
 from certree.certificates.parts.coverage import PredictionIntervals, Scores, leaf_regions
 from certree.certificates.priors import pruning_prior
 from certree.certificates.weighing import HeldOutNumbers, shares_of_groups
+from certree.estimators.compact import Fitted
 from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesVote
+from certree.estimators.small import cut_down, price_of_leaf, small_pruning
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.estimators.tune import GrownFold, Mixture
 from certree.grow.grower import grow_trees
@@ -38,8 +44,9 @@ from certree.interface.stored import Stored
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Fold
 from certree.rows.split import TrainCalibrationSplit, train_calibration_split
+from certree.stats import Stats, TargetStats
 from certree.stats.targets import measured
-from certree.tree import threads
+from certree.tree import Tree, threads
 from certree.votes import Voting, vote
 from certree.weights.node_weights import NodeWeights, map_pruning
 
@@ -90,6 +97,11 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         Fitted on the rows that grow the tree, and applied to all, before anything else.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
         What rows are that are alike, target included; see `CertifiedTreeClassifier`.
+    max_leaf_nodes : int or None, default=None
+        If given, what predicts is one tree of at most so many leaves, a pruning of the tree that was
+        grown, which the training samples choose by cost-complexity and sums of squares, and its price
+        of a leaf by cross-validation. None: all prunings of the whole tree vote.
+        ``grower__max_leaf_nodes`` limits growth instead.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"
@@ -111,6 +123,10 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
     certificates_ : tuple of Certificate
         The same, and that of the bands at `coverage` and `delta`, if it is one and the rows are enough
         for it; see `certify_interval`.
+    full_certificate_ : Certificate or None
+        What is promised, by itself, of the vote of all prunings of the whole tree, if `max_leaf_nodes`
+        has put one of at most so many leaves in its place; else None. Its limit of an error is that of
+        `certificate_`.
     intervals_ : Bands
         Where bands are how wide.
     conformity_scores_ : Scores
@@ -120,7 +136,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
     best_params_ : dict
         See `PACBayesTreeRegressor`.
     posteriors_ : list of str
-        See `PACBayesTreeRegressor`.
+        See `PACBayesTreeRegressor`; ["pruning"] if `max_leaf_nodes` is given.
     mixture_weights_ : list of float
         Share of each posterior in the prediction.
     tree_ : Tree
@@ -174,6 +190,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         "smoothing": [NONNEGATIVE],
         "preprocessor": [HasMethods(["fit", "transform"]), None],
         "duplicates": [StrOptions(set(DUPLICATES))],
+        "max_leaf_nodes": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -188,6 +205,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         cv: Any = 5,
         preprocessor: Any = None,
         duplicates: Duplicates = "auto",
+        max_leaf_nodes: int | None = None,
         max_depth: MaxDepth = None,
         categorical_features: Any = "from_dtype",
         monotonic_cst: Any = None,
@@ -249,19 +267,32 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
             posteriors = self._tuned(grown, advance)
         leaf = tree.route(training.X, threads(self.n_jobs))
         stats = self._summarise(tree, leaf[training.sides.grow], growing.y, growing.weight)
-        weights = posteriors.posterior(self._candidates(), tree, stats)
+        law: Callable[[Tree, Stats], NodeWeights] = partial(
+            posteriors.posterior, self._candidates()
+        )
+        weights = law(tree, stats)
+        whole = tree, stats, weights, vote(tree, stats, weights, self._voting())
+        fitted: Fitted = whole
+        if self.max_leaf_nodes is not None:
+            posteriors = Mixture.of_one("pruning", [0.0, 0.0])
+            alpha = price_of_leaf(grown, threads(self.n_jobs))
+            fitted = cut_down(tree, stats, self.max_leaf_nodes, alpha, self._voting())
+            law = partial(small_pruning, n_leaves=self.max_leaf_nodes, alpha=alpha)
         self._set_laws(posteriors)
-        self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._voting()))
-        said = [
-            self._said(one, posteriors)[inside] for one, inside in zip(grown, leaves, strict=True)
-        ]
-        limit, scale = self._errors(growing.y, leaf[training.sides.grow], folds, said)
-        self._certify(training.sides, training.y, leaf, limit, scale)
+        self._set_fitted(*fitted)
+        said = [self._said(one, law)[inside] for one, inside in zip(grown, leaves, strict=True)]
+        own = leaf if fitted is whole else self.tree_.route(training.X, threads(self.n_jobs))
+        limit, scale = self._errors(growing.y, own[training.sides.grow], folds, said)
+        self._certify(training.sides, training.y, own, limit, scale)
+        self.full_certificate_ = None
+        if fitted is not whole:
+            held = self._held(tree, stats, training.sides, training.y, leaf, limit)
+            self.full_certificate_ = absolute_error(held, whole[-1].score[:, 0], self.delta)
         return self
 
-    def _said(self, fold: GrownFold, posteriors: Mixture) -> Float64:
+    def _said(self, fold: GrownFold, law: Callable[[Tree, Stats], NodeWeights]) -> Float64:
         """What the vote of a fold predicts in its cells, (m,)."""
-        posterior = posteriors.posterior(self._candidates(), fold.tree, fold.stats)
+        posterior = law(fold.tree, fold.stats)
         return vote(fold.tree, fold.stats, posterior, self._voting()).score[:, 0]
 
     def _errors(
@@ -288,13 +319,9 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         self, sides: TrainCalibrationSplit, y: Float64, leaf: Int32, limit: float, scale: Float64
     ) -> None:
         """Set what the rows that certify say of the fitted vote."""
-        tree, weigh, groups = self.tree_, sides.weigh, sides.groups
-        leaf, y, weight, n = leaf[weigh], y[weigh], np.ones(len(weigh)), len(weigh)
-        if groups is not None:
-            weight, n = shares_of_groups(groups, sides.grow, weigh)
-        value = self.vote_.score[:, 0]
-        about = groups is not None, sides.repeats, sides.distinct
-        held = HeldOutNumbers(tree, self.stats_, leaf, y, weight, limit, n, *about)
+        tree, value = self.tree_, self.vote_.score[:, 0]
+        held = self._held(tree, self.stats_, sides, y, leaf, limit)
+        leaf, y, n = held.leaf, held.y, held.n
         region, mass = np.zeros(tree.n_nodes, dtype=np.int32), np.ones(1)
         if self.widths == "leaf":
             likeliest = map_pruning(tree, self.weights_)
@@ -312,11 +339,30 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         bands = self._of_bands(self.coverage, self.delta) if of_all else ()
         self.certificates_ = (self.certificate_, *filter(None, bands))
 
+    def _held(
+        self,
+        tree: Tree,
+        stats: TargetStats,
+        sides: TrainCalibrationSplit,
+        y: Float64,
+        leaf: Int32,
+        limit: float,
+    ) -> HeldOutNumbers:
+        """The rows that certify a tree, of all rows and their leaves."""
+        weigh, groups = sides.weigh, sides.groups
+        weight, n = np.ones(len(weigh)), len(weigh)
+        if groups is not None:
+            weight, n = shares_of_groups(groups, sides.grow, weigh)
+        about = groups is not None, sides.repeats, sides.distinct
+        return HeldOutNumbers(tree, stats, leaf[weigh], y[weigh], weight, limit, n, *about)
+
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit: of the rows that certify it, how far they lie off."""
         certified = stored_certificates(self.certificates_, self.certificate_)
         bands = {"bands": self.intervals_, "scores": self.conformity_scores_}
-        return {**super().__stored__(), **bands, **certified}
+        full = self.full_certificate_
+        beside = {} if full is None else {"full_certificate": asdict(full)}
+        return {**super().__stored__(), **bands, **certified, **beside}
 
     def __restore__(self, stored: Stored) -> None:
         """Check what a file holds, and set the fitted attributes."""
@@ -327,6 +373,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         if self.intervals_.region.max() >= len(self.conformity_scores_.mass):
             raise ValueError("the bands have regions that no scores are of")
         self.certificates_, self.certificate_ = restored_certificates(stored)
+        self.full_certificate_ = restored_full(stored)
 
     def _band(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
         leaf = self._leaves(X)

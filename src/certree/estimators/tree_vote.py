@@ -157,7 +157,7 @@ class TreeVoteEstimator(TreeModel):
         return self
 
     def _fit(self, training: Training) -> None:
-        tree, posteriors = self._grown(training, check_random_state(self.random_state))
+        tree, posteriors, _ = self._grown(training, check_random_state(self.random_state))
         leaf = tree.route(training.X, threads(self.n_jobs))
         stats = self._summarise(tree, leaf, training.y, training.weight)
         self._vote(tree.knowing_missing(training.X), stats, posteriors)
@@ -189,14 +189,15 @@ class TreeVoteEstimator(TreeModel):
 
     def _grown(
         self, training: Training, random_state: np.random.RandomState
-    ) -> tuple[Tree, Mixture]:
+    ) -> tuple[Tree, Mixture, list[GrownFold]]:
         """Grow the tree, and choose a posterior, or a mixture of several, by the trees of folds."""
         rows, n_threads = self._growing(training, random_state), threads(self.n_jobs)
         folds = training.folds(self.cv, random_state) if self._is_tuned() else []
         with self._progress(folds) as advance:
             *trees, tree = grow_trees(self._grower(), rows, [*folds, None], advance)
             leaves = [one.route(rows.X, n_threads) for one in trees]
-            return tree, self._tuned(self._on_sides(folds, trees, leaves, training.y), advance)
+            grown = self._on_sides(folds, trees, leaves, training.y)
+            return tree, self._tuned(grown, advance), grown
 
     def _progress(self, folds: list[Fold]) -> AbstractContextManager[Callable[[], None]]:
         steps = len(folds) + 1 + 4 * len(self._candidates())

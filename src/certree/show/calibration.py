@@ -15,10 +15,10 @@ from certree.certificates.inequalities.bounds import binomial_upper
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 from certree.interface.words import cut
-from certree.show.style import BLUE, LINE, Figure, axes_of, styled
+from certree.show.style import BLUE, LINE, Figure, axes_of, styled, titled
 
-# Probability that an interval misses.
-_DELTA = 0.05
+# Probability that an interval misses, and letters of a class at most.
+_DELTA, _LETTERS = 0.05, 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,12 +144,13 @@ def draw_reliability(subject: str, found: Reliability, ax: Any = None) -> Figure
     ax.set_xlim(-0.02, 1.02)
     ax.set_ylim(-0.02, 1.02)
     ax.set_aspect("equal")
-    ax.set_xlabel(f"predicted probability of {cut(subject)}", parse_math=False)
+    ax.set_xlabel(f"predicted probability of {cut(subject, _LETTERS)}", parse_math=False)
     ax.set_ylabel("share of rows that have it")
     ax.legend(loc="upper left")
-    ax.set_title(
+    titled(
+        ax,
         f"Probabilities are off by {100 * found.error:.1f} points on average;\n"
-        f"{found.misses} of {len(found.rows)} groups lie outside their interval"
+        f"{found.misses} of {len(found.rows)} groups lie outside their interval",
     )
     drawn: Figure = ax.figure
     return drawn

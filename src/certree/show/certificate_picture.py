@@ -16,7 +16,7 @@ from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 from certree.interface.words import percent, rounded_up
 from certree.rows.columns import rows_at
-from certree.show.style import BLUE, GREEN, ORANGE, Figure, axes_of, styled
+from certree.show.style import BLUE, GREEN, ORANGE, Figure, axes_of, styled, titled
 
 # Share of the rows that no fit sees, and how many sizes of fits there are.
 _TEST, _SIZES = 0.25, 6
@@ -98,11 +98,15 @@ def _drawn(
     ax.minorticks_off()
     ax.set_xlabel("rows of the fit")
     ax.set_ylabel("error")
-    ax.set_ylim(0, min(1.0, 1.15 * float(max(bounds.max(), errors.max()))))
-    ax.legend(loc="lower left")
-    ax.set_title(
+    ends = float(min(bounds.min(), errors.min())), float(max(bounds.max(), errors.max()))
+    # Room above for the legend, which lies on no curve there.
+    height = max(ends[1] - ends[0], 0.01)
+    ax.set_ylim(max(ends[0] - 0.1 * height, 0.0), ends[1] + 0.35 * height)
+    ax.legend(loc="upper right")
+    titled(
+        ax,
         f"With {sizes[-1]:,} rows at most {rounded_up(bounds[-1])} is promised, "
-        f"{100 * errors[-1]:.1f} % is found"
+        f"{100 * errors[-1]:.1f} % is found",
     )
     drawn: Figure = ax.figure
     return drawn
@@ -125,8 +129,12 @@ def draw_by_rows(certificate: Certificate) -> Figure:
     ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_xlabel(f"{units} that certify")
     ax.set_ylabel("error")
-    ax.set_ylim(0, min(1.0, 1.1 * float(bounds.max())))
+    # The curve falls to the observed error: what is below would be empty, and the top right is.
+    ends = certificate.risk, float(bounds.max())
+    margin = 0.08 * max(ends[1] - ends[0], 0.01)
+    ax.set_ylim(ends[0] - margin, ends[1] + margin)
+    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
     ax.legend(loc="upper right")
-    ax.set_title(f"{_TO} times as many {units} would bring the bound to {rounded_up(bounds[-1])}")
+    titled(ax, f"{_TO} times as many {units} would bring the bound to {rounded_up(bounds[-1])}")
     drawn: Figure = ax.figure
     return drawn

@@ -13,7 +13,7 @@ from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 from certree.interface.words import counted, cut, percent
 from certree.rows.training import names_of_features
-from certree.show.style import BLUE, GREY, Figure, axes_of, styled
+from certree.show.style import BLUE, GREY, Figure, axes_of, styled, titled
 
 # Times that every column is permuted, and rows that are asked at most.
 _REPEATS, _ROWS = 5, 5000
@@ -114,7 +114,7 @@ def _drawn(
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel(words)
-    ax.set_title(_title(labels[0], values, shown[0], spread is None), parse_math=False)
+    titled(ax, _title(labels[0], values, shown[0], spread is None))
     drawn: Figure = ax.figure
     return drawn
 

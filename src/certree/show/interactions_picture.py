@@ -8,11 +8,24 @@ from certree.explain import Interactions
 from certree.interface.extras import needed
 from certree.interface.signatures import checked
 from certree.interface.words import counted, cut, percent
-from certree.show.style import BLUE, GREY, ORANGE, SMALL, Figure, new_figure, styled
+from certree.show.style import (
+    BLUE,
+    GREY,
+    INK,
+    ON_LIGHT,
+    ORANGE,
+    SMALL,
+    Figure,
+    Panel,
+    new_figure,
+    styled,
+    titled,
+)
 
 # Pairs of no variance, and those of most: the colour of their bars.
 _PAIRS = ["#F4F4F4", ORANGE]
 _CELL, _LETTERS = 0.42, 20  # inches of a cell, letters of a name beside it
+_BARS, _NAMES = 6.4, 1.9  # inches of the bars, and of the names on two sides of the cells
 
 
 @styled
@@ -54,21 +67,40 @@ def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: i
     for name, given, least in (("max_terms", max_terms, 1), ("max_features", max_features, 2)):
         if given < least:
             raise ValueError(f"{name} must be at least {least}, got {given}")
-    n_terms = min(max_terms, len(shares.single) + len(shares.pairs))
-    n_features = min(max_features, len(shares.single))
-    height = 1.3 + max(0.26 * (n_terms + 2), _CELL * n_features)
-    figure = new_figure((5.2 + 1.6 + _CELL * n_features, height))
-    widths = [4.6, 1.6 + _CELL * n_features]
-    bars, heat = figure.subplots(1, 2, width_ratios=widths)
-    _draw_bars(bars, shares, max_terms)
-    _draw_pairs(heat, shares, max_features)
+    (wide, high), (heat_wide, heat_high) = interaction_sizes(shares, max_terms, max_features)
+    figure = new_figure((wide + heat_wide, max(high, heat_high)))
+    axes = figure.subplots(1, 2, width_ratios=[wide, heat_wide])
+    for draw, ax in zip(interaction_panels(shares, max_terms, max_features), axes, strict=True):
+        draw(ax)
     return figure
+
+
+def interaction_sizes(
+    shares: Interactions, max_terms: int = 12, max_features: int = 10
+) -> list[tuple[float, float]]:
+    """Inches of the bars, and of the heat map with its names."""
+    n_terms = min(max_terms, len(shares.single) + len(shares.pairs))
+    heat = _NAMES + _CELL * min(max_features, len(shares.single))
+    return [(_BARS, 1.0 + 0.26 * (n_terms + 2)), (heat, heat)]
+
+
+def interaction_panels(
+    shares: Interactions, max_terms: int = 12, max_features: int = 10
+) -> tuple[Panel, Panel]:
+    """What draws the bars, and the heat map."""
+    return (
+        lambda ax: _draw_bars(ax, shares, max_terms),
+        lambda ax: _draw_pairs(ax, shares, max_features),
+    )
 
 
 def _draw_bars(ax: Any, shares: Interactions, max_terms: int) -> None:
     terms = shares.terms()
     shown, rest = terms[:max_terms], terms[max_terms:]
-    labels = [cut(name if other is None else f"{name} & {other}") for name, other, _ in shown]
+    labels = [
+        cut(name) if other is None else f"{cut(name, _LETTERS)} & {cut(other, _LETTERS)}"
+        for name, other, _ in shown
+    ]
     values = [share for *_, share in shown]
     colours = [BLUE if other is None else ORANGE for _, other, _ in shown]
     if rest:
@@ -79,13 +111,13 @@ def _draw_bars(ax: Any, shares: Interactions, max_terms: int) -> None:
     values.append(shares.share(shares.higher))
     colours.append(GREY)
     errors = [0.0] * (len(values) - 1) + [shares.share(shares.error)]
-    ax.barh(range(len(values)), values, 0.7, xerr=errors, color=colours)
+    ax.barh(range(len(values)), values, 0.7, xerr=errors, color=colours, ecolor=INK)
     ax.set_yticks(range(len(labels)), labels, parse_math=False)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_formatter(lambda value, _: percent(value))
     ax.set_xlabel("share of the variance")
-    ax.set_title(_title(shares), parse_math=False)
+    titled(ax, _title(shares))
 
 
 def _title(shares: Interactions) -> str:
@@ -110,7 +142,7 @@ def _draw_pairs(ax: Any, shares: Interactions, max_features: int) -> None:
     for (row, column), share in np.ndenumerate(pairs):
         words = f"{100 * share:.1f}"
         if words not in ("nan", "0.0"):
-            ax.text(column, row, words, ha="center", va="center", fontsize=SMALL)
+            ax.text(column, row, words, ha="center", va="center", fontsize=SMALL, color=ON_LIGHT)
     names = [cut(shares.feature_names[j], _LETTERS) for j in order]
     ax.set_xticks(range(len(order)), names, rotation=90, parse_math=False)
     ax.set_yticks(range(len(order)), names, parse_math=False)

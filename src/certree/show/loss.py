@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from certree.ensembles.boosting import BoostedTrees
 from certree.interface.fitted import state_of
 from certree.interface.signatures import checked
-from certree.show.style import BLUE, VERMILLION, Figure, axes_of, styled
+from certree.show.style import BLUE, VERMILLION, Figure, axes_of, styled, titled
 
 
 @styled
@@ -67,9 +67,10 @@ def plot_loss(
     ax.set_xlabel("rounds")
     ax.set_ylabel(f"loss on {of}")
     beyond = losses[-1] / losses[best] - 1 if losses[best] > 0 else 0.0
-    ax.set_title(
+    titled(
+        ax,
         f"The loss is smallest after {rounds[best]} of {len(rounds):,} rounds, "
-        f"{beyond:.1%} larger at the end"
+        f"{beyond:.1%} larger at the end",
     )
     drawn: Figure = ax.figure
     return drawn

@@ -7,7 +7,7 @@ import numpy as np
 from certree.estimators import CertifiedTreeClassifier
 from certree.interface.signatures import checked
 from certree.interface.words import percent, rounded_up
-from certree.show.style import BLUE, GREY, ORANGE, Figure, axes_of, styled
+from certree.show.style import BLUE, GREY, ORANGE, Figure, axes_of, styled, titled
 
 
 @styled
@@ -45,11 +45,12 @@ def plot_selective(
     ax.set_xlim(0, 1.02)
     ax.set_ylim(0, min(1.0, 1.2 * float(bounds.max())))
     ax.legend(loc="upper left")
-    ax.set_title(
+    titled(
+        ax,
         f"Answering {percent(coverage[best])} of the rows lowers the promise "
         f"from {rounded_up(bounds[0])} to {rounded_up(bounds[best])}"
         if best
-        else f"The promise is lowest where all rows are answered: {rounded_up(bounds[0])}"
+        else f"The promise is lowest where all rows are answered: {rounded_up(bounds[0])}",
     )
     drawn: Figure = ax.figure
     return drawn

@@ -1,6 +1,7 @@
 """How every picture looks: colours that colour-blind readers tell apart, letters and sizes."""
 
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -31,10 +32,16 @@ INK, FAINT, LINE = "#222222", "#777777", "#AAAAAA"
 SIZE = (6.4, 4.0)  # inches, of a picture that does not say otherwise
 WIDE = 11.0  # inches, of a page
 SMALL = 8.0  # points, of words within a picture
+ON_LIGHT = "#111111"  # words on cells that are light in every surrounding
+PANEL = (4.2, 3.6)  # inches, of one of several pictures that stand alone
+_TITLE, _TICKS = 10.5, 8.5  # points
+
+# Draws a part of a picture on axes.
+Panel = Callable[[Any], None]
 
 _SETTINGS = {
     "font.size": 9.5,
-    "axes.titlesize": 10.5,
+    "axes.titlesize": _TITLE,
     "axes.titlelocation": "left",
     "axes.labelsize": 9.5,
     "axes.labelcolor": INK,
@@ -45,8 +52,8 @@ _SETTINGS = {
     "text.color": INK,
     "xtick.color": INK,
     "ytick.color": INK,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
+    "xtick.labelsize": _TICKS,
+    "ytick.labelsize": _TICKS,
     "legend.frameon": False,
     "legend.fontsize": 8.5,
     "lines.linewidth": 1.6,
@@ -78,6 +85,28 @@ def new_figure(size: tuple[float, float]) -> Figure:
 def axes_of(ax: Any, size: tuple[float, float] = SIZE) -> Any:
     """The axes to draw on: those given, or those of a new figure."""
     return new_figure(size).add_subplot() if ax is None else ax
+
+
+def titled(ax: Any, words: str) -> None:
+    """Give axes a title, in as many lines as it takes beside the names along the axis."""
+    names = [len(line) for tick in ax.get_yticklabels() for line in tick.get_text().split("\n")]
+    beside = 0.58 * _TICKS / 72 * max(names, default=4) + 0.5
+    width: float = ax.figure.get_size_inches()[0]
+    if (spec := ax.get_subplotspec()) is not None:
+        ratios = spec.get_gridspec().get_width_ratios()
+        width *= sum(ratios[k] for k in spec.colspan) / sum(ratios)
+    room = letters(width - beside, _TITLE)
+    lines = [textwrap.fill(line, room) for line in words.split("\n")]
+    ax.set_title("\n".join(lines), parse_math=False)
+
+
+@styled
+def each_alone(panels: Sequence[Panel], sizes: Sequence[tuple[float, float]]) -> list[Figure]:
+    """Parts of a picture as pictures of their own, which may stand below each other."""
+    figures = [new_figure(size) for size in sizes]
+    for draw, figure in zip(panels, figures, strict=True):
+        draw(figure.add_subplot())
+    return figures
 
 
 def letters(inches: float, points: float) -> int:

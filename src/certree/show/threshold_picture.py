@@ -1,5 +1,6 @@
 """What is promised at every threshold: three curves with their bands, and a point on each."""
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,18 @@ from certree.certificates.thresholds import Limits, OperatingPoint, ThresholdGua
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 from certree.interface.words import cut, percent
-from certree.show.style import BLUE, GREY, LINE, VERMILLION, WIDE, Figure, new_figure, styled
+from certree.show.style import (
+    BLUE,
+    GREY,
+    LINE,
+    VERMILLION,
+    WIDE,
+    Figure,
+    Panel,
+    letters,
+    new_figure,
+    styled,
+)
 
 _HEIGHT = 4.0  # inches
 _LETTERS = 24  # of a class at most
@@ -46,21 +58,29 @@ def plot_thresholds(
     point = thresholds.lowest_cost(false_negative, false_positive)
     assert point.certificate is not None  # asked for by costs
     figure = new_figure((WIDE, _HEIGHT))
-    roc, precision, cost = figure.subplots(1, 3)
-    _roc(roc, thresholds, point)
-    _precision(precision, thresholds, point)
-    _cost(cost, thresholds, thresholds.cost(false_negative, false_positive), point)
+    panels = threshold_panels(thresholds, point, (false_negative, false_positive))
+    for draw, ax in zip(panels, figure.subplots(1, 3), strict=True):
+        draw(ax)
     sure = percent(1 - thresholds.terms.delta)
-    figure.suptitle(
+    words = (
         f"At threshold {point.threshold:.3g} a row costs at most {point.certificate.promised} "
         f"({false_negative:.4g} for a missed {cut(str(thresholds.positive), _LETTERS)}, "
-        f"{false_positive:.4g} for a false alarm); all bounds hold together with {sure}",
-        x=0.01,
-        ha="left",
-        fontsize=10.5,
-        parse_math=False,
+        f"{false_positive:.4g} for a false alarm); all bounds hold together with {sure}"
     )
+    title = textwrap.fill(words, letters(WIDE, 10.5))
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10.5, parse_math=False)
     return figure
+
+
+def threshold_panels(
+    found: ThresholdGuarantees, point: OperatingPoint, costs: tuple[float, float]
+) -> tuple[Panel, Panel, Panel]:
+    """What draws the ROC curve, precision against recall, and the cost."""
+    return (
+        lambda ax: _roc(ax, found, point),
+        lambda ax: _precision(ax, found, point),
+        lambda ax: _cost(ax, found, found.cost(*costs), point),
+    )
 
 
 def _roc(ax: Any, found: ThresholdGuarantees, point: OperatingPoint) -> None:
@@ -134,4 +154,4 @@ def _cost(ax: Any, found: ThresholdGuarantees, cost: Limits, point: OperatingPoi
     ax.set_xlabel("threshold")
     ax.set_ylabel("mean cost of a row")
     ax.set_title("Mean cost against the threshold")
-    ax.legend(loc="upper left")
+    ax.legend(loc="best")

@@ -27,6 +27,7 @@ from certree.show.style import (
     letters,
     new_figure,
     styled,
+    titled,
 )
 
 # Inches: of a line of words, between nodes, of a box, and at most from one level to the next.
@@ -84,12 +85,12 @@ def plot_tree(
     placed = _placed(root, width - 0.2, cells)
     height = placed[-1].bottom
     if ax is None:
-        title = 0.55 if cells.certified is None else 0.75
+        title = 0.75 if cells.certified is None else 0.95
         ax = new_figure((width, height + title)).add_subplot()
     ax.set_axis_off()
     ax.set_xlim(0, width - 0.2)
     ax.set_ylim(height, 0)
-    ax.set_title(_title(model, cells, root, number) + _caption(cells), parse_math=False)
+    titled(ax, _title(model, cells, root, number) + _caption(cells))
     colour_of = _colours(cells, [node.branch.cell.node for node in placed])
     nodes = {node.branch.cell.node: node for node in placed}
     for node in placed:

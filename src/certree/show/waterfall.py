@@ -9,9 +9,13 @@ import numpy as np
 
 from certree.explain import Explanation
 from certree.explain.values import value_in_words
+from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 from certree.interface.words import counted, cut, percent, to_four_digits
-from certree.show.style import BLUE, GREY, INK, VERMILLION, Figure, axes_of, styled
+from certree.show.style import BLUE, GREY, INK, VERMILLION, Figure, axes_of, styled, titled
+
+# Letters of a feature's name and of its value at most, so that both are seen.
+_NAME, _VALUE = 28, 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,8 @@ def waterfall_of(
     row : int
         Which of them.
     output : object or None
-        The class, or the name of the number; None: the one that is predicted.
+        The class, or the name of the number; None: the second of two classes, which the colours of
+        trees mean, too, or the one of more that is predicted.
     max_features : int
         So many features are named, the rest is one step.
 
@@ -117,18 +122,26 @@ def waterfall_of(
     if output is not None and output not in names:
         raise ValueError(f"output must be one of {shortened(names)}, got {output!r}")
     one = explanation[row]
-    k = int(one.prediction[0].argmax()) if output is None else names.index(output)
+    k = _subject(one.prediction[0]) if output is None else names.index(output)
     added = one.contributions[0, k]
     order = np.argsort(-np.abs(added), kind="stable")
     order = order[added[order] != 0]
     values = [value_in_words(value) for value in one.values[0].tolist()]
-    parts = [(f"{one.feature_names[j]} = {values[j]}", added[j]) for j in order[:max_features]]
+    parts = [
+        (f"{cut(str(one.feature_names[j]), _NAME)} = {cut(values[j], _VALUE)}", added[j])
+        for j in order[:max_features]
+    ]
     rest = order[max_features:]
     if len(rest):
         parts.append((counted(len(rest), "other"), added[rest].sum()))
     sums = np.cumsum([one.base[k], *(part for _, part in parts)])
     steps = [Step(name, float(sums[i]), float(sums[i + 1])) for i, (name, _) in enumerate(parts)]
     return Waterfall(float(one.base[k]), tuple(steps), names[k], explanation.scale)
+
+
+def _subject(prediction: Float64) -> int:
+    """What is explained: of two classes the second, as colours of trees do, else the likeliest."""
+    return 1 if len(prediction) == 2 else int(prediction.argmax())
 
 
 @styled
@@ -149,7 +162,8 @@ def plot_explanation(
     row : int, default=0
         Which of its rows.
     output : object or None
-        The class, or the name of the number; None: the one that is predicted.
+        The class, or the name of the number; None: the second of two classes, which the colours of
+        trees mean, too, or the one of more that is predicted.
     max_features : int, default=9
         So many features are named, the largest first; the rest is one bar.
     ax : matplotlib Axes or None
@@ -166,7 +180,7 @@ def plot_explanation(
     """
     drawn = waterfall_of(explanation, row, output, max_features)
     ax = axes_of(ax, (7.5, 1.3 + 0.3 * (len(drawn.steps) + 1)))
-    labels = ["base", *(cut(step.name) for step in drawn.steps)]
+    labels = ["base", *(step.name for step in drawn.steps)]
     places = np.arange(1, len(labels))
     ends = np.array([step.end for step in drawn.steps])
     widths = np.array([step.added for step in drawn.steps])
@@ -185,7 +199,7 @@ def plot_explanation(
     ax.use_sticky_edges = False
     ax.margins(x=0.12)
     ax.set_xlabel(drawn.unit, parse_math=False)
-    ax.set_title(f"{drawn.title}, {_reason(drawn)}", parse_math=False)
+    titled(ax, f"{drawn.title}, {_reason(drawn)}")
     figure: Figure = ax.figure
     return figure
 
@@ -193,4 +207,4 @@ def plot_explanation(
 def _reason(drawn: Waterfall) -> str:
     if not drawn.steps:
         return "whatever the features are"
-    return f"most of all by {cut(drawn.steps[0].name)}"
+    return f"most of all by {drawn.steps[0].name}"

@@ -10,7 +10,14 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import confusion_matrix, log_loss, r2_score, root_mean_squared_error
+from sklearn.metrics import (
+    average_precision_score,
+    confusion_matrix,
+    log_loss,
+    r2_score,
+    roc_auc_score,
+    root_mean_squared_error,
+)
 
 from certree import (
     AdaBoostTreeClassifier,
@@ -398,3 +405,103 @@ def test_one_row_and_one_class_make_a_page(tmp_path):
     assert read(report(one, X, ["only"] * len(X), tmp_path / "only.html")).text
     other = read(report(model, rows, np.full(len(rows), "new class"), tmp_path / "new.html"))
     assert "new class" in other.text
+
+
+def fresh(name):
+    """A model, and rows of the other half that no fit has seen, each once."""
+    model, rows, y = fitted(name)
+    known = set(map(tuple, X[FIT].astype(str).to_numpy()))
+    new = np.array([tuple(one) not in known for one in rows.astype(str).to_numpy()])
+    return model, rows[new], y[new]
+
+
+def test_a_page_says_how_two_classes_are_put_in_order(tmp_path):
+    model, rows, y = fitted("boosted")
+    assert "ranking" not in read(report(model, rows, y, tmp_path / "three.html")).ids
+    model, rows, y = fitted("forest")
+    page = read(report(model, rows, y, tmp_path / "page.html", costs=(7, 2)))
+    second = y == model.classes_[1]
+    score = model.predict_proba(rows)[:, 1]
+    for value in (roc_auc_score(second, score), average_precision_score(second, score)):
+        assert f"{value:.3f}" in page.text
+    assert f"Least cost, 7 for a missed {model.classes_[1]}, 2 for a false alarm" in page.text
+    assert "Tenths of the rows" in page.text
+    # Rows of one class have no order.
+    one = read(report(model, rows[second], y[second], tmp_path / "one.html"))
+    assert "ranking" not in one.ids
+
+
+def test_costs_choose_the_threshold_of_a_page(tmp_path):
+    model, rows, y = fresh("tree")
+    page = read(report(model, rows, y, tmp_path / "page.html", costs=(5, 1)))
+    found = Guarantees.by_rows(model, rows, y).thresholds(costs=(5, 1))
+    assert " ".join(str(found.lowest_cost(5, 1)).split()) in page.text
+    with pytest.raises(ValueError, match="costs must be finite"):
+        report(model, rows, y, tmp_path / "bad.html", costs=(-1, 1))
+
+
+@pytest.mark.parametrize("name", ["tree", "three", "numbers"])
+def test_a_page_compares_groups(name, tmp_path):
+    model, rows, y = fresh(name)
+    groups = np.where(np.arange(len(y)) % 3 == 0, "<north>", "south")
+    page = read(report(model, rows, y, tmp_path / "page.html", groups=groups))
+    said = model.predict(rows)
+    for group in ("<north>", "south"):
+        its = groups == group
+        if name == "numbers":
+            line = f"{group} {its.sum()} {root_mean_squared_error(y[its], said[its]):.4g}"
+        else:
+            line = f"{group} {its.sum()} {100 * np.mean(said[its] != y[its]):.1f} %"
+        assert line in page.text
+    assert ("Promised error of each group" in page.text) == (name != "numbers")
+    assert "groups" not in read(report(model, rows, y, tmp_path / "none.html")).ids
+    if name == "tree":
+        found = Guarantees.by_rows(model, rows, y).conditional_guarantees("groups", groups=groups)
+        for line in found.groups.table()[1]:
+            assert " ".join(line) in page.text
+        again = read(report(model, X[FIT], TWO[FIT], tmp_path / "a.html", groups=[*"ab"] * 150))
+        assert "Nothing is promised of groups: the model may have seen the rows." in again.text
+
+
+def test_groups_that_calibrate_badly_are_named(tmp_path):
+    model, rows, y = fresh("tree")
+    second = y == model.classes_[1]
+    said = model.predict_proba(rows)[:, 1]
+    odd = second & (said < 0.9)
+    page = read(report(model, rows, y, tmp_path / "page.html", groups=np.where(odd, "odd", "even")))
+    assert re.search(r"odd \d+ % 100 % [\d.]+ % to 100.0 % too low", page.text)
+
+
+@pytest.mark.parametrize("groups", [["a"] * 3, ["a"] * 200, [None] + ["a"] * 199])
+def test_groups_that_are_none_are_refused(groups, tmp_path):
+    model, rows, y = fitted("tree")
+    with pytest.raises(ValueError, match="groups must"):
+        report(model, rows, y, tmp_path / "page.html", groups=groups)
+
+
+def test_many_groups_are_cut_to_the_largest(tmp_path):
+    model, rows, y = fitted("tree")
+    groups = np.minimum(np.arange(len(y)), 40)
+    page = read(report(model, rows, y, tmp_path / "page.html", groups=groups))
+    assert "11 smaller groups are not shown." in page.text
+
+
+def test_a_page_of_a_small_tree_says_what_the_whole_one_promises(tmp_path):
+    model = CertifiedTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X[FIT], TWO[FIT])
+    page = read(report(model, X[NEW], TWO[NEW], tmp_path / "page.html"))
+    assert str(model.full_certificate_) in page.text
+
+
+def test_waterfalls_of_a_page_have_one_scale_and_one_meaning_of_colours(tmp_path):
+    model, rows, y = fitted("tree")
+    text = report(model, rows, y, tmp_path / "page.html").read_text("utf-8")
+    part = text[text.index('id="rows"') : text.index('id="shapley"')]
+    steps = re.findall(
+        r'class="(up|down)" style="left:[\d.]+%;width:([\d.]+)%".*?number">([-+.\d]+)', part
+    )
+    assert len(steps) > 10
+    ratios = [float(width) / abs(float(said)) for _, width, said in steps if abs(float(said)) > 0.1]
+    assert max(ratios) < 1.2 * min(ratios)
+    assert all((kind == "up") == said.startswith("+") for kind, _, said in steps)
+    assert part.count("probability of no</th>") > 1  # the second class
+    assert "probability of &lt;yes&gt;" not in part

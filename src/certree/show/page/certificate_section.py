@@ -34,8 +34,17 @@ def certificate(judged: Judged) -> Section | None:
     )
     needs = tag("ul", *(tag("li", each) for each in promised.assumptions))
     shown = tag("p", str(promised), class_="promise") + tag("p", made)
-    shown += tag("p", "It holds if") + needs + _more(judged.model, promised)
+    shown += tag("p", "It holds if") + needs + _beside(judged.model)
+    shown += _more(judged.model, promised)
     return Section("certificate", title, shown)
+
+
+def _beside(model: Any) -> Html:
+    """What the vote of a whole tree would promise in place of a small one."""
+    full = getattr(model, "full_certificate_", None)
+    if full is None:
+        return Html("")
+    return tag("p", f"The vote of all prunings of the whole tree, in place of this one: {full}")
 
 
 def _more(model: Any, promised: Certificate) -> Html:

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from certree.explain import Explanation, shapley_values
 from certree.interface.words import counted
 from certree.show.page.judged import Judged
-from certree.show.page.markup import Html, joined, tag
+from certree.show.page.markup import Html, tag
 from certree.show.page.section import Section
 from certree.show.waterfall import Waterfall, waterfall_of
 
@@ -45,18 +45,18 @@ def shapley(judged: Judged) -> Section | None:
 
 
 def _bars_of(judged: Judged, chosen: NDArray[np.intp], explanation: Explanation) -> Html:
-    """A waterfall for each row."""
-    parts = []
-    for place, i in enumerate(chosen.tolist()):
-        drawn = waterfall_of(explanation, place, max_features=_STEPS)
-        parts += [tag("h3", judged.title_of(i)), _bars(drawn)]
-    return joined(parts)
+    """A waterfall for each row, all on one scale."""
+    drawn = [waterfall_of(explanation, place, max_features=_STEPS) for place in range(len(chosen))]
+    ends = [end for one in drawn for end in (one.base, *(step.end for step in one.steps))]
+    scale = min(ends), max(ends)
+    titles = map(judged.title_of, chosen.tolist())
+    pairs = zip(titles, drawn, strict=True)
+    parts = [tag("div", tag("h3", title), _bars(one, *scale)) for title, one in pairs]
+    return tag("div", *parts, class_="panels even")
 
 
-def _bars(drawn: Waterfall) -> Html:
-    """A waterfall as a table with bars."""
-    ends = [drawn.base, drawn.prediction, *(step.end for step in drawn.steps)]
-    low, high = min(ends), max(ends)
+def _bars(drawn: Waterfall, low: float, high: float) -> Html:
+    """A waterfall as a table with bars between two ends."""
     width = (high - low) or 1.0
 
     def bar(start: float, end: float, kind: str) -> Html:

@@ -13,6 +13,8 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from certree.certificates.parts.answers import Kinds
+from certree.certificates.parts.families import groups_among
 from certree.ensembles import AdaBoostTreeClassifier, BoostedTreesClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
@@ -22,6 +24,7 @@ from certree.interface.arrays import Float64
 from certree.interface.words import percent, to_four_digits
 from certree.rows.columns import rows_at
 from certree.rows.hashes import known_rows
+from certree.show.ranking import expect_costs
 
 # Rows to look at, by what they cost.
 _QUANTILES = (0.0, 0.5, 0.75, 0.9, 0.98, 1.0)
@@ -47,6 +50,10 @@ class Judged:
         What the model predicts.
     shares : ndarray of shape (n, K), or None
         Probabilities of the classes; None: the target is a number.
+    groups : Kinds or None
+        A group of each row, such as a branch; None: there are none.
+    named_costs : pair of float, or None
+        What a missed row of the second of two classes costs, and a false alarm; None: alike.
     """
 
     model: Any
@@ -55,9 +62,18 @@ class Judged:
     y: NDArray[Any]
     predicted: NDArray[Any]
     shares: Float64 | None
+    groups: Kinds | None = None
+    named_costs: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, model: Any, X: ArrayLike, y: ArrayLike) -> Judged:
+    def of(
+        cls,
+        model: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        costs: tuple[float, float] | None = None,
+    ) -> Judged:
         """Ask a model about rows.
 
         Raises
@@ -65,7 +81,7 @@ class Judged:
         TypeError
             If the model is of another kind.
         ValueError
-            If rows and targets do not go together.
+            If rows, targets and groups do not go together, or costs are no costs.
         """
         if not isinstance(model, _KINDS):
             raise TypeError(
@@ -79,7 +95,15 @@ class Judged:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
         if is_regressor(model):
             truth = truth.astype(np.float64)
-        return cls(model, X, model._new_rows(X), truth, *_asked(model, X))
+        kinds = None if groups is None else groups_among(groups, len(truth))
+        if costs is not None:
+            expect_costs(*costs)
+        return cls(model, X, model._new_rows(X), truth, *_asked(model, X), kinds, costs)
+
+    @property
+    def costs(self) -> tuple[float, float]:
+        """What a missed row of the second of two classes costs, and a false alarm."""
+        return (1.0, 1.0) if self.named_costs is None else self.named_costs
 
     @property
     def n(self) -> int:

@@ -29,8 +29,10 @@ class Html:
 
 
 def text_of(content: Any) -> str:
-    """Markup as it is, everything else escaped."""
-    return content.text if isinstance(content, Html) else escape(str(content))
+    """Markup as it is, everything else escaped; no line ends between a number and its unit."""
+    if isinstance(content, Html):
+        return content.text
+    return escape(str(content)).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def tag(name: str, *content: Any, **attributes: Any) -> Html:
@@ -78,6 +80,11 @@ def picture(figure: Figure, words: str) -> Html:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
     label = f'<svg role="img" aria-label="{escape(words)}"'
     return tag("figure", Html(svg.replace("<svg", label, 1)), class_="picture", tabindex="0")
+
+
+def pictures(figures: Iterable[Figure], words: str) -> Html:
+    """Figures beside each other, or below each other where the page is narrow."""
+    return tag("div", joined(picture(figure, words) for figure in figures), class_="panels")
 
 
 def data_of(content: Any) -> str:

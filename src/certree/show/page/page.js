@@ -14,7 +14,7 @@
   const counted = (number, one, many) => `${number.toLocaleString("en-US")} ${number === 1 ? one : many}`;
   const percent = share => {
     const near = (share > 0 && share < 0.005) || (share >= 0.995 && share < 1);
-    return `${(100 * share).toFixed(near ? 1 : 0)} %`;
+    return `${(100 * share).toFixed(near ? 1 : 0)}\u00a0%`;
   };
   const mixed = (a, b, t) => `rgb(${a.map((from, i) => Math.round(from + t * (b[i] - from))).join(",")})`;
 
@@ -199,11 +199,11 @@
 
   // -- tools ---------------------------------------------------------------------------------------
 
-  const zoomed = element("output", {}, "100 %");
+  const zoomed = element("output", {}, "100\u00a0%");
   function zoomBy(step) {
     zoom = Math.min(Math.max(zoom + step, 0.5), 2);
     view.style.setProperty("--zoom", zoom);
-    zoomed.textContent = `${Math.round(100 * zoom)} %`;
+    zoomed.textContent = `${Math.round(100 * zoom)}\u00a0%`;
   }
   const button = (words, action, label) => element("button", { type: "button", "aria-label": label, onclick: action }, words);
 

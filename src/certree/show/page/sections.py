@@ -20,16 +20,19 @@ from certree.interface.fitted import state_of
 from certree.interface.words import counted, percent, to_four_digits
 from certree.show.calibration import compared, draw_reliability
 from certree.show.importance import plot_importance
-from certree.show.interactions_picture import plot_interactions
+from certree.show.interactions_picture import interaction_panels, interaction_sizes
 from certree.show.loss import plot_loss
 from certree.show.page.certificate_section import certificate
 from certree.show.page.explained import explained, shapley
 from certree.show.page.explorer import explorer
+from certree.show.page.groups import by_group
 from certree.show.page.judged import Judged
-from certree.show.page.markup import Html, folded, joined, picture, table, tag
+from certree.show.page.markup import Html, folded, joined, picture, pictures, table, tag
+from certree.show.page.ranked import ranked
 from certree.show.page.scores import scores_of
 from certree.show.page.section import Section
-from certree.show.threshold_picture import plot_thresholds
+from certree.show.style import PANEL, each_alone
+from certree.show.threshold_picture import threshold_panels
 from certree.show.training_error import plot_adaboost
 
 # Classes that a confusion matrix is drawn for, pairs that are named of more, bars of importances.
@@ -147,16 +150,18 @@ def thresholds(judged: Judged) -> Section | None:
     if judged.n < FEWEST_ROWS or not np.isin(judged.y, judged.classes).all():
         return None
     try:
-        found = Guarantees.by_rows(judged.model, judged.X, judged.y).thresholds()
+        found = Guarantees.by_rows(judged.model, judged.X, judged.y).thresholds(judged.named_costs)
     except ValueError:  # rows repeat each other, and nobody has said why
         return None
-    point = found.lowest_cost(1, 1)
+    point = found.lowest_cost(*judged.costs)
     words = (
         f"{found.title} Rows are taken for {judged.classes[1]} where its probability is at least the "
         "threshold. All lines hold together, so one may look first and then choose."
     )
     head, lines = found.table()
-    shown = tag("p", words) + picture(plot_thresholds(found), str(point))
+    shown = tag("p", words) + tag("p", str(point), class_="promise")
+    panels = threshold_panels(found, point, judged.costs)
+    shown += pictures(each_alone(panels, [PANEL] * len(panels)), str(point))
     shown += folded("The same as numbers", table(head, lines, "Thresholds"))
     return Section("thresholds", "Which threshold to choose", shown)
 
@@ -232,7 +237,8 @@ def interactions(judged: Judged) -> Section | None:
         f"beyond what each makes alone, and {percent(shares.share(shares.higher))} to three or more. "
         "Features are taken as independent of each other."
     )
-    shown = tag("p", words) + picture(plot_interactions(shares), words)
+    figures = each_alone(interaction_panels(shares), interaction_sizes(shares))
+    shown = tag("p", words) + pictures(figures, words)
     return Section("interactions", "Which features act together", shown)
 
 
@@ -258,7 +264,9 @@ SECTIONS: tuple[Callable[[Judged], Section | None], ...] = (
     errors,
     certificate,
     calibration,
+    ranked,
     thresholds,
+    by_group,
     confusion,
     importances,
     interactions,

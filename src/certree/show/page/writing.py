@@ -26,11 +26,15 @@ def report(
     y: ArrayLike,
     path: str | PathLike[str],
     title: str | None = None,
+    *,
+    groups: ArrayLike | None = None,
+    costs: tuple[float, float] | None = None,
 ) -> Path:
     """Write a page about a fitted model and how it does on some rows.
 
     The page is one file of HTML, below two megabytes, that opens without a network: what the model is,
-    its scores with intervals, calibration and confusions, its certificate if it has one, importances,
+    its scores with intervals, calibration, confusions and ranking, how it does on groups of rows, its
+    certificate if it has one, importances,
     the loss by round of boosted trees, the tree to walk through, and some rows explained.
 
     Parameters
@@ -45,6 +49,12 @@ def report(
         Where to write; a file that is there is replaced.
     title : str or None
         Title of the page; None: the name of the estimator.
+    groups : array-like of shape (n,), or None
+        A group of each row, such as a branch or a region, fixed without the targets: the page compares
+        them, and says what is promised of each if the model has not seen the rows.
+    costs : pair of float, or None
+        What a missed row of the second of two classes costs, and a false alarm, named before the rows
+        are looked at; None: alike.
 
     Returns
     -------
@@ -56,7 +66,8 @@ def report(
     TypeError
         If the model is no tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
     ValueError
-        If rows and targets do not go together, or there are none.
+        If rows, targets and groups do not go together, there are none, or a cost is negative, or both
+        are 0.
     ImportError
         If matplotlib is not installed.
 
@@ -69,7 +80,7 @@ def report(
     >>> model = PACBayesTreeClassifier(random_state=0).fit(X[:400], y[:400])
     >>> report(model, X[400:], y[400:], "report.html")  # doctest: +SKIP
     """
-    judged = Judged.of(model, X, y)
+    judged = Judged.of(model, X, y, groups, costs)
     named = f"{type(model).__name__} on {judged.n:,} rows" if title is None else title
     return write_page(named, sections_of(judged), path)
 

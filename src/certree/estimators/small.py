@@ -1,0 +1,42 @@
+"""One small tree in place of the vote of all prunings: which pruning of the whole tree it is."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from certree.estimators.compact import Fitted, collapsed
+from certree.estimators.tune import Candidate, GrownFold, Objective, tune
+from certree.prunings.paths import PruningPath, cost_complexity_path
+from certree.stats import Stats, TargetStats
+from certree.tree import Tree
+from certree.votes import Voting
+from certree.weights.family import Scoring
+from certree.weights.node_weights import NodeWeights
+
+# Rows with the shares of its parent that a judged leaf is given: a leaf of few rows is no certainty.
+_JUDGED_BY = Voting("mean", 1.0)
+
+
+def small_path(tree: Tree, stats: Any) -> PruningPath:
+    """The cost-complexity prunings of a tree, by Gini impurity or sums of squares.
+
+    By errors a rare class would be lost, and with it cells in which it is often met.
+    """
+    return cost_complexity_path(tree, stats, None if isinstance(stats, TargetStats) else "gini")
+
+
+def price_of_leaf(folds: Sequence[GrownFold], n_threads: int) -> float:
+    """The price of a leaf with the lowest log loss, or squared loss, in folds of training samples."""
+    of_numbers = any(isinstance(fold.stats, TargetStats) for fold in folds)
+    judged = Candidate(small_path, _JUDGED_BY)
+    scoring: Scoring = "squared" if of_numbers else "log_loss"
+    return tune(Objective.of(folds, judged, scoring, n_threads), [None])[0]
+
+
+def small_pruning(tree: Tree, stats: Stats, n_leaves: int, alpha: float) -> NodeWeights:
+    """The pruning at this price of a leaf, or a higher one at which it has at most so many leaves."""
+    return small_path(tree, stats).of_at_most(n_leaves, alpha)
+
+
+def cut_down(tree: Tree, stats: Stats, n_leaves: int, alpha: float, voting: Voting) -> Fitted:
+    """Cut a tree and its columns down to that pruning."""
+    return collapsed(tree, stats, small_pruning(tree, stats, n_leaves, alpha), voting)
