@@ -1,9 +1,9 @@
 """What a small certified tree costs in bound and in test error, beside the vote of the whole tree.
 
 Up to 10,000 rows of public tables of classes are drawn, four fifths of them fit
-`CertifiedTreeClassifier`, delta .05, and the rest give the test error; means over the draws. The target
-is that the certificate of at most eight leaves is no looser than its test error makes it: bounds less test
-errors are alike. Needs CERTREE_DATA.
+`CertifiedTreeClassifier`, delta .05, and the rest give the test error; means over the draws. Bounds
+less test errors should be alike for all sizes: what small trees cost is their error.
+Needs CERTREE_DATA.
 """
 
 import argparse
@@ -53,7 +53,9 @@ def main() -> None:
         print(f"{name:18} " + " | ".join(parts), flush=True)
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / "small_tree.csv").open("w", newline="") as file:
-        head = [f"{what}_{size or 'all'}" for size in SIZES for what in ("bound", "error", "leaves")]
+        head = [
+            f"{what}_{size or 'all'}" for size in SIZES for what in ("bound", "error", "leaves")
+        ]
         csv.writer(file).writerows([("table", *head), *lines])
 
 

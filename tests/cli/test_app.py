@@ -1523,3 +1523,146 @@ def test_the_demo_compares_promises_and_explains_on_one_page(tmp_path, monkeypat
     assert 'id="comparison"' in content
     assert 'id="promise"' in content
     assert len(content) < 2e6
+
+
+# -- settings, weights, groups, slopes and thresholds -------------------------------------------------
+
+
+@pytest.fixture(name="loans")
+def loans_table(tmp_path):
+    """A table of loans with weights and branches, in two files: one for fits, one that is new."""
+    rng = np.random.default_rng(0)
+    n = 1200
+    frame = pd.DataFrame({"income": rng.normal(size=n), "debt": rng.normal(size=n)})
+    frame["rows"] = rng.integers(1, 4, n)
+    frame["branch"] = rng.choice(["north", "south"], n)
+    risky = 1 / (1 + np.exp(1.5 + frame["income"] - frame["debt"]))
+    frame["default"] = np.where(rng.random(n) < risky, "yes", "no")
+    frame[:800].to_csv(tmp_path / "loans.csv", index=False)
+    frame[800:].to_csv(tmp_path / "new.csv", index=False)
+    return frame
+
+
+def fit_loans(tmp_path, *options):
+    model = tmp_path / "m.certree"
+    file = tmp_path / "loans.csv"
+    printed = succeeds("fit", file, "--target", "default", "-o", model, "--quiet", *options)
+    return certree.load(model), printed
+
+
+FEATURES = ["income", "debt"]
+
+
+def test_settings_of_a_fit_are_set(tmp_path, loans):
+    settings = ["--set", "learning_rate=.05", "--set", "max_iter=7", "--set", "max_leaf_nodes=4"]
+    model, _ = fit_loans(tmp_path, "--model", "boosted", *settings)
+    assert (model.learning_rate, model.max_iter, model.max_leaf_nodes) == (0.05, 7, 4)
+    model, printed = fit_loans(tmp_path, "--model", "certified", "--set", "max_leaf_nodes=4")
+    assert model.get_n_leaves() <= 4
+    assert str(model.certificate_) in printed
+    model, _ = fit_loans(tmp_path, "--set", "grower__criterion=gini", "--set", "cv=3")
+    assert model.grower.criterion == "gini"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "max_depth"], "expected --set NAME=VALUE"),
+        (["--set", "=3"], "expected --set NAME=VALUE"),
+        (["--set", "cv=3", "--set", "cv=4"], "cv is given twice"),
+        (["--set", "n_jobs=2"], "n_jobs is said by --jobs"),
+        (["--set", "depth=3"], "has no parameter 'depth': use max_depth"),
+        (["--set", "speed=3"], "has no parameter 'speed'; there are"),
+        (["--set", "cv=many"], "'cv' parameter|cv"),
+        (["--grower", "kd", "--set", "grower=cart"], "--set grower and --grower say the same"),
+        (["--weights", "weight"], "no column 'weight' beside the target"),
+        (["--weights", "default"], "no column 'default' beside the target"),
+        (["--groups", "branch"], "--groups is not for PACBayesTreeClassifier"),
+        (["--increasing", "age"], "no feature 'age' to rise or fall along; there are"),
+        (["--increasing", "debt", "--decreasing", "debt"], "cannot rise and fall along 'debt'"),
+        (["--model", "naive-bayes", "--increasing", "debt"], "keeps no slopes"),
+    ],
+)
+def test_settings_that_are_none_are_refused(options, message, tmp_path, loans):
+    said = fails("fit", tmp_path / "loans.csv", "--target", "default", *options)
+    assert re.search(message, said)
+    assert not list(tmp_path.glob("*.certree"))
+
+
+def test_weights_of_a_fit_are_a_column(tmp_path, loans):
+    model, _ = fit_loans(tmp_path, "--weights", "rows", "--set", "cv=3")
+    assert list(model.feature_names_in_) == ["income", "debt", "branch"]
+    assert model.stats_.n[0] == loans["rows"][:800].sum()
+
+
+def test_groups_of_a_fit_are_a_column(tmp_path, loans):
+    model, printed = fit_loans(tmp_path, "--model", "certified", "--groups", "rows")
+    assert model.certificate_.grouped
+    assert model.certificate_.n < 3
+    assert "rows" not in model.feature_names_in_
+    assert "groups of calibration samples" in printed
+
+
+def test_predictions_rise_and_fall_along_columns(tmp_path, loans):
+    slopes = ["--increasing", "debt", "--decreasing", "income"]
+    model, _ = fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=20", *slopes)
+    assert list(model.monotonic_cst) == [-1, 1, 0, 0]
+    rows = pd.DataFrame(
+        {"income": 0.0, "debt": np.linspace(-3, 3, 50), "rows": 1, "branch": "north"}
+    )
+    assert (np.diff(model.predict_proba(rows)[:, 1]) >= 0).all()
+
+
+def test_a_threshold_decides_what_is_predicted(tmp_path, loans):
+    fit_loans(tmp_path)
+    new, out = tmp_path / "new.csv", tmp_path / "said.csv"
+    succeeds("predict", tmp_path / "m.certree", new, "--threshold", "0.1", "-o", out)
+    said = pd.read_csv(out)
+    np.testing.assert_array_equal(
+        said["prediction"], np.where(said["probability_yes"] >= 0.1, "yes", "no")
+    )
+    usual = succeeds("evaluate", tmp_path / "m.certree", new, "--target", "default")
+    other = succeeds(
+        *("evaluate", tmp_path / "m.certree", new, "--target", "default", "--threshold", "0.1")
+    )
+    wrong = 100 * np.mean(said["prediction"] != loans["default"][800:].to_numpy())
+    assert f"Error {wrong:.1f} %" in other
+    assert usual != other
+    message = fails("predict", tmp_path / "m.certree", new, "--threshold", "1.5")
+    assert "--threshold must lie in [0, 1], got 1.5" in message
+
+
+def test_a_threshold_is_for_two_classes(tmp_path, iris, model_file):
+    rows = write(iris, tmp_path / "rows.csv")
+    said = fails("predict", model_file, rows, "--threshold", ".5")
+    assert "--threshold is for two classes" in said
+
+
+def test_groups_are_certified_and_reported(tmp_path, loans):
+    model, _ = fit_loans(tmp_path, "--set", "cv=3")
+    place, new = tmp_path / "m.certree", tmp_path / "new.csv"
+    frame = loans[800:]
+    guarantees = Guarantees.by_rows(model, frame[list(model.feature_names_in_)], frame["default"])
+    asked = ["certify", place, new, "--target", "default", "--groups", "branch"]
+    found = guarantees.conditional_guarantees(["groups", "gaps"], groups=frame["branch"])
+    assert succeeds(*asked).split() == str(found).split()
+    printed = succeeds(*asked, "--threshold-cost", "5:1")
+    curves = guarantees.thresholds(costs=(5, 1), groups=frame["branch"])
+    for name in ("north", "south"):
+        assert f"{name}: {curves.groups[name].lowest_cost(5, 1)}" in printed
+    page = tmp_path / "page.html"
+    options = ["--target", "default", "--groups", "branch", "--threshold-cost", "5:1", "-o", page]
+    succeeds("report", place, new, *options)
+    text = page.read_text("utf-8")
+    assert "How it does on groups" in text
+    assert "5 for a missed yes" in text
+    assert "no column 'town'" in fails(
+        "report", place, new, "--target", "default", "--groups", "town"
+    )
+
+
+def test_a_ranking_is_drawn(tmp_path, loans):
+    fit_loans(tmp_path, "--set", "cv=3")
+    place, new, out = tmp_path / "m.certree", tmp_path / "new.csv", tmp_path / "r.png"
+    succeeds("plot", "ranking", place, new, "--target", "default", "-o", out)
+    assert out.read_bytes()[:4] == b"\x89PNG"

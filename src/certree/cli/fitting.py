@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from certree.cli.app import MODELS, Jobs, Quiet, command, file_to_write, say
-from certree.cli.rows import DuplicateRows, RowsFile, Target
+from certree.cli.rows import DuplicateRows, RowsFile, Target, column_beside
+from certree.cli.settings import (
+    held_out_rows,
+    rows_say,
+    set_all,
+    settings_of,
+    slopes_of_columns,
+)
 from certree.ensembles import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
@@ -169,6 +176,33 @@ def fit(
             help="Leave out of the file leaf and class of each row that certifies the fit.",
         ),
     ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A parameter of the model, such as learning_rate=.05; may be given again.",
+        ),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="With how many rows each row counts as."),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="With a group of each row, such as a patient, which a certified fit keeps whole.",
+        ),
+    ] = None,
+    increasing: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Predictions never fall along it; again for more."),
+    ] = None,
+    decreasing: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Predictions never rise along it; again for more."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Random state.")] = 0,
     jobs: Jobs = -1,
     quiet: Quiet = False,
@@ -197,14 +231,24 @@ def fit(
     known = model.get_params(deep=False)
     general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
     model.set_params(**{name: value for name, value in general.items() if name in known})
+    set_all(model, settings_of(settings or []), [name for name in options if options[name]])
     types = partial(_dates_as_text, None if regression else target)
-    table = tables.split_target(tables.read(file, types), target)
+    columns = tables.read(file, types)
+    beside = [
+        None if name is None else column_beside(columns, name, target) for name in (weights, groups)
+    ]
+    columns = columns.drop_columns([*{weights, groups} - {None}])
+    rows = rows_say(model, *beside)
+    table = tables.split_target(columns, target)
     if not classification:
         _expect_target(table.y, f"column {target!r} of {file}", regression)
     model.set_params(categorical_features=table.categorical)
-    held_out = [*_held_out(model, table, test_size, seed)]
+    slopes = slopes_of_columns(model, increasing or [], decreasing or [], table.feature_names)
+    if slopes is not None:
+        model.set_params(monotonic_cst=slopes)
+    held_out = [*_held_out(model, table, test_size, seed, rows)]
     begun = time.perf_counter()
-    model.fit(table.X, table.y)
+    model.fit(table.X, table.y, **rows)
     seconds = time.perf_counter() - begun
     model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     kept = {
@@ -247,16 +291,20 @@ def _dates_as_text(target: str | None, seen: pa.Schema) -> dict[str, pa.DataType
     return {target: pa.string()}
 
 
-def _held_out(model: Any, table: tables.Table, share: float, seed: int) -> Iterator[str]:
+def _held_out(
+    model: Any, table: tables.Table, share: float, seed: int, rows: dict[str, NDArray[Any]]
+) -> Iterator[str]:
     """How well a fit to a part of the rows does on the others, beside one that knows no features."""
     n = len(table.X)
     if share == 0 or n < _FEW_ROWS:
         return
-    order = np.random.default_rng(seed).permutation(n)
-    judging, growing = np.split(order, [round(share * n)])
+    judging, growing = held_out_rows(n, share, seed, rows.get("groups"))
+    if not len(judging) or not len(growing):  # a single group is on one side
+        return
     y: NDArray[Any] = np.asarray(table.y)
+    its = {name: values[growing] for name, values in rows.items()}
     with catch_warnings(action="ignore", category=UserWarning):  # the fit to all rows warns, too
-        first = clone(model).fit(table.X[growing], y[growing])
+        first = clone(model).fit(table.X[growing], y[growing], **its)
     judged = Judged.of(first, table.X[judging], y[judging])
     yield f"on {len(judging):,} rows held out from a first fit:"
     for score in scores_of(judged):

@@ -28,6 +28,19 @@ RowsFile = Annotated[
 Target = Annotated[str, typer.Option(metavar="COLUMN", help="With the class, or the number.")]
 
 
+Groups = Annotated[
+    str | None, typer.Option("--groups", metavar="COLUMN", help="With a group of each row.")
+]
+ThresholdCost = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A:B",
+        help="Costs of a missed row of the second class and of a false alarm, fixed before the "
+        "rows are seen: certify every threshold of its probability, and choose one.",
+    ),
+]
+
+
 class DuplicateRows(StrEnum):
     """What rows are that are alike."""
 
@@ -44,16 +57,29 @@ def read_rows(model_file: Path, file: Path) -> tuple[Model, NDArray[Any]]:
 
 
 def read_judged_rows(
-    model_file: Path, file: Path, target: str
-) -> tuple[Model, NDArray[Any], NDArray[Any]]:
-    """A model, rows, and their classes or numbers."""
+    model_file: Path, file: Path, target: str, groups: str | None = None
+) -> tuple[Model, NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """A model, rows, their classes or numbers, and their groups if a column is named."""
     model = models.load(model_file)
     columns = tables.read(file, partial(_types, model, target))
     truth = np.asarray(tables.split_target(columns, target).y)
     _expect_known(model, truth, f"the target {target!r}")
+    kinds = None if groups is None else column_beside(columns, groups, target)
     if getattr(model, "feature_names_in_", None) is None:
-        columns = columns.drop_columns([target])
-    return model, _rows_for(model, columns, file), truth
+        columns = columns.drop_columns([target, *([] if groups is None else [groups])])
+    return model, _rows_for(model, columns, file), truth, kinds
+
+
+def column_beside(columns: pa.Table, name: str, target: str) -> NDArray[Any]:
+    """A column that is no feature and not the target, such as groups or weights."""
+    if name not in columns.column_names or name == target:
+        others = [one for one in columns.column_names if one != target]
+        raise ValueError(f"no column {name!r} beside the target; there are {tables.listed(others)}")
+    values = columns.column(name).combine_chunks()
+    if values.null_count:
+        raise ValueError(f"the column {name!r} has {values.null_count} missing values")
+    found = np.asarray(values.to_numpy(zero_copy_only=False))
+    return found.astype(str) if found.dtype == object else found
 
 
 def _types(model: Model, target: str | None, seen: pa.Schema) -> dict[str, pa.DataType]:
@@ -133,3 +159,14 @@ def _is_no_number(value: str) -> bool:
     except ValueError:
         return True
     return False
+
+
+def costs_of(text: str | None) -> tuple[float, float] | None:
+    """Two costs with a colon between them."""
+    if text is None:
+        return None
+    try:
+        of_miss, of_alarm = map(float, text.split(":"))
+    except ValueError:
+        raise ValueError(f"expected --threshold-cost such as 5:1, got {text}") from None
+    return of_miss, of_alarm

@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from certree import show
 from certree.cli.app import ANSWERS, command, draw_to, expect_to_draw, file_to_write, say
-from certree.cli.rows import ModelFile, RowsFile, Target, read_judged_rows, read_rows
+from certree.cli.rows import (
+    Groups,
+    ModelFile,
+    RowsFile,
+    Target,
+    ThresholdCost,
+    costs_of,
+    read_judged_rows,
+    read_rows,
+)
 from certree.explain import interaction_fractions, shapley_values
 from certree.files import models, tables
 from certree.files.places import expect_writable
@@ -124,11 +133,14 @@ def report(
     output: Annotated[
         Path, file_to_write("--output", "-o", help="Page to write, one HTML file.")
     ] = Path("report.html"),
+    groups: Groups = None,
+    threshold_cost: ThresholdCost = None,
 ) -> None:
     """Write a page about a model and how it does on the rows of a table."""
     expect_writable(output)
-    model, X, truth = read_judged_rows(model_file, file, target)
-    show.report(model, X, truth, output)
+    costs = costs_of(threshold_cost)
+    model, X, truth, kinds = read_judged_rows(model_file, file, target, groups)
+    show.report(model, X, truth, output, groups=kinds, costs=costs)
     say(f"written to {output}")
 
 
@@ -139,6 +151,7 @@ class PictureName(StrEnum):
     importance = "importance"
     calibration = "calibration"
     certificate = "certificate"
+    ranking = "ranking"
     selective = "selective"
     loss = "loss"
 
@@ -153,6 +166,7 @@ _OF_ROWS: dict[PictureName, Callable[[Any, Any, Any], Any]] = {
     PictureName.calibration: show.plot_calibration,
     PictureName.certificate: show.plot_certificate,
     PictureName.loss: show.plot_loss,
+    PictureName.ranking: show.plot_ranking,
 }
 
 
@@ -167,7 +181,7 @@ def plot(
         file_to_write("--output", "-o", help="Picture to write.", show_default="WHAT.png"),
     ] = None,
 ) -> None:
-    """Draw a model: its tree, importances, calibration, certificate or loss."""
+    """Draw a model: its tree, importances, calibration, certificate, ranking or loss."""
     place = Path(f"{picture}.png") if output is None else output
     expect_to_draw(place)
     if picture in _OF_MODEL:
@@ -176,7 +190,7 @@ def plot(
     elif file is None or target is None:
         raise ValueError(f"expected FILE and --target: the picture of {picture} is of rows")
     else:
-        parts = read_judged_rows(model_file, file, target)
+        parts = read_judged_rows(model_file, file, target)[:3]
         draw_to(place, lambda: _OF_ROWS[picture](*parts))
     say(f"written to {place}")
 

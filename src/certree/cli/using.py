@@ -1,11 +1,14 @@
 """Asking a model about rows: what it predicts, how well it does, what holds of its error."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pyarrow as pa
 import typer
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree import show
@@ -22,7 +25,17 @@ from certree.cli.app import (
     file_to_write,
     say,
 )
-from certree.cli.rows import DuplicateRows, ModelFile, RowsFile, Target, read_judged_rows, read_rows
+from certree.cli.rows import (
+    DuplicateRows,
+    Groups,
+    ModelFile,
+    RowsFile,
+    Target,
+    ThresholdCost,
+    costs_of,
+    read_judged_rows,
+    read_rows,
+)
 from certree.estimators.tree_vote import TreeVoteEstimator, TreeVoteRegressor
 from certree.files import models, tables
 from certree.files.places import expect_writable
@@ -31,6 +44,8 @@ from certree.interface.words import counted
 from certree.show.page.judged import Judged
 from certree.show.page.scores import scores_of
 
+# What is certified by groups.
+_BY_GROUP = ("groups", "gaps")
 # Features that are named, and leaves that are shown.
 _FEATURES, _LEAVES = 12, 8
 
@@ -43,9 +58,20 @@ Output = Annotated[
     ),
 ]
 
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        metavar="T",
+        help="Predict the second class where its probability is at least this.",
+        show_default="the likelier class",
+    ),
+]
+
 
 @command(MODELS)
-def predict(model_file: ModelFile, file: RowsFile, output: Output = None) -> None:
+def predict(
+    model_file: ModelFile, file: RowsFile, output: Output = None, threshold: Threshold = None
+) -> None:
     """Predict every row of a table, with the probabilities of the classes.
 
     A number is predicted, by a single tree, with its variance between the prunings and within their
@@ -54,14 +80,28 @@ def predict(model_file: ModelFile, file: RowsFile, output: Output = None) -> Non
     tables.expect_table_place(output)
     model, X = read_rows(model_file, file)
     beside: dict[str, Any] = {}
+    predicted = model.predict(X) if threshold is None else None
     if is_classifier(model):
         shares = model.predict_proba(X)
         beside = {f"probability_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
     elif isinstance(model, TreeVoteRegressor):
         beside = dict(zip(("between", "within"), model.predict_std(X).T, strict=True))
+    if threshold is not None:
+        predicted = _by_threshold(model, beside, threshold)
     if isinstance(model, CertifiedNumbers) and len(model.certificates_) > 1:
         beside |= dict(zip(("lower", "upper"), model.predict_interval(X).T, strict=True))
-    tables.write(pa.table({"prediction": pa.array(model.predict(X)), **beside}), output)
+    tables.write(pa.table({"prediction": pa.array(predicted), **beside}), output)
+
+
+def _by_threshold(model: Any, shares: dict[Any, Any], threshold: float) -> NDArray[Any]:
+    """The second class where its probability is at least a threshold."""
+    second = [*shares.values()][-1] if is_classifier(model) and len(model.classes_) == 2 else None
+    if second is None:
+        raise ValueError("--threshold is for two classes")
+    if not 0 <= threshold <= 1:
+        raise ValueError(f"--threshold must lie in [0, 1], got {threshold}")
+    taken: NDArray[Any] = np.asarray(model.classes_)[(second >= threshold).astype(np.intp)]
+    return taken
 
 
 @command(MODELS)
@@ -72,10 +112,14 @@ def evaluate(
     json_file: Annotated[
         Path | None, file_to_write("--json", help="Write the scores to this file.")
     ] = None,
+    threshold: Threshold = None,
 ) -> None:
     """Score a model on the rows of a table, with 95 % intervals."""
     expect_writable(json_file)
     judged = Judged.of(*read_judged_rows(model_file, file, target))
+    if threshold is not None:
+        shares = {} if judged.shares is None else dict(enumerate(judged.shares.T))
+        judged = replace(judged, predicted=_by_threshold(judged.model, shares, threshold))
     scores = scores_of(judged)
     say(f"{type(judged.model).__name__} on {counted(judged.n, 'row')}")
     for score in scores:
@@ -105,14 +149,8 @@ def certify(
             help=f"What rows are that are alike, or like those of the fit: {', '.join(DuplicateRows)}.",
         ),
     ] = DuplicateRows.auto,
-    threshold_cost: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A:B",
-            help="Costs of a missed row of the second class and of a false alarm, fixed before the "
-            "rows are seen: certify every threshold of its probability, and choose one.",
-        ),
-    ] = None,
+    threshold_cost: ThresholdCost = None,
+    groups: Groups = None,
     plot: Annotated[
         Path | None,
         file_to_write(help="Draw what holds at every threshold to this file (.png, .svg, .pdf)."),
@@ -120,32 +158,27 @@ def certify(
 ) -> None:
     """Certify the error of a model by rows that were never used."""
     expect_to_draw(plot)
-    costs = _costs(threshold_cost)
+    costs = costs_of(threshold_cost)
     if plot is not None and costs is None:
         raise ValueError("expected --threshold-cost: --plot draws what holds at every threshold")
-    model, X, truth = read_judged_rows(model_file, file, target)
+    model, X, truth, kinds = read_judged_rows(model_file, file, target, groups)
     if not is_classifier(model):
         raise ValueError(f"{model_file} predicts numbers; only errors of classes are certified")
     word: Any = duplicates.value
-    if costs is None:
+    if costs is None and kinds is None:
         say(str(certify_rows(model, X, truth, delta, look=look, duplicates=word)))
         return
     guarantees = Guarantees.by_rows(model, X, truth, delta, duplicates=word)
-    found = guarantees.thresholds(costs=costs, share=share_of_look(look))
+    if costs is None:
+        at = guarantees.certificate.delta * share_of_look(look)
+        say(str(guarantees.conditional_guarantees(_BY_GROUP, groups=kinds, delta=at)))
+        return
+    found = guarantees.thresholds(costs=costs, groups=kinds, share=share_of_look(look))
     say(f"{found}\n{found.lowest_cost(*costs)}")
+    for name, one in found.groups.items():
+        say(f"{name}: {one.lowest_cost(*costs)}")
     if plot is not None:
         draw_to(plot, lambda: show.plot_thresholds(found, *costs))
-
-
-def _costs(text: str | None) -> tuple[float, float] | None:
-    """Two costs with a colon between them."""
-    if text is None:
-        return None
-    try:
-        of_miss, of_alarm = map(float, text.split(":"))
-    except ValueError:
-        raise ValueError(f"expected --threshold-cost such as 5:1, got {text}") from None
-    return of_miss, of_alarm
 
 
 @command(MODELS)
