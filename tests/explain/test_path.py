@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
@@ -17,6 +17,7 @@ from certree import (
     grow_cart,
     pac_bayes,
 )
+from certree.explain import NestedCells
 from certree.explain.path import Explainer
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
@@ -316,3 +317,22 @@ def test_rules_follow_the_side_of_missing_values():
     explainer = Explainer(tree, stats.n, posterior, ["x"], [0, 1].__getitem__)
     rules = {explainer.rule(v, 0): stats.counts[v].tolist() for v in (1, 2)}
     assert rules == {"x in {0}": [1, 0], "x not in {0}": [0, 3]}
+
+
+def test_a_path_is_short_in_a_notebook_and_whole_in_print():
+    X, y = make_moons(2000, noise=0.4, random_state=0)
+    model = PACBayesTreeClassifier(lambda_error=0.1, lambda_penalty=0.0, random_state=0).fit(X, y)
+    path = max((model.path(x) for x in X[:50]), key=len)
+    assert len(path) > 12
+    assert len(str(path).splitlines()) == len(path)
+    title, *lines = repr(path).splitlines()
+    shown = sorted(path, key=lambda cell: -cell.share)[:5]
+    assert [line.strip() for line in lines] == [str(cell) for cell in path if cell in shown]
+    share = 100 * sum(cell.share for cell in shown)
+    assert title == f"{len(path)} nested cells, 5 of them with {share:.1f} % of the vote:"
+    assert path._repr_html_().count("<tr>") == 13
+    assert path[1:3].cells == path.cells[1:3]
+    assert path[0] is path.cells[0]
+    short = path[:2]
+    assert repr(short).splitlines()[0] == "2 nested cells:"
+    assert short == NestedCells(path.cells[:2])

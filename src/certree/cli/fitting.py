@@ -21,8 +21,8 @@ from certree.cli.settings import (
     held_out_rows,
     rows_say,
     set_all,
+    set_slopes,
     settings_of,
-    slopes_of_columns,
 )
 from certree.ensembles import (
     BoostedTreesClassifier,
@@ -221,31 +221,21 @@ def fit(
         raise ValueError(f"--test-size must lie in [0, 1), got {test_size}")
     place = _place(file) if output is None else output
     expect_writable(place)
-    options = {
-        "grower": grower,
-        "train_size": train_size,
-        "delta": delta,
-        "duplicates": duplicates,
-    }
+    options = {"grower": grower, "train_size": train_size, "delta": delta, "duplicates": duplicates}
     model = _unfitted(model_name, regression, options)
     known = model.get_params(deep=False)
     general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
-    model.set_params(**{name: value for name, value in general.items() if name in known})
-    set_all(model, settings_of(settings or []), [name for name in options if options[name]])
+    model.set_params(**{name: general[name] for name in general if name in known})
+    set_all(
+        model, settings_of(settings or []), [name for name in options if options[name] is not None]
+    )
     types = partial(_dates_as_text, None if regression else target)
-    columns = tables.read(file, types)
-    beside = [
-        None if name is None else column_beside(columns, name, target) for name in (weights, groups)
-    ]
-    columns = columns.drop_columns([*{weights, groups} - {None}])
-    rows = rows_say(model, *beside)
-    table = tables.split_target(columns, target)
+    table, *beside = _read(file, types, target, weights, groups)
     if not classification:
         _expect_target(table.y, f"column {target!r} of {file}", regression)
     model.set_params(categorical_features=table.categorical)
-    slopes = slopes_of_columns(model, increasing or [], decreasing or [], table.feature_names)
-    if slopes is not None:
-        model.set_params(monotonic_cst=slopes)
+    set_slopes(model, increasing or [], decreasing or [], table.feature_names)
+    rows = rows_say(model, *beside)
     held_out = [*_held_out(model, table, test_size, seed, rows)]
     begun = time.perf_counter()
     model.fit(table.X, table.y, **rows)
@@ -263,6 +253,16 @@ def fit(
     if hasattr(model, "certificate_"):
         say(str(model.certificate_))
     say(f"next: certree predict {place} NEW.csv")
+
+
+def _read(
+    file: Path, types: tables.Types, target: str, *beside: str | None
+) -> tuple[tables.Table, *tuple[NDArray[Any] | None, ...]]:
+    """Features and target of a table, and columns that are neither where they are named."""
+    columns = tables.read(file, types)
+    found = [None if name is None else column_beside(columns, name, target) for name in beside]
+    columns = columns.drop_columns([*{*beside} - {None}])
+    return tables.split_target(columns, target), *found
 
 
 def _summary(
@@ -391,7 +391,7 @@ def _chosen(model: Any) -> str:
 
 
 def _laws(model: TreeVoteEstimator) -> Iterator[str]:
-    """The temperatures of each posterior and, if there are several, its share."""
+    """The temperatures of each law and, if there are several, its share."""
     columns = np.broadcast_arrays(model.mixture_weights_, *model.best_params_.values())
     posteriors = [*zip(model.posteriors_, *columns, strict=True)]
     for family, share, *values in sorted(posteriors, key=lambda posterior: -posterior[1])[

@@ -69,12 +69,18 @@ def set_all(model: Any, settings: dict[str, Any], options: Sequence[str]) -> Non
     model.set_params(**settings)
 
 
-def slopes_of_columns(
+def set_slopes(
     model: Any, increasing: Sequence[str], decreasing: Sequence[str], features: Sequence[str]
-) -> list[int] | None:
-    """Along which features predictions rise or fall, by the names of columns; None: along none."""
+) -> None:
+    """Let predictions rise and fall along features, by the names of columns.
+
+    Raises
+    ------
+    ValueError
+        If the model keeps no slopes, there is no such feature, or one is to rise and to fall.
+    """
     if not increasing and not decreasing:
-        return None
+        return
     if "monotonic_cst" not in model.get_params(deep=False):
         raise ValueError(f"{type(model).__name__} keeps no slopes: it has no monotonic_cst")
     if missing := [name for name in (*increasing, *decreasing) if name not in features]:
@@ -83,7 +89,8 @@ def slopes_of_columns(
         )
     if both := set(increasing) & set(decreasing):
         raise ValueError(f"predictions cannot rise and fall along {min(both)!r}")
-    return [(name in increasing) - (name in decreasing) for name in features]
+    slopes = [(name in increasing) - (name in decreasing) for name in features]
+    model.set_params(monotonic_cst=slopes)
 
 
 def rows_say(

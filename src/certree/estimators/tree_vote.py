@@ -28,7 +28,7 @@ from certree.estimators.tune import (
     choose,
 )
 from certree.explain.contributions import contributions
-from certree.explain.path import ExplainedCell, Explainer
+from certree.explain.path import Explainer, NestedCells
 from certree.explain.rules import Rules, rules_of, text_of
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel, adds_up
@@ -447,7 +447,7 @@ class TreeVoteEstimator(TreeModel):
         """What a node predicts as a leaf."""
 
     @reads_state
-    def path(self, x: ArrayLike) -> list[ExplainedCell]:
+    def path(self, x: ArrayLike) -> NestedCells:
         """Say which nested cells contain a row, and what share of the vote each has.
 
         Parameters
@@ -457,8 +457,9 @@ class TreeVoteEstimator(TreeModel):
 
         Returns
         -------
-        list of ExplainedCell
-            From the root inwards, each with its rule, rows, label and share; shares sum to 1.
+        NestedCells
+            A sequence from the root inwards of cells, each with its rule, rows, label and share;
+            shares sum to 1.
         """
         leaves = self._leaves(one_row(x))
         if len(leaves) != 1:

@@ -2,7 +2,7 @@
 
 from certree.explain.explanation import Explanation
 from certree.explain.interactions import Interactions, interaction_fractions
-from certree.explain.path import ExplainedCell
+from certree.explain.path import ExplainedCell, NestedCells
 from certree.explain.rules import Condition, Rule, Rules
 from certree.explain.shap_form import shap_trees
 from certree.explain.shapley import banzhaf_values, shapley_values
@@ -12,6 +12,7 @@ __all__ = [
     "ExplainedCell",
     "Explanation",
     "Interactions",
+    "NestedCells",
     "Rule",
     "Rules",
     "banzhaf_values",

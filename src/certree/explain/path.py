@@ -1,16 +1,20 @@
 """The nested cells around a row: rules, rows, labels and shares of the vote."""
 
+from __future__ import annotations
+
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 
 from certree.explain.values import set_in_words
 from certree.interface.arrays import Float64, Int32
+from certree.interface.notebook import html_table
 from certree.interface.signatures import checked
+from certree.interface.words import counted
 from certree.tree import LEAF, Tree
 from certree.weights.node_weights import NodeWeights, pruning_of, reached
 
@@ -50,6 +54,63 @@ class ExplainedCell:
     def __str__(self) -> str:
         share = f"{100 * self.share:.1f} %"
         return f"{self.rule}: {self.rows:g} rows, votes {self.prediction} with {share}"
+
+
+# Lines of a short answer, and of a table in a notebook.
+_LINES, _IN_TABLE = 5, 12
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NestedCells(Sequence[ExplainedCell]):
+    """The nested cells that contain a row, from the root inwards.
+
+    Printed it has a line for each; where it ends a cell of a notebook, those with most of the vote.
+
+    Parameters
+    ----------
+    cells : tuple of ExplainedCell
+        The cells.
+    """
+
+    cells: tuple[ExplainedCell, ...]
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @overload
+    def __getitem__(self, place: int) -> ExplainedCell: ...
+    @overload
+    def __getitem__(self, place: slice) -> NestedCells: ...
+    def __getitem__(self, place: int | slice) -> ExplainedCell | NestedCells:
+        found = self.cells[place]
+        return NestedCells(found) if isinstance(found, tuple) else found
+
+    def _heaviest(self, most: int) -> list[ExplainedCell]:
+        """Those with the largest shares of the vote, from the root inwards."""
+        by_share = sorted(self.cells, key=lambda cell: -cell.share)[:most]
+        return sorted(by_share, key=lambda cell: cell.depth)
+
+    def _title(self, shown: Sequence[ExplainedCell]) -> str:
+        title = counted(len(self), "nested cell")
+        if len(shown) == len(self):
+            return title
+        share = 100 * sum([cell.share for cell in shown])
+        return f"{title}, {len(shown)} of them with {share:.1f} % of the vote"
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+    def __repr__(self) -> str:
+        shown = self._heaviest(_LINES)
+        return "\n  ".join([f"{self._title(shown)}:", *map(str, shown)])
+
+    def _repr_html_(self) -> str:
+        shown = self._heaviest(_IN_TABLE)
+        lines = [
+            [cell.rule, f"{cell.rows:g}", cell.prediction, f"{100 * cell.share:.1f} %"]
+            for cell in shown
+        ]
+        return html_table(self._title(shown), ["cell", "rows", "votes", "with"], lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,16 +186,16 @@ class Explainer:
             nodes.append(int(self._parent[nodes[-1]]))
         return nodes[::-1]
 
-    def path(self, leaf: int) -> list[ExplainedCell]:
+    def path(self, leaf: int) -> NestedCells:
         """The nested cells around a leaf, from the root inwards."""
         cells, depth, parent = [], 0, -1
         for node in self.nodes_to(leaf):
             cells.append(self.cell(node, parent, depth))
             depth, parent = depth + int(self.tree.chain[node]), node
-        return cells
+        return NestedCells(tuple(cells))
 
     @checked
-    def shown(self, max_leaves: int) -> "Branch":
+    def shown(self, max_leaves: int) -> Branch:
         """The part of the tree that matters most to the vote, cut to at most `max_leaves` leaves.
 
         Nodes are opened in the order of their rows times the probability that a pruning splits them.
@@ -180,5 +241,5 @@ class Branch:
     """
 
     cell: ExplainedCell
-    children: tuple["Branch", ...] = ()
+    children: tuple[Branch, ...] = ()
     hidden: bool = False

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from html import escape
 
-# Blue and orange are told apart by all eyes; half transparent they go with any page.
-_ABOVE, _BELOW = "rgba(0, 114, 178, 0.7)", "rgba(213, 94, 0, 0.7)"
+# Orange for more and blue for less, as in pictures. All eyes tell them apart, and half transparent
+# they go with any page.
+_ABOVE, _BELOW = "rgba(213, 94, 0, 0.7)", "rgba(0, 114, 178, 0.7)"
 _BAR_WIDTH = 6.0  # in units of letters, on either side
 
 

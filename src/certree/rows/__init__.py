@@ -1,12 +1,14 @@
 """1 ROWS: what a row is, and what it may do."""
 
 from certree.rows.categories import Categories
+from certree.rows.dates import DateFeatures
 from certree.rows.folds import Fold, content_folds
 from certree.rows.split import TrainCalibrationSplit, train_calibration_split
 from certree.rows.training import Training, training_rows
 
 __all__ = [
     "Categories",
+    "DateFeatures",
     "Fold",
     "TrainCalibrationSplit",
     "Training",

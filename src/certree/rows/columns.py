@@ -141,7 +141,7 @@ def expect_no_times(column: Column, called: str) -> None:
     if holds_times(column):
         raise ValueError(
             f"{called} holds dates or times, where numbers were expected: turn them into numbers, "
-            "such as days since a date"
+            "such as days since a date, as certree.rows.DateFeatures() does with those of data frames"
         )
 
 
