@@ -130,6 +130,7 @@ class BoostedTrees(StagedTrees):
     _n_first_trees: int
 
     _takes_columns: ClassVar[bool] = True
+    _takes_infinities: ClassVar[bool] = True
     # Fits that are averaged for the best quality. Most leaves where rows are few, and beyond: smaller
     # trees are as good there, and cost less.
     _MEMBERS: ClassVar[int]
