@@ -978,6 +978,22 @@ def means_in_order(y, w, left, slope, lower, upper, slack):
     return within and slope * (means[1] - means[0]) >= 0
 
 
+# -- naive Bayes ------------------------------------------------------------------------------------
+
+
+def information(prior, masses):
+    """Mutual information (nats) of a class and what it draws; masses (K, B) of each class sum to 1."""
+    mixture = [
+        sum(p * row[b] for p, row in zip(prior, masses, strict=True)) for b in range(len(masses[0]))
+    ]
+    return sum(
+        p * row[b] * math.log(row[b] / mixture[b])
+        for p, row in zip(prior, masses, strict=True)
+        for b in range(len(row))
+        if p * row[b] > 0
+    )
+
+
 # -- what is drawn: splitmix64 in whole numbers ----------------------------------------------------
 
 GAMMA, WORD = 0x9E3779B97F4A7C15, 2**64

@@ -4,10 +4,11 @@ import pickle
 import re
 from dataclasses import replace
 from functools import partial
-from itertools import permutations
+from itertools import combinations, permutations
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -909,6 +910,71 @@ def test_features_that_may_not_act_together_do_not():
         for leaf in np.flatnonzero(tree.is_leaf):
             above = {int(tree.feature[v]) for v in reference.path(tree, leaf)[:-1]}
             assert above <= {0} or above <= {1} or above <= {2, 3, 4}
+
+
+def features_together(model):
+    """The features that are compared on the way to each leaf of all trees."""
+    for number in range(len(model.trees_)):
+        tree = model.trees_.tree(number)
+        for leaf in np.flatnonzero(tree.is_leaf):
+            yield {int(tree.feature[v]) for v in reference.path(tree, leaf)[:-1]}
+
+
+@pytest.mark.parametrize(("given_as", "most"), [("pairwise", 2), ("no_interactions", 1)])
+def test_words_say_how_many_features_may_act_together(given_as, most):
+    X, y = noisy(600)
+    model = BoostedTreesClassifier(max_iter=30, interaction_cst=given_as, random_state=0).fit(X, y)
+    together = [len(some) for some in features_together(model)]
+    assert max(together) == most
+    groups = [*combinations(range(5), most)]
+    listed = clone(model).set_params(interaction_cst=groups).fit(X, y)
+    assert np.array_equal(model.predict_proba(X), listed.predict_proba(X))
+    one = clone(model).fit(X[:, :1], y)
+    assert {len(some) for some in features_together(one)} <= {0, 1}
+
+
+def test_features_that_may_act_together_may_be_named():
+    X, y = noisy(400)
+    named = pd.DataFrame(X, columns=[*"abcde"])
+    by_name = BoostedTreesClassifier(interaction_cst=[["a", "b"], ["c", 3]], **SHORT).fit(named, y)
+    by_number = BoostedTreesClassifier(interaction_cst=[[0, 1], [2, 3]], **SHORT).fit(X, y)
+    assert np.array_equal(by_name.predict_proba(named), by_number.predict_proba(X))
+    with pytest.raises(ValueError, match="interaction_cst names 'f', but the features are"):
+        clone(by_name).set_params(interaction_cst=[["f"]]).fit(named, y)
+    with pytest.raises(ValueError, match=r"interaction_cst names 'a', but the features are \[\]"):
+        clone(by_name).fit(X, y)
+    with pytest.raises(ValueError, match="interaction_cst"):
+        clone(by_name).set_params(interaction_cst="alone").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("given_as", "share"),
+    [(2, 0.4), (np.int64(1), 0.01), (99, 1.0), ("sqrt", 0.4), ("log2", 0.4), (None, 1.0)],
+)
+def test_features_of_a_round_are_counted_as_in_scikit_learn(given_as, share):
+    X, y = noisy(300)
+    said = [
+        BoostedTreesClassifier(max_features=one, **SHORT).fit(X, y).predict_proba(X)
+        for one in (given_as, share)
+    ]
+    assert np.array_equal(*said)
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_rounds_are_chosen_by_whole_groups(early_stopping):
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(120), 5)
+    X = rng.normal(size=(120, 4))[groups] + 1e-3 * rng.normal(size=(600, 4))
+    y = (X[:, 0] + 2 * rng.normal(size=120)[groups] > 0).astype(int)
+    model = BoostedTreesClassifier(early_stopping=early_stopping, random_state=0)
+    loose, whole = clone(model).fit(X, y), clone(model).fit(X, y, groups=groups)
+    assert whole.n_iter_ < loose.n_iter_ / 2  # rows of a group know each other
+    new = rng.normal(size=(2000, 4))
+    truth = (new[:, 0] + 2 * rng.normal(size=2000) > 0).astype(int)
+    losses = [log_loss(truth, one.predict_proba(new)) for one in (loose, whole)]
+    assert losses[1] < losses[0]
+    with pytest.raises(ValueError, match=r"groups must have shape \(600,\)"):
+        clone(model).fit(X, y, groups=groups[:5])
 
 
 def test_few_rows_choose_their_rounds():

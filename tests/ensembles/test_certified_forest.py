@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import rel_entr
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.feature_selection import RFE
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
@@ -369,11 +370,47 @@ def test_proximity_counts_shared_leaves():
     np.testing.assert_allclose(model.proximity(X, pairs), expected)
 
 
-def test_a_certified_forest_says_that_it_has_no_importances():
-    X, y = load_breast_cancer(return_X_y=True)
-    model = CertifiedForestClassifier(n_estimators=3, random_state=0, duplicates="genuine").fit(
-        X, y
-    )
-    assert not hasattr(model, "feature_importances_")
-    with pytest.raises(AttributeError, match="has no feature_importances_: it keeps no impurities"):
-        _ = model.feature_importances_
+@pytest.mark.parametrize("max_samples", [0.3, "auto"])
+def test_importances_are_those_of_cuts_that_prunings_make(max_samples):
+    X, y = load_iris(return_X_y=True)
+    X = np.column_stack([X, np.random.default_rng(0).normal(size=len(X))])
+    made = []
+
+    class Watched(CertifiedForestClassifier):
+        def _deploy(self, best, share):
+            made.append(best)
+            super()._deploy(best, share)
+
+    model = Watched(max_samples=max_samples, n_estimators=6, random_state=0, duplicates="genuine")
+    model.fit(X, y)
+    best, expected = made[0], np.zeros(5)
+    trees, law = best.sampled.trees, best.posterior
+    for number, sample in enumerate(best.sampled.samples):
+        tree, first = trees.tree(number), trees.root[number]
+        counts = reference.counts(tree, X[sample], y[sample], 3, np.ones(len(sample)))
+        n = counts.sum(axis=1)
+        gini = n - (counts**2).sum(axis=1) / n
+        made_by = {0: 1.0}  # probability that a pruning reaches a node
+        worth = np.zeros(5)
+        for v in np.flatnonzero(tree.left >= 0):
+            made_by[v] -= law.weight[first + v]
+            left = tree.left[v]
+            worth[tree.feature[v]] += made_by[v] * (gini[v] - gini[left] - gini[left + 1])
+            made_by[left] = made_by[left + 1] = made_by[v]
+        expected += worth / worth.sum()
+    np.testing.assert_allclose(model.feature_importances_, expected / expected.sum(), atol=1e-9)
+    assert set(np.argsort(model.feature_importances_)[-2:]) == {2, 3}
+    found = RFE(clone(model), n_features_to_select=2).fit(X, y)
+    assert found.support_.tolist() == [False, False, True, True, False]
+
+
+def test_files_keep_importances_and_those_without_say_so(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = CertifiedForestClassifier(**SHORT).fit(X, y)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert np.array_equal(again.feature_importances_, model.feature_importances_)
+    del again.__dict__["_importances"]  # as of files of earlier builds
+    assert not hasattr(again, "feature_importances_")
+    with pytest.raises(AttributeError, match="its file is of an earlier build"):
+        _ = again.feature_importances_

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFE
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from certree import BoostedTreesRegressor
@@ -140,3 +141,18 @@ def test_bad_input_says_what_was_expected():
     model = ConformalBandRegressor(FAST, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="X has 3 features"):
         model.predict_interval(X[:, :3])
+
+
+def test_importances_are_the_mean_of_those_of_the_quantiles():
+    X, y = load_diabetes(return_X_y=True)
+    model = ConformalBandRegressor(FAST, random_state=0)
+    with pytest.raises(NotFittedError):
+        _ = model.feature_importances_
+    model.fit(X, y)
+    expected = np.mean([one.feature_importances_ for one in model.estimators_], axis=0)
+    np.testing.assert_array_equal(model.feature_importances_, expected)
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    assert RFE(clone(model), n_features_to_select=3).fit(X, y).support_[[2, 8]].all()
+    assert not hasattr(
+        ConformalBandRegressor(Flat(), random_state=0).fit(X, y), "feature_importances_"
+    )

@@ -7,9 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
+from sklearn.base import is_classifier, is_regressor
+from sklearn.model_selection import GroupKFold
 
 import reference
-from certree import _core
+from certree import (
+    DecoratedTreeRegressor,
+    HelmboldSchapireTreeClassifier,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+    PrunedTreeRegressor,
+    _core,
+)
 from certree.estimators.tune import (
     LOG_GRID,
     MIXED_GRID,
@@ -634,3 +644,62 @@ def test_mixtures_have_the_same_bits_for_any_number_of_threads():
 def test_a_mixture_has_one_share_for_each_law_and_they_sum_to_one(shares):
     with pytest.raises(ValueError, match=r"shares must be|temperatures"):
         Mixture(np.ones((2, 1)), np.array(shares), ["posterior", "posterior"])
+
+
+# -- rows in groups ----------------------------------------------------------------------------------
+
+
+def in_groups(n_groups=60, size=5, seed=0):
+    """Rows that differ little in a group, whose classes are noise."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), size)
+    centre = rng.normal(size=(n_groups, 3))[groups]
+    y = rng.integers(0, 2, n_groups)[groups]
+    return centre + 1e-3 * rng.normal(size=centre.shape), y, groups
+
+
+TREES = [
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+    PrunedTreeRegressor,
+    HelmboldSchapireTreeClassifier,
+    DecoratedTreeRegressor,
+]
+
+
+@pytest.mark.parametrize("model", TREES)
+def test_folds_deal_whole_groups(model):
+    X, y, groups = in_groups()
+    y = y * 1.0 if is_regressor(model()) else y
+    seed = {"random_state": 0}
+    loose, whole = model(**seed).fit(X, y), model(**seed).fit(X, y, groups=groups)
+    # Noise that rows of a group share looks like a rule where they judge each other.
+    new = np.random.default_rng(1).normal(size=(500, 3))
+    spread = [
+        np.ptp(one.predict_proba(new)[:, 1]) if is_classifier(one) else np.std(one.predict(new))
+        for one in (loose, whole)
+    ]
+    assert spread[1] < spread[0]
+    folds = [*GroupKFold(4).split(X, y, groups)]
+    by_splitter = model(cv=GroupKFold(4), **seed).fit(X, y, groups=groups)
+    assert np.array_equal(by_splitter.predict(new), model(cv=folds, **seed).fit(X, y).predict(new))
+    renamed = np.array([*"abcdefghijklmnopqrstuvwxyz"])[groups % 26].astype(object) + groups.astype(
+        str
+    )
+    assert model(**seed).fit(X, y, groups=renamed).predict(new).shape == (500,)
+
+
+def test_groups_go_with_rows_that_have_a_weight():
+    X, y, groups = in_groups()
+    weight = (np.arange(len(y)) % 3 > 0).astype(float)
+    here = weight > 0
+    a = PACBayesTreeClassifier(random_state=0).fit(X, y, weight, groups)
+    b = PACBayesTreeClassifier(random_state=0).fit(X[here], y[here], groups=groups[here])
+    assert np.array_equal(a.predict_proba(X), b.predict_proba(X))
+
+
+@pytest.mark.parametrize("groups", [[0, 1], [[0], [1], [2]]])
+def test_groups_of_another_shape_are_refused(groups):
+    with pytest.raises(ValueError, match=r"groups must have shape \(3,\)"):
+        PACBayesTreeClassifier().fit([[0.0], [1.0], [2.0]], [0, 1, 0], groups=groups)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -44,6 +45,8 @@ from certree import (
     PrunedTreeRegressor,
     TreeForestClassifier,
     TreeForestRegressor,
+    load,
+    save,
 )
 from certree.export import register_converters
 from certree.export.chains import chained
@@ -676,3 +679,37 @@ def test_huge_numbers_and_weights_are_copied_to_scikit_learn(scale, weight):
     copy = model.to_sklearn()
     np.testing.assert_array_equal(copy.predict(X), model.predict(X))
     assert copy.tree_.n_node_samples.min() > 0
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize(
+    "model",
+    [
+        BoostedTreesClassifier(max_iter=9, random_state=0),
+        BoostedTreesRegressor(max_iter=9, random_state=0),
+        TreeForestClassifier(5, random_state=0),
+        TreeForestRegressor(5, random_state=0),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_infinite_numbers_go_where_the_model_sends_them(model, missing, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)).astype(np.float32).astype(np.float64)
+    X[rng.random(X.shape) < 0.2] = np.inf
+    X[rng.random(X.shape) < 0.1] = -np.inf
+    if missing:
+        X[rng.random(X.shape) < 0.2] = np.nan
+    y = (np.where(np.isnan(X[:, 0]), -2, X[:, 0]) > rng.normal(size=300)).astype(int)
+    table = pd.DataFrame(X, columns=[*"abc"])
+    model = clone(model).fit(table, y)
+    # With missing values some cuts only tell these from all others, of which the largest is infinite.
+    assert missing == (model.trees_.threshold == np.finfo(np.float64).max).any()
+    expect_sql(model, table)
+    save(model, tmp_path / "model")
+    assert np.array_equal(load(tmp_path / "model").predict(table), model.predict(table))
+    found = run(model.to_onnx(), X.astype(np.float32))
+    truth = predicted(model, table)
+    np.testing.assert_allclose(np.reshape(found[1], truth.shape), truth, rtol=1e-5, atol=1e-6)
+    if isinstance(model, BoostedTreesClassifier | BoostedTreesRegressor):
+        theirs = model.to_sklearn()
+        np.testing.assert_allclose(predicted(theirs, table), truth, rtol=1e-9)

@@ -7,8 +7,18 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
 
-from certree import BoostedTreesClassifier, BoostedTreesRegressor, TreeForestClassifier
+from certree import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    CertifiedBoostedTreesClassifier,
+    CertifiedForestClassifier,
+    NaiveBayesClassifier,
+    TreeForestClassifier,
+    TreeForestRegressor,
+)
 from certree.grow import Bins
 from certree.rows import features
 from certree.rows.features import FeatureColumns
@@ -145,10 +155,72 @@ def test_infinite_numbers_are_refused_in_scikit_learn_s_words(given, wrong):
     X = table()
     X[3, 2] = wrong
     with pytest.raises(ValueError, match=r"Input X contains infinity or a value too large for"):
-        BoostedTreesClassifier(max_iter=1).fit(given(X), np.arange(len(X)) % 2)
-    model = BoostedTreesClassifier(max_iter=1).fit(given(table()), np.arange(len(X)) % 2)
+        NaiveBayesClassifier().fit(given(X), np.arange(len(X)) % 2)
+    model = NaiveBayesClassifier().fit(given(table()), np.arange(len(X)) % 2)
     with pytest.raises(ValueError, match=r"Input X contains infinity or a value too large for"):
         model.predict(given(X))
+
+
+FAR_MODELS = [
+    BoostedTreesClassifier(max_iter=9, random_state=0),
+    BoostedTreesRegressor(max_iter=9, random_state=0),
+    CertifiedBoostedTreesClassifier(max_iter=9, random_state=0, duplicates="genuine"),
+    TreeForestClassifier(9, random_state=0),
+    TreeForestRegressor(9, random_state=0),
+    CertifiedForestClassifier(9, random_state=0, duplicates="genuine"),
+]
+
+
+def far_out(dtype=np.float64, n=300):
+    """Numbers of which some are infinite on either side, and others missing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4)).astype(dtype)
+    for value in (np.inf, -np.inf, np.nan):
+        X[rng.random(X.shape) < 0.1] = value
+    score = np.nan_to_num(X[:, 0], nan=1, posinf=4, neginf=-4) + rng.normal(size=n)
+    return X, (score > 0).astype(int)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("model", FAR_MODELS, ids=lambda one: type(one).__name__)
+def test_infinite_numbers_are_the_outermost_ones(model, dtype):
+    X, y = far_out(dtype)
+    with np.errstate(over="raise", invalid="raise"):
+        fitted = clone(model).fit(X, y)
+        said = fitted.predict(X)
+    assert np.isfinite(fitted.trees_.threshold).all()
+    most = np.finfo(np.float64).max
+    largest = np.where(np.isinf(X), np.sign(X) * most, X.astype(np.float64))
+    assert np.array_equal(fitted.predict(largest), said)
+    assert np.array_equal(clone(model).fit(largest, y).predict(X), said)
+    assert np.array_equal(fitted.predict(X[:1]), said[:1])
+    for container in (np.asfortranarray, strided):
+        assert np.array_equal(fitted.predict(container(X)), said)
+        assert np.array_equal(clone(model).fit(container(X), y).predict(X), said)
+
+
+@pytest.mark.parametrize("model", FAR_MODELS, ids=lambda one: type(one).__name__)
+def test_infinite_numbers_lie_beyond_all_others(model):
+    x = np.repeat([-np.inf, -1.0, 1.0, np.inf], 60)[:, None]
+    fitted = clone(model).fit(x, np.repeat([1, 0, 0, 1], 60))
+    inner = fitted.trees_.left >= 0
+    assert set(np.sign(fitted.trees_.threshold[inner])) == {-1, 1}
+    assert (np.abs(fitted.trees_.threshold[inner]) > 1).all()
+    said = fitted.predict([[-np.inf], [0.0], [np.inf]])
+    assert (said > 0.5).tolist() == [True, False, True]
+
+
+def test_infinite_numbers_of_frames_and_of_rows_that_judge_are_the_outermost_ones():
+    X, y = far_out()
+    model = BoostedTreesClassifier(max_iter=9, early_stopping=True, random_state=0)
+    said = clone(model).fit(X, y, X_val=X, y_val=y)
+    frame = pd.DataFrame(X, columns=[*"abcd"])
+    named = clone(model).fit(frame, y, X_val=frame, y_val=y)
+    assert np.array_equal(named.predict_proba(frame), said.predict_proba(X))
+    assert np.array_equal(named.validation_score_, said.validation_score_)
+    assert HistGradientBoostingClassifier(max_iter=9).fit(X, y).score(X, y) - 0.05 < said.score(
+        X, y
+    )
 
 
 def test_a_frame_without_rows_is_refused_in_scikit_learn_s_words():

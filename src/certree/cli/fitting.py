@@ -391,7 +391,7 @@ def _chosen(model: Any) -> str:
 
 
 def _laws(model: TreeVoteEstimator) -> Iterator[str]:
-    """The temperatures of each law and, if there are several, its share."""
+    """The temperatures of each posterior and, if there are several, its share."""
     columns = np.broadcast_arrays(model.mixture_weights_, *model.best_params_.values())
     posteriors = [*zip(model.posteriors_, *columns, strict=True)]
     for family, share, *values in sorted(posteriors, key=lambda posterior: -posterior[1])[

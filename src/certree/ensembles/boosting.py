@@ -136,6 +136,7 @@ class BoostedTrees(StagedTrees):
     _takes_offset: ClassVar[bool] = True
 
     _takes_columns: ClassVar[bool] = True
+    _takes_infinities: ClassVar[bool] = True
     # Fits that are averaged for the best quality. Most leaves where rows are few, and beyond: smaller
     # trees are as good there, and cost less.
     _MEMBERS: ClassVar[int]

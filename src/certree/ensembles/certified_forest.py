@@ -24,6 +24,7 @@ from certree.certificates.majority import OF_ENSEMBLES, OF_PAIRS, Overlaps, bloc
 from certree.certificates.posteriors import gibbs_family
 from certree.certificates.priors import decisions_by_rows
 from certree.ensembles.forest import ForestClassifier, MaxFeatures
+from certree.ensembles.forest_importances import tree_shares
 from certree.grow.binned import grow_on_samples
 from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import fits
@@ -36,7 +37,8 @@ from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Trees, all_threads
 from certree.votes import Voting, stopped_outcomes
-from certree.weights.node_weights import NodeWeights, pruning_of
+from certree.weights.family import gains_of
+from certree.weights.node_weights import NodeWeights, pruning_of, reached
 
 # Shares of the rows that grow a tree. Few are best where labels are noisy and rows out of both samples
 # of a pair many; many where trees are the better the more rows they have.
@@ -136,6 +138,14 @@ class SampledTrees:
         right = np.clip(shares[self.leaf[:, part], self.training.y[part]], 0.0, 1.0)
         return np.where(out, 1 - right, 0.0), out.astype(np.float64)
 
+    def importances(self, posterior: NodeWeights) -> Float64:
+        """Shares of features in how far cuts lower the Gini index, times how likely they are."""
+        trees, grown = self.trees, self.stats[0]
+        inner = np.flatnonzero(~trees.is_leaf)
+        fallen = np.maximum(-gains_of(trees, grown.impurity), 0.0)
+        made = np.maximum(reached(trees, posterior) - posterior.weight, 0.0)
+        return tree_shares(trees, inner, (fallen * made)[inner], np.zeros(trees.n_features))
+
     def risk(self, shares: Float64) -> float:
         """Error of the vote of those trees that each row is out of; of rows that are in all, none."""
         said = np.zeros((len(self.training.y), self.n_classes))
@@ -150,6 +160,7 @@ class _Candidate:
     """Trees, how their prunings vote, and what certifies the vote."""
 
     sampled: SampledTrees
+    posterior: NodeWeights
     shares: Float64
     overlaps: Overlaps
     complexity: float
@@ -243,6 +254,9 @@ class CertifiedForestClassifier(ForestClassifier):
         Number of features.
     categories_ : Categories or None
         The categories of the features; None if all are numbers.
+    feature_importances_ : ndarray of shape (p,)
+        Share of each feature in how far cuts lower the Gini index of the rows that grew them, times the
+        probability that a pruning drawn by its weight makes them, on average over trees.
     is_categorical_ : ndarray of bool, shape (p,), or None
         Which features hold categories; None if all are numbers.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -341,7 +355,7 @@ class CertifiedForestClassifier(ForestClassifier):
             sampled = self._sampled(training, float(size), random_state)
             for posterior, complexity in sampled.posteriors():
                 shares = sampled.shares(posterior)
-                yield _Candidate(sampled, shares, sampled.overlaps(shares), complexity)
+                yield _Candidate(sampled, posterior, shares, sampled.overlaps(shares), complexity)
             advance()
 
     def _sampled(
@@ -376,6 +390,7 @@ class CertifiedForestClassifier(ForestClassifier):
         trees, shares = best.sampled.trees, best.shares
         said = shares if self._n_outputs > 1 else shares[:, 1:2]
         self.trees_ = trees.saying(said)
+        self._importances = best.sampled.importances(best.posterior)
         self.certificates_ = best.certificates(self.delta, share, best.sampled.risk(shares))
         self.certificate_ = min(self.certificates_, key=lambda one: one.bound)
 
@@ -388,6 +403,7 @@ class CertifiedForestClassifier(ForestClassifier):
             **stored_certificates(self.certificates_, self.certificate_),
             "trees": self.trees_,
             "trees.value": self.trees_.value,
+            "importances": self._importances,
         }
 
     def __restore__(self, stored: Stored) -> None:
@@ -398,6 +414,9 @@ class CertifiedForestClassifier(ForestClassifier):
         self.trees_ = self._stored_trees(Trees, stored.of("trees"), value=value)
         if not len(self.trees_):
             raise ValueError("a forest has at least one tree, got none")
+        # Files of earlier builds hold none.
+        if "importances" in stored:
+            self._importances = stored.numbers("importances", (self.n_features_in_,), 0)
         self.certificates_, self.certificate_ = restored_certificates(stored)
 
     @property
@@ -405,7 +424,9 @@ class CertifiedForestClassifier(ForestClassifier):
         return 1.0
 
     def _worth_of_features(self) -> Float64:
-        raise AttributeError(
-            f"{type(self).__name__} has no feature_importances_: it keeps no impurities of its nodes; "
-            "shuffled values say which features decide"
-        )
+        if "_importances" not in self.__dict__:
+            raise AttributeError(
+                f"this {type(self).__name__} has no feature_importances_: its file is of an earlier "
+                "build; fit it again, or shuffle values"
+            )
+        return self._importances

@@ -82,6 +82,8 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         Infinite where too few rows calibrate for the promise.
     n_calibration_ : int
         Number of rows that calibrate.
+    feature_importances_ : ndarray of shape (p,)
+        Mean of those of the three quantiles, if the estimator has them.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -237,6 +239,14 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return np.column_stack(
             [np.minimum(low - self.margin_, middle), np.maximum(high + self.margin_, middle)]
         )
+
+    @property
+    @reads_state
+    def feature_importances_(self) -> Float64:
+        """Mean of those of the three quantiles, (p,), if the estimator has them."""
+        check_is_fitted(self)
+        mean: Float64 = np.mean([one.feature_importances_ for one in self.estimators_], axis=0)
+        return mean
 
     @available_if(_explains)
     @reads_state

@@ -85,6 +85,8 @@ class Forest(TreeModel):
         "verbose": ["verbose"],
     }
 
+    _takes_infinities: ClassVar[bool] = True
+
     trees_: Trees
 
     def _growth(self, n: int, p: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from certree._core import draw_rows, sum_leaves
 from certree.ensembles.forest_samples import ForestSamples
 from certree.ensembles.leaves import LeafRows, Leaves, loss_of
 from certree.interface.arrays import Float64, Int32
+from certree.rows.folds import Indices
 from certree.tree import Trees
 
 
@@ -15,13 +16,17 @@ def impurity_importances(trees: Trees, sums: Float64, before: Float64) -> Float6
     The impurity is the Gini index of classes, or the variance: the weight of a cell times what its
     variance falls by is w_l w_r / (w_l + w_r) times the squared distance of the means of its children.
     """
-    p, n_trees = len(before), len(trees)
     inner = np.flatnonzero(trees.left >= 0)
     child = trees.left[inner]
     weight = [sums[child + side, 0] for side in (0, 1)]
     means = [sums[child + side, 1:] / weight[side][:, None] for side in (0, 1)]
     fallen = weight[0] * weight[1] / (weight[0] + weight[1])
-    fallen = fallen * np.square(means[0] - means[1]).sum(axis=1)
+    return tree_shares(trees, inner, fallen * np.square(means[0] - means[1]).sum(axis=1), before)
+
+
+def tree_shares(trees: Trees, inner: Indices, fallen: Float64, before: Float64) -> Float64:
+    """Shares of features in what the cuts of each tree, (any,), are worth, added to those before."""
+    p, n_trees = len(before), len(trees)
     tree = np.searchsorted(trees.root, inner, side="right") - 1
     place = tree * p + trees.feature[inner]
     table = np.bincount(place, weights=fallen, minlength=n_trees * p).reshape(n_trees, p)

@@ -106,7 +106,7 @@ def _columns(run: Rounds, j: int, order: NDArray[np.intp], weight: Float64) -> F
         known = codes != MISSING
         columns = np.column_stack([np.zeros(len(codes)), known])
         if len(np.unique(codes[known])) > 1:
-            middle = bins.low[j] / 2 + bins.high[j] / 2
+            middle = _within(bins.low[j] / 2 + bins.high[j] / 2, np.unique(codes[known]))
             value = in_units_of_largest(middle)[codes[known]]
             columns[known, 0] = value - _mean(value, weight[known])
     columns = columns[:, columns.max(axis=0) > columns.min(axis=0)]
@@ -114,6 +114,13 @@ def _columns(run: Rounds, j: int, order: NDArray[np.intp], weight: Float64) -> F
     columns /= np.abs(columns).max(axis=0)
     deviation = np.sqrt(_mean(columns**2, weight))
     return (columns / np.maximum(deviation, _LEAST))[:, deviation > _LEAST]
+
+
+def _within(middle: Float64, codes: NDArray[np.uint8]) -> Float64:
+    """Middles of bins; infinite values have no distance, and lie where the outermost others do."""
+    found = middle[codes]
+    near = found[np.abs(found) < np.finfo(np.float64).max]
+    return np.clip(middle, near.min(), near.max()) if len(near) else middle
 
 
 def _mean(columns: Float64, weight: Float64) -> Float64:

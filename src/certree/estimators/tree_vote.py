@@ -134,7 +134,13 @@ class TreeVoteEstimator(TreeModel):
         return grower_of(value)
 
     @fits
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Grow the tree, choose the temperatures and let the prunings vote.
 
         Parameters
@@ -147,13 +153,16 @@ class TreeVoteEstimator(TreeModel):
         sample_weight : array-like of shape (n,), or None
             How many rows each row counts as. A row of weight w is treated like w copies of it, a row
             of weight zero as if absent.
+        groups : array-like of shape (n,), or None
+            Group of each row, such as a patient, where rows of one group depend on each other. Folds
+            deal whole groups, so that no row judges a tree that rows of its group have grown.
 
         Returns
         -------
         self : object
             The fitted estimator.
         """
-        self._fit(self._take(X, y, sample_weight))
+        self._fit(self._take(X, y, sample_weight, groups=groups))
         return self
 
     def _fit(self, training: Training) -> None:

@@ -153,6 +153,11 @@ def with_labels(shares: NDArray[Any], label: NDArray[np.integer]) -> NDArray[Any
     return moved
 
 
+def compared(threshold: Any) -> Float64:
+    """What values are compared with: infinite ones count as the largest number, and are no larger."""
+    return np.where(threshold >= np.finfo(np.float64).max, np.inf, threshold)
+
+
 def rounded_down(threshold: Float64) -> NDArray[np.float32]:
     """The largest float32 numbers that are no larger: a float32 x is at most these or neither."""
     with np.errstate(over="ignore"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from certree.export.formula import rounded_down
+from certree.export.formula import compared, rounded_down
 from certree.interface.extras import needed
 from certree.tree import LEAF, Tree
 
@@ -65,7 +65,7 @@ def _nodes(tree: Tree) -> list[_Node]:
         missing_left = bool(tree.missing_left[node])
         members = tree.category_set(node).tolist()
         if not members:
-            threshold = float(tree.threshold[node])
+            threshold = float(compared(tree.threshold[node]))
             nodes.append((feature, "BRANCH_LEQ", threshold, left, left + 1, int(missing_left)))
             continue
         inside, outside = left + missing_left, left + 1 - missing_left

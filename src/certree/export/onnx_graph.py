@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from certree.export.formula import (
     Formula,
+    compared,
     expect_int64,
     expect_utf8,
     rounded_down,
@@ -247,7 +248,7 @@ def _columns(tree: Tree, first_node: int, first_leaf: int) -> dict[str, NDArray[
     return {
         "featureids": tree.feature[inner].astype(np.int64),
         "modes": np.where(has_set, _MEMBER, _LESS_EQUAL),
-        "splits": np.where(has_set, 0.0, tree.threshold[inner]),
+        "splits": np.where(has_set, 0.0, compared(tree.threshold[inner])),
         "missing_true": (missing_left & ~has_set).astype(np.int64),
         "truenodeids": place[true],
         "trueleafs": is_leaf[true].astype(np.int64),
@@ -414,7 +415,9 @@ def _is_left(graph: Graph, tree: Tree, node: str, value: str, lacks: str) -> str
     """Write whether arrivals that have the value go to the left."""
     sizes = np.diff(tree.category_start)
     # No number is below what stands at nodes with sets, and any is at leaves.
-    threshold = np.where(tree.is_leaf, np.inf, np.where(sizes > 0, -np.inf, tree.threshold))
+    threshold = np.where(
+        tree.is_leaf, np.inf, np.where(sizes > 0, -np.inf, compared(tree.threshold))
+    )
     threshold = rounded_down(threshold) if graph.dtype == np.float32 else threshold
     below = graph.add("LessOrEqual", value, graph.add("Gather", graph.constant(threshold), node))
     sets = np.flatnonzero(sizes)

@@ -22,7 +22,7 @@ from sklearn.tree._tree import NODE_DTYPE
 from sklearn.tree._tree import Tree as TreeOfSklearn
 
 from certree.export.chains import chained
-from certree.export.formula import Formula, rounded_down
+from certree.export.formula import Formula, compared, rounded_down
 from certree.interface.arrays import Float64
 from certree.tree import LEAF, Tree
 
@@ -165,7 +165,7 @@ def _predictors(nodes: _Nodes) -> list[TreePredictor]:
     table["left"] = np.where(inner, tree.left, 0)
     table["right"] = np.where(inner, tree.left + 1, 0)
     table["feature_idx"] = tree.feature
-    table["num_threshold"] = tree.threshold
+    table["num_threshold"] = compared(tree.threshold)
     table["missing_go_to_left"] = tree.missing_left
     table["is_leaf"] = ~inner
     table["depth"] = nodes.depth

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certree.export.formula import Formula, expect_int64, expect_utf8
+from certree.export.formula import Formula, compared, expect_int64, expect_utf8
 from certree.tree import LEAF
 
 _PREDICTION = "prediction"
@@ -327,6 +327,8 @@ def _conditions(
     tree = formula.trees[number]
     value, members = values[int(tree.feature[node])], tree.category_set(node).tolist()
     if not members:
+        if np.isinf(compared(tree.threshold[node])):
+            return f"{value} IS NOT NULL", f"{value} <> {value}"
         threshold = _literal(float(tree.threshold[node]))
         return f"{value} <= {threshold}", f"{value} > {threshold}"
     inside = _joined([f"{value} = {code}" for code in members], " OR ")

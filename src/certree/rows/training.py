@@ -295,6 +295,8 @@ class TakesRows:
     _splits_categories: ClassVar[bool] = True
     # Whether a fit reads features column by column, in whatever memory they came.
     _takes_columns: ClassVar[bool] = False
+    # Whether infinite numbers count as the outermost ones; else they are refused.
+    _takes_infinities: ClassVar[bool] = False
 
     def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
@@ -683,15 +685,13 @@ def _checked(model: Any, X: Any, categories: Categories | None, again: bool) -> 
         features = FeatureColumns(tuple(categories.columns(X)))
         shape = len(features), features.n_features
         check_array(np.broadcast_to(0.0, shape), estimator=model, **_NUMBERS)
-        _expect_finite(model, features)
-        return features
+        return _finite(model, features)
     expect_exact_numbers(X)
     try:
         if again:
             _check_feature_names(model, X, reset=False)
         rows = check_array(X, estimator=model, **_NUMBERS)
-        features = FeatureColumns((np.require(rows, None, ["A"]),))
-        _expect_finite(model, features)
+        features = _finite(model, FeatureColumns((np.require(rows, None, ["A"]),)))
         if again:
             _check_n_features(model, rows, reset=False)
     except (ValueError, OverflowError):
@@ -700,8 +700,10 @@ def _checked(model: Any, X: Any, categories: Categories | None, again: bool) -> 
     return features
 
 
-def _expect_finite(model: Any, features: FeatureColumns) -> None:
-    """Refuse infinite numbers in scikit-learn's words."""
+def _finite(model: Any, features: FeatureColumns) -> FeatureColumns:
+    """Refuse infinite numbers in scikit-learn's words, or make them the outermost finite ones."""
+    if model._takes_infinities:
+        return FeatureColumns(tuple(map(_bounded, features.parts)))
     for part in features.parts:
         # Of a table that lies by columns it would make a copy.
         table = part.T if part.flags.f_contiguous else part
@@ -709,6 +711,17 @@ def _expect_finite(model: Any, features: FeatureColumns) -> None:
             assert_all_finite(
                 table, allow_nan=True, estimator_name=type(model).__name__, input_name="X"
             )
+    return features
+
+
+def _bounded(part: NDArray[Any]) -> NDArray[Any]:
+    """Numbers, infinite ones made the largest of float64: no cut between others tells them apart."""
+    ends = np.fmin.reduce(part, axis=None), np.fmax.reduce(part, axis=None)
+    if not np.isinf(ends).any():
+        return part
+    largest = np.finfo(np.float64).max
+    bounded: NDArray[Any] = np.clip(part.astype(np.float64), -largest, largest)
+    return bounded
 
 
 def _classes(

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from certree.estimators.naive_bayes.densities import (
     KINDS,
@@ -28,6 +29,7 @@ from certree.estimators.naive_bayes.densities import (
     stored_columns,
     stored_densities,
 )
+from certree.estimators.naive_bayes.divergences import divergences
 from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers, losses_of, relative
 from certree.explain.explanation import Explanation, parts_of
 from certree.interface.arrays import MOST_ROWS, Float64, Int32, can_be_added, column
@@ -90,6 +92,12 @@ def choices_of(densities: Any, n_features: int, names: Sequence[str] | None = No
     return [str(choice) for choice in choices]
 
 
+def _table_of(density: Any) -> Float64:
+    """Rows of each class and category, or bin, (K, B)."""
+    counts: Float64 = (density.table if isinstance(density, Histogram) else density).counts
+    return counts
+
+
 class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
     """Naive Bayes for tables of numbers and categories, with missing values.
 
@@ -141,6 +149,8 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         Power of the densities, given or chosen.
     densities_ : list of Normal, Histogram or CategoricalTable
         The density of each feature; `kind` says which it is.
+    feature_importances_ : ndarray of shape (p,)
+        Share of each feature in what features say of the class, each by itself: mutual information.
     categories_ : Categories or None
         The categories of the features; None if all are numbers.
     is_categorical_ : ndarray of bool, shape (p,), or None
@@ -489,7 +499,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
                 raise ValueError("moments.rows counts more rows than class_count")
             if isinstance(density, Normal):
                 continue
-            counts = (density.table if isinstance(density, Histogram) else density).counts
+            counts = _table_of(density)
             if names is not None and counts.shape[1] != max(1, len(names)):
                 raise ValueError(f"the table of feature {j} has {counts.shape[1]} categories")
             if (counts.sum(axis=1) > most).any():
@@ -582,6 +592,25 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         return self.classes_[joint.argmax(axis=1)]
 
     # -- inspection --------------------------------------------------------------------------------
+
+    @property
+    @reads_state
+    def feature_importances_(self) -> Float64:
+        """Share of each feature in what features say of the class, each by itself, (p,).
+
+        That is the mutual information (nats) of the class and a value that the densities draw, by the
+        prior; a class counts by its share of rows that have the value. All zero if none says anything.
+        It does not see that two features say the same.
+        """
+        check_is_fitted(self)
+        prior, rows = self.class_prior_, np.maximum(self.class_count_, 1e-300)
+        said = np.zeros(self.n_features_in_)
+        for j, density in enumerate(self.densities_):
+            known = self._moments[j].rows if j in self._moments else _table_of(density).sum(axis=1)
+            share = np.minimum(known / rows, 1.0)
+            said[j] = (prior * share * divergences(density, self._log_prior)).sum()
+        total = said.sum()
+        return said / (total if total > 0 else 1.0)
 
     def _category_names(self, j: int) -> Names | None:
         return None if self.categories_ is None else self.categories_.names[j]
