@@ -1640,8 +1640,9 @@ def log_losses(counts):
 # -- boosting --------------------------------------------------------------------------------------
 
 
-def loss_slopes(name, quantile, y, scores, least=1e-7):
-    """Gradients and Hessians, (n_outputs, n) each."""
+def loss_slopes(name, parameter, y, scores, least=1e-7):
+    """Gradients and Hessians, (n_outputs, n) each; the parameter is a quantile or a power."""
+    quantile = parameter
     if name == "classes":
         return log_loss_slopes(y, scores, least)
     error = scores - y
@@ -1659,11 +1660,18 @@ def loss_slopes(name, quantile, y, scores, least=1e-7):
         return np.clip(error, -bend, bend), np.maximum(hessian, least)
     if name == "poisson":
         return np.exp(scores) - y, np.maximum(np.exp(scores), least)
+    if name == "tweedie":
+        mean, unit = np.exp(scores), np.mean(np.exp(scores) ** (2 - parameter))
+        score = (mean - y) * mean ** (1 - parameter)
+        information = (2 - parameter) * mean ** (2 - parameter)
+        information += (parameter - 1) * y * mean ** (1 - parameter)
+        return score / unit, np.maximum(information / unit, least)
     return 1 - y * np.exp(-scores), np.maximum(y * np.exp(-scores), least)
 
 
-def losses(name, quantile, y, scores):
+def losses(name, parameter, y, scores):
     """Loss of each row."""
+    quantile = parameter
     if name == "classes":
         every = np.vstack([np.zeros_like(scores), scores]) if len(scores) == 1 else scores
         return logsumexp(every, axis=0) - every[y.astype(int), np.arange(len(y))]
@@ -1678,6 +1686,10 @@ def losses(name, quantile, y, scores):
         return near * (np.abs(error) - near / 2)
     if name == "poisson":
         return xlogy(y, y) - y - y * scores[0] + np.exp(scores[0])
+    if name == "tweedie":  # half of the deviance, by its definition
+        mean, power = np.exp(scores[0]), parameter
+        best = y ** (2 - power) * (1 / (1 - power) - 1 / (2 - power))
+        return best - y * mean ** (1 - power) / (1 - power) + mean ** (2 - power) / (2 - power)
     ratio = y * np.exp(-scores[0])
     return ratio - 1 - np.log(ratio)
 
@@ -1685,6 +1697,11 @@ def losses(name, quantile, y, scores):
 def dispersion(name, quantile, y, scores, weight):
     if name in ("classes", "poisson", "gamma"):
         return 1.0
+    if name == "tweedie":
+        gradient, hessian = loss_slopes(name, quantile, y, scores)
+        weights = np.ones(len(y)) if weight is None else weight
+        ratio = (weights * gradient**2).sum() / (weights * hessian).sum()
+        return ratio if ratio > 0 else 1.0
     mean = np.average(losses(name, quantile, y, scores), weights=weight)
     scale = mean if mean > 0 else 1.0
     if name != "quantile":
@@ -1741,7 +1758,7 @@ def features_of_round(bits, p, n_drawn):
 def boosting_rounds(run, first, last, round_steps):
     """Scores after some rounds, [(tree, steps, growing samples by node)], and losses that judge."""
     settings, loss, n = run.settings, run.settings.loss, len(run.keys)
-    name, scores, made, after = (loss.name, loss.quantile), run.scores.copy(), [], []
+    name, scores, made, after = (loss.name, loss.parameter), run.scores.copy(), [], []
     weight = None if run.weight is None else run.weight[:n]
     for number in range(first, last):
         bits = random_bits(key_of(run.seed, number))

@@ -43,17 +43,29 @@ auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const 
   return run(loop, Rows<double>(tree.size(), n_outputs), Column<double>(tree.size()));
 }
 
-Loss loss_of(const std::string& name, double quantile) {
-  constexpr std::array<std::pair<const char*, LossKind>, 6> kinds{
+// A quantile, or the power of the mean that is the variance.
+bool is_known(LossKind kind, double parameter) {
+  if (kind == LossKind::tweedie) return parameter > 1.0 && parameter < 2.0;
+  return parameter >= 0.0 && parameter <= 1.0;
+}
+
+Loss loss_of(const std::string& name, double parameter) {
+  constexpr std::array<std::pair<const char*, LossKind>, 7> kinds{
       {{"classes", LossKind::classes},
        {"squared_error", LossKind::squared},
        {"quantile", LossKind::quantile},
        {"huber", LossKind::huber},
        {"poisson", LossKind::poisson},
-       {"gamma", LossKind::gamma}}};
+       {"gamma", LossKind::gamma},
+       {"tweedie", LossKind::tweedie}}};
   for (const auto& [known, kind] : kinds)
-    if (name == known && quantile >= 0.0 && quantile <= 1.0) return {kind, quantile};
-  throw std::invalid_argument("no loss is " + name + " of " + std::to_string(quantile));
+    if (name == known && is_known(kind, parameter)) return {kind, parameter};
+  throw std::invalid_argument("no loss is " + name + " of " + std::to_string(parameter));
+}
+
+// That of rounds, of which slopes may be given.
+Loss loss_of_rounds(const std::string& name, double parameter) {
+  return name == "custom" ? Loss{LossKind::custom, parameter} : loss_of(name, parameter);
 }
 
 // Scores (n_outputs, n) that a loss is of.
@@ -64,9 +76,9 @@ Table<const double> scores_of(const Loss& loss, const Doubles2& scores, std::siz
   return sized("scores", scores, n_outputs, n);
 }
 
-auto loss_slopes(const std::string& name, double quantile, const Doubles& y,
+auto loss_slopes(const std::string& name, double parameter, const Doubles& y,
                  const Doubles2& scores) {
-  const Loss loss = loss_of(name, quantile);
+  const Loss loss = loss_of(name, parameter);
   const auto before = scores_of(loss, scores, y.size());
   const auto loop = [&](auto gradient, auto hessian) {
     slopes_of(loss, view(y), before, gradient, hessian);
@@ -75,16 +87,16 @@ auto loss_slopes(const std::string& name, double quantile, const Doubles& y,
              Rows<double>(before.n_rows, before.width));
 }
 
-auto losses(const std::string& name, double quantile, const Doubles& y, const Doubles2& scores) {
-  const Loss loss = loss_of(name, quantile);
+auto losses(const std::string& name, double parameter, const Doubles& y, const Doubles2& scores) {
+  const Loss loss = loss_of(name, parameter);
   const auto before = scores_of(loss, scores, y.size());
   return run([&](auto of_rows) { losses_of(loss, view(y), before, of_rows); },
              Column<double>(y.size()));
 }
 
-double mean_loss(const std::string& name, double quantile, const Doubles& y, const Doubles2& scores,
-                 const std::optional<Doubles>& weight) {
-  const Loss loss = loss_of(name, quantile);
+double mean_loss(const std::string& name, double parameter, const Doubles& y,
+                 const Doubles2& scores, const std::optional<Doubles>& weight) {
+  const Loss loss = loss_of(name, parameter);
   const auto before = scores_of(loss, scores, y.size());
   const auto weights = sized("weight", weight, y.size());
   if (y.size() == 0) throw std::invalid_argument("no rows have no mean loss");
@@ -97,54 +109,65 @@ std::int64_t rounds_without_gain(const Doubles& scores, double tol) {
   return certree::rounds_without_gain(view(scores), tol);
 }
 
-double dispersion(const std::string& name, double quantile, const Doubles& y,
+double dispersion(const std::string& name, double parameter, const Doubles& y,
                   const Doubles2& scores, const std::optional<Doubles>& weight) {
-  const Loss loss = loss_of(name, quantile);
+  const Loss loss = loss_of(name, parameter);
   const auto before = scores_of(loss, scores, y.size());
   const auto weights = sized("weight", weight, y.size());
-  return run([&] { return dispersion_of(loss, view(y), before, weights); });
+  return run([&] {
+    const std::size_t n_slopes = before.values().size();
+    const auto room = make_buffer<double>(2 * n_slopes);
+    const Table<double> gradient{room.get(), before.n_rows, before.width};
+    const Table<double> hessian{room.get() + n_slopes, before.n_rows, before.width};
+    slopes_of(loss, view(y), before, gradient, hessian);
+    if (!weights.empty())
+      for (std::size_t i = 0; i < 2 * n_slopes; ++i) room[i] *= weights[i % y.size()];
+    return dispersion_of(loss, view(y), before, weights, gradient, hessian);
+  });
 }
 
-// Codes, what is kept of the bins, y, weight, keys, numbers of thresholds, seed, scores, and values
-// of the last rows.
+// Codes, what is kept of the bins, y, weight, keys, numbers of thresholds, seed, scores, values of
+// the last rows, and slopes of a custom loss.
 using RunArguments = std::tuple<Codes, Kept, Doubles, std::optional<Doubles>, In<std::uint64_t, 1>,
-                                Ints, std::uint64_t, Doubles2, Doubles2>;
-// Name of the loss, its quantile, learning rate, l2, curvature, share of the rows that grow, stops,
-// numbers of features.
+                                Ints, std::uint64_t, Doubles2, Doubles2, Doubles2>;
+// Name of the loss, its quantile or power, learning rate, l2, curvature, share of the rows that
+// grow, stops, numbers of features.
 using RoundArguments =
     std::tuple<std::string, double, double, double, double, double, Doubles, Ints>;
 
 // Whether scores are taken, rounds without a gain that are the last ones, tol, and scores so far.
 using Watched = std::tuple<bool, std::int64_t, double, Doubles>;
 
-RunRows rows_of(const RunArguments& given) {
-  const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores, values] = given;
+RunRows rows_of(const RunArguments& given, bool is_custom) {
+  const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores, values, slopes] = given;
   const std::size_t p = codes.shape(0), n = codes.shape(1) + values.shape(0);
   if (n > 2147483647u) throw std::invalid_argument("codes have more than 2147483647 rows");
   if (keys.size() == 0 || keys.size() > codes.shape(1))
     throw std::invalid_argument("keys must be those of rows, at least one");
   if (n_thresholds.size() == 0) throw std::invalid_argument("no number of thresholds is given");
-  return {{kept_bins(kept, p), view(codes)},
-          sized("values", values, values.shape(0), p),
-          sized("y", y, n),
-          sized("weight", weight, n),
-          view(keys),
-          view(n_thresholds),
-          seed};
+  return {
+      {kept_bins(kept, p), view(codes)},
+      sized("values", values, values.shape(0), p),
+      sized("y", y, n),
+      sized("weight", weight, n),
+      view(keys),
+      view(n_thresholds),
+      seed,
+      sized("slopes", slopes, is_custom ? 2 * scores.shape(0) : 0, is_custom ? keys.size() : 0)};
 }
 
 // Runs go on side by side, and share the threads.
 auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& given,
                  const Watched& watched, const Limits& limits, const Slopes& monotonic,
                  const Groups& groups, std::int64_t first, std::int64_t last, int n_threads) {
-  const auto& [name, quantile, learning_rate, l2, curvature, subsample, stop, n_features] = given;
+  const auto& [name, parameter, learning_rate, l2, curvature, subsample, stop, n_features] = given;
   const auto& [is_on, n_iter_no_change, tol, before_them] = watched;
   const Watch watch{is_on, n_iter_no_change, tol, view(before_them)};
   if (runs.empty() || first < 0 || first > last)
     throw std::invalid_argument("rounds are numbered from 0, and runs are some");
   const std::size_t p = std::get<0>(runs[0]).shape(0), n_runs = runs.size();
   const int threads_of_run = std::max(1, n_threads / static_cast<int>(n_runs));
-  const RoundSettings settings{loss_of(name, quantile),
+  const RoundSettings settings{loss_of_rounds(name, parameter),
                                learning_rate,
                                l2,
                                curvature,
@@ -152,6 +175,9 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
                                view(stop),
                                view(n_features),
                                growth_of(limits, monotonic, groups, p, threads_of_run)};
+  const bool is_custom = settings.loss.kind == LossKind::custom;
+  if (is_custom && (last - first > 1 || is_on))
+    throw std::invalid_argument("slopes are those of one round, which nobody watches");
   expect_probabilities(view(stop));
   if (!(subsample > 0.0)) throw std::invalid_argument("subsample must be above 0");
   if (n_features.size() == 0 ||
@@ -160,7 +186,7 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
   std::vector<RunRows> rows;
   std::vector<Rows<double>> scores;
   for (const RunArguments& one : runs) {
-    rows.push_back(rows_of(one));
+    rows.push_back(rows_of(one, is_custom));
     if (std::get<0>(one).shape(0) != p)
       throw std::invalid_argument("runs must have the same features");
     const auto before = scores_of(settings.loss, std::get<7>(one), rows.back().y.size());
@@ -271,15 +297,15 @@ void bind_for(nb::module_& core) {
 }  // namespace
 
 void bind_ensembles(nb::module_& core) {
-  core.def("loss_slopes", &loss_slopes, "name"_a, "quantile"_a, "y"_array, "scores"_array,
+  core.def("loss_slopes", &loss_slopes, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "(gradient, hessian) of the loss of each row by its scores.");
-  core.def("losses", &losses, "name"_a, "quantile"_a, "y"_array, "scores"_array,
+  core.def("losses", &losses, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "Loss of each row.");
-  core.def("mean_loss", &mean_loss, "name"_a, "quantile"_a, "y"_array, "scores"_array,
+  core.def("mean_loss", &mean_loss, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "weight"_array_or_none, "Mean loss of rows by their weights.");
   core.def("rounds_without_gain", &rounds_without_gain, "scores"_array, "tol"_a,
            "How many scores at the end have not beaten the best one before by more than tol.");
-  core.def("dispersion", &dispersion, "name"_a, "quantile"_a, "y"_array, "scores"_array,
+  core.def("dispersion", &dispersion, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "weight"_array_or_none,
            "What slopes are divided by to be those of a likelihood's negative log.");
   core.def("make_rounds", &make_rounds, "runs"_a, "settings"_a, "watch"_a, "limits"_a,

@@ -29,6 +29,7 @@ from certree.ensembles.losses import (
     PoissonLoss,
     QuantileLoss,
     SquaredLoss,
+    TweedieLoss,
     weighted_quantile,
 )
 from certree.ensembles.rounds import UNWATCHED, Settings, advance, started
@@ -40,7 +41,7 @@ from certree.tree import Trees
 from strategies import trees
 
 SHORT = {"max_iter": 12, "random_state": 0}
-LOSSES = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"]
+LOSSES = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
 
 
 def noisy(n=600, p=5, seed=0):
@@ -199,11 +200,11 @@ def test_many_walks_compare_sets_as_one_does(n, missing_left):
 
 
 def slopes_of(loss, y, scores):
-    return _core.loss_slopes(loss.name, loss.quantile, y.astype(float), scores)
+    return _core.loss_slopes(loss.name, loss.parameter, y.astype(float), scores)
 
 
 def dispersion_of(loss, y, scores, weight=None):
-    return _core.dispersion(loss.name, loss.quantile, y, scores, weight)
+    return _core.dispersion(loss.name, loss.parameter, y, scores, weight)
 
 
 # -- losses ----------------------------------------------------------------------------------------
@@ -217,6 +218,8 @@ def dispersion_of(loss, y, scores, weight=None):
         (SquaredLoss(), "numbers"),
         (PoissonLoss(), "positive"),
         (GammaLoss(), "positive"),
+        (TweedieLoss(), "positive"),
+        (TweedieLoss(power=1.1), "positive"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
 )
@@ -230,6 +233,9 @@ def test_slopes_are_derivatives(loss, kind):
     }[kind]
     scores = random.normal(size=(k, n))
     gradient, hessian = slopes_of(loss, y, scores)
+    if loss.name == "tweedie":  # in units of the mean information
+        unit = np.exp((2 - loss.power) * scores).mean()
+        gradient, hessian = gradient * unit, hessian * unit
     step = 1e-4
     for output in range(k):
         moved = [scores.copy(), scores.copy()]
@@ -242,7 +248,7 @@ def test_slopes_are_derivatives(loss, kind):
         np.testing.assert_allclose(hessian[output], factor * second, rtol=1e-3, atol=1e-5)
 
 
-NAMES = ["classes", "squared_error", "quantile", "huber", "poisson", "gamma"]
+NAMES = ["classes", "squared_error", "quantile", "huber", "poisson", "gamma", "tweedie"]
 
 
 @given(
@@ -254,6 +260,8 @@ NAMES = ["classes", "squared_error", "quantile", "huber", "poisson", "gamma"]
     st.integers(0, 2**32 - 1),
 )
 def test_losses_are_those_of_the_reference(name, n, n_outputs, quantile, weighted, seed):
+    if name == "tweedie":
+        quantile = 1.01 + 0.98 * quantile
     random = np.random.default_rng(seed)
     n_outputs = n_outputs if name == "classes" else 1
     scales = [0.0, 1.0, 30.0, 1e3] if name == "classes" else [0.0, 1.0, 3.0]
@@ -292,6 +300,9 @@ def test_the_doors_of_losses_check():
             ("huber", 0.5, scores, "takes scores of one output"),
             ("classes", 0.5, scores[:0], "takes scores of one output"),
             ("classes", 0.5, np.zeros((2, 3)), "scores"),
+            ("tweedie", 1.0, scores[:1], "no loss is tweedie of 1.0"),
+            ("tweedie", 2.0, scores[:1], "no loss is tweedie of 2.0"),
+            ("custom", 0.5, scores[:1], "no loss is custom"),
         ):
             with pytest.raises(ValueError, match=message):
                 door(name, quantile, y, given_scores)
@@ -301,7 +312,7 @@ def test_the_doors_of_losses_check():
 def test_parabolas_of_the_pinball_loss_lie_above_it(quantile):
     random = np.random.default_rng(0)
     y, scores = random.standard_cauchy(200), random.normal(size=(1, 200))
-    loss = QuantileLoss(quantile)
+    loss = QuantileLoss(quantile=quantile)
     gradient, hessian = slopes_of(loss, y, scores)
     unit = 2 * np.abs(y - scores).mean()
     far = np.abs(y - scores[0]) > 0.1 * unit / 2
@@ -334,9 +345,11 @@ def test_parabolas_of_the_huber_loss_lie_above_it():
         (LogLoss(), "classes"),
         (LogLoss(3), "classes"),
         (SquaredLoss(), "numbers"),
-        (QuantileLoss(0.3), "numbers"),
+        (QuantileLoss(quantile=0.3), "numbers"),
         (PoissonLoss(), "positive"),
         (GammaLoss(), "positive"),
+        (TweedieLoss(), "positive"),
+        (TweedieLoss(power=1.1), "positive"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
 )
@@ -460,6 +473,7 @@ OTHERS = {
     "validation_fraction": 0.2,
     "loss": "poisson",
     "quantile": 0.5,
+    "power": 1.5,
 }
 
 
@@ -618,6 +632,8 @@ RUNS = [
     (HuberLoss(), {"n_judging": 10, "weighted": True}),
     (PoissonLoss(), {"n_judging": 10}),
     (GammaLoss(), {"feature_shares": (1.0,), "n_judging": 1}),
+    (TweedieLoss(), {"n_judging": 10, "weighted": True}),
+    (TweedieLoss(power=1.2), {"n_judging": 10, "beside": True}),
     (LogLoss(), {"n_judging": 15, "weighted": True, "beside": True}),
     (LogLoss(3), {"n_judging": 15, "beside": True}),
     (SquaredLoss(), {"n_judging": 10, "beside": True}),
@@ -1017,6 +1033,9 @@ def test_all_rows_may_grow_the_trees():
         ({"loss": "poisson"}, [1.0, -1.0], "takes y >= 0"),
         ({"loss": "poisson"}, [0.0, 0.0], "positive sum"),
         ({"loss": "gamma"}, [1.0, 0.0], "takes y > 0"),
+        ({"loss": "tweedie"}, [1.0, -1.0], 'loss="tweedie" takes y >= 0'),
+        ({"loss": "tweedie", "power": 2.0}, [1.0, 1.0], "power"),
+        ({"power": 1.5}, [1.0, 1.0], 'power=1.5 takes loss="tweedie"'),
         ({}, [1e200, 0.0], "y must be in a unit in which its squares are float64"),
         ({}, [1e-200, 0.0], "y must be in a unit in which its squares are float64"),
         ({"quantile": 0.3}, [1.0, 2.0], "quantile.*loss"),

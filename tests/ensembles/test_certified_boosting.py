@@ -302,7 +302,9 @@ def test_numbers_of_groups_have_no_bands():
         model.predict_interval(X)
 
 
-@pytest.mark.parametrize("loss", ["absolute_error", "gamma", "quantile", "huber", "poisson"])
+@pytest.mark.parametrize(
+    "loss", ["absolute_error", "gamma", "quantile", "huber", "poisson", "tweedie"]
+)
 def test_other_losses_are_certified_by_their_absolute_error(loss):
     X, y = uneven()
     y = np.exp(y)

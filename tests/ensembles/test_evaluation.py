@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from sklearn.metrics import (
     mean_gamma_deviance,
     mean_poisson_deviance,
     mean_squared_error,
+    mean_tweedie_deviance,
     roc_auc_score,
 )
 
@@ -38,7 +40,7 @@ from certree.rows.split import TrainCalibrationSplit
 from certree.rows.training import Training
 
 STOPS = {"early_stopping": True, "max_iter": 60, "n_iter_no_change": 5, "random_state": 0}
-LOSSES = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"]
+LOSSES = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
 
 
 def noisy(n=400, n_classes=2, seed=0):
@@ -87,7 +89,7 @@ def test_rounds_stop_as_a_loop_over_single_fits_does(loss):
 
     def score(n_rounds, rows=judges):
         return -np.mean(
-            reference.losses(of.name, of.quantile, rows.y, scores_after(n_rounds, rows))
+            reference.losses(of.name, of.parameter, rows.y, scores_after(n_rounds, rows))
         )
 
     expected, kept = reference.early_stopping(score, 60, 5, 1e-7)
@@ -169,7 +171,7 @@ def test_scores_are_those_of_the_stages(n_classes, weighted):
         assert model.validation_score_[0] == pytest.approx(-log_loss(y_val, start))
 
 
-@pytest.mark.parametrize("loss", ["squared_error", "poisson", "gamma"])
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "gamma", "tweedie"])
 def test_scores_of_numbers_are_those_of_the_stages(loss):
     X, y = numbers(1200)
     model = BoostedTreesRegressor(loss, max_iter=6, random_state=0).fit(
@@ -178,6 +180,7 @@ def test_scores_of_numbers_are_those_of_the_stages(loss):
     metric = {
         "squared_error": mean_squared_error,
         "poisson": mean_poisson_deviance,
+        "tweedie": partial(mean_tweedie_deviance, power=1.5),
         "gamma": mean_gamma_deviance,
     }[loss]
     said = [np.full(100, y[:1100].mean()), *model.staged_predict(X[1100:])]

@@ -25,10 +25,11 @@ from certree.ensembles.losses import (
     PoissonLoss,
     QuantileLoss,
     SquaredLoss,
+    TweedieLoss,
 )
 
 SHORT = {"max_iter": 15, "random_state": 0}
-NUMBERS = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"]
+NUMBERS = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
 KINDS = [*NUMBERS, "two", "three"]
 
 
@@ -44,9 +45,10 @@ def rows_of(kind, n=300, seed=0):
     if kind == "three":
         several = random.normal(size=(n, 3)) + level[:, None] * [0, 1, -1]
         return X, several.argmax(axis=1), np.outer(offset, [0.0, 1.0, -1.0])
-    if kind in ("poisson", "gamma"):
+    if kind in ("poisson", "gamma", "tweedie"):
         mean = np.exp(0.5 * level)
         y = random.poisson(mean) if kind == "poisson" else random.gamma(2.0, mean / 2)
+        y = np.where(random.random(n) < 0.3, 0.0, y) if kind == "tweedie" else y
         return X, y.astype(float), 0.5 * offset
     # In whole numbers of 2^-20, so that sums are exact and a median stays a target.
     return X, *(np.round(one * 2**20) / 2**20 for one in (level + random.normal(size=n), offset))
@@ -62,7 +64,7 @@ def scores_of(model, X, offset=None):
     if hasattr(model, "decision_function"):
         return model.decision_function(X, offset=offset)
     said = model.predict(X, offset=offset)
-    return np.log(said) if model.loss in ("poisson", "gamma") else said
+    return np.log(said) if model.loss in ("poisson", "gamma", "tweedie") else said
 
 
 # -- where fits start ------------------------------------------------------------------------------
@@ -71,7 +73,7 @@ def scores_of(model, X, offset=None):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     "loss",
-    [SquaredLoss(), QuantileLoss(quantile=0.3), PoissonLoss(), GammaLoss()],
+    [SquaredLoss(), QuantileLoss(quantile=0.3), PoissonLoss(), GammaLoss(), TweedieLoss(power=1.3)],
     ids=lambda loss: loss.name,
 )
 def test_the_start_is_the_best_constant_beside_offsets(loss, weighted):
@@ -81,7 +83,8 @@ def test_the_start_is_the_best_constant_beside_offsets(loss, weighted):
     start = loss.start(y, weight, offset)
 
     def mean(constant):
-        return np.average(reference.losses(loss.name, 0.3, y, offset + constant), weights=weight)
+        of_rows = reference.losses(loss.name, loss.parameter, y, offset + constant)
+        return np.average(of_rows, weights=weight)
 
     near = start + np.linspace(-0.5, 0.5, 2001)
     assert mean(start) <= min(map(mean, near)) + 1e-12

@@ -57,6 +57,7 @@ def originals() -> tuple[bytes, ...]:
         certree.BoostedTreesClassifier(max_iter=2, max_depth=3).fit(named, words),
         certree.CertifiedBoostedTreesClassifier(max_iter=2, max_depth=3).fit(named, words),
         certree.CertifiedBoostedTreesRegressor(max_iter=2, coverage=0.5).fit(X, X[:, 0]),
+        certree.BoostedTreesRegressor("tweedie", max_iter=2).fit(X, X[:, 0] ** 2, offset=X[:, 0]),
         certree.BoostedTreesRegressor("poisson", max_iter=2, max_depth=3).fit(X, X[:, 0] ** 2),
         certree.AdaBoostTreeClassifier(n_estimators=3).fit(named, words),
     ]

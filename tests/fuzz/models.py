@@ -12,6 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 import certree
 from certree import KD, Cart, Dyadic, Grid, PACBayesPosteriors, Voting
 from certree.boolean import FourierClassifier, FourierRegressor
+from certree.ensembles import CustomLoss
 from certree.explain import Explanation, interaction_fractions, shapley_values
 from certree.prunings.shorthand import RULES
 from fuzz.hostile import spoilt
@@ -59,6 +60,14 @@ _ASKED = [
 ]
 
 
+def _squared_slopes(y: Any, score: Any) -> Any:
+    return score - y, np.ones_like(y)
+
+
+def _squared(y: Any, score: Any) -> Any:
+    return (score - y) ** 2 / 2
+
+
 def plausible_parameter(random: Random, parameter: str, p: int) -> Any:
     """A value for a parameter of an estimator of p features; None leaves its default."""
     cut = random.choice([2, 5, 2.5])
@@ -92,11 +101,14 @@ def plausible_parameter(random: Random, parameter: str, p: int) -> Any:
         "widths": ["scaled", "one", "leaf"],
         "max_samples": ["auto", 0.2, 0.9],
         "densities": ["auto", "normal", "histogram"],
-        "power": [1.0, "auto"],
+        "power": [1.0, 1.5, "auto"],
         "min_samples_model": [2, 10],
         "smoothing": [0.0, 1.0],
         "inverse_temperature": [None, 0.0, 2.0],
-        "loss": ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"],
+        "loss": [
+            *("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"),
+            *("tweedie", CustomLoss(_squared_slopes, _squared)),
+        ],
         "prunings": ["vote", "none"],
         "max_iter": [1, 3],
         "n_estimators": [1, 9],

@@ -84,7 +84,7 @@ MODELS = [
 FURTHER = [
     *(
         BoostedTreesRegressor(loss, max_iter=5, random_state=0)
-        for loss in ("absolute_error", "quantile", "huber", "poisson", "gamma")
+        for loss in ("absolute_error", "quantile", "huber", "poisson", "gamma", "tweedie")
     ),
     BoostedTreesClassifier(max_iter=5, monotonic_cst=[1, 0, 0], random_state=0),
     AdaBoostTreeClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=5, random_state=0),

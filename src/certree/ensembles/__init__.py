@@ -8,6 +8,7 @@ from certree.ensembles.certified_boosting import (
 )
 from certree.ensembles.certified_forest import CertifiedForestClassifier
 from certree.ensembles.conformal import ConformalBandRegressor
+from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.forest import TreeForestClassifier, TreeForestRegressor
 from certree.ensembles.leaves import Leaves
 
@@ -19,6 +20,7 @@ __all__ = [
     "CertifiedBoostedTreesRegressor",
     "CertifiedForestClassifier",
     "ConformalBandRegressor",
+    "CustomLoss",
     "Leaves",
     "TreeForestClassifier",
     "TreeForestRegressor",

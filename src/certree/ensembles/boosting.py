@@ -9,7 +9,7 @@ from functools import partial
 from itertools import combinations
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from certree.ensembles.custom_loss import CustomLoss, LossOfFunctions
 from certree.ensembles.evaluation import PARAMETERS as EVALUATION
 from certree.ensembles.evaluation import (
     Callback,
@@ -40,6 +41,7 @@ from certree.ensembles.losses import (
     PoissonLoss,
     QuantileLoss,
     SquaredLoss,
+    TweedieLoss,
 )
 from certree.ensembles.offsets import checked_offset
 from certree.ensembles.rounds import Rounds, Settings, importances, started
@@ -83,7 +85,9 @@ _REFRESHES = 0.05
 _SHARE = Interval(Real, 0, 1, closed="right")
 
 Quality = Literal["fast", "default", "best"]
-LossName = Literal["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"]
+LossName = Literal[
+    "squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"
+]
 
 
 def _together(members: list[Trees]) -> Trees:
@@ -414,6 +418,7 @@ class BoostedTrees(StagedTrees):
             scored,
             is_wanted=is_wanted,
             of_loss=scorer is None,
+            is_custom=run.settings.loss.is_custom,
             n_runs=self._n_members(),
             n_iter_no_change=self.n_iter_no_change if stops else 0,
             tol=float(self.tol),
@@ -476,7 +481,9 @@ class BoostedTrees(StagedTrees):
         )
         rows = training.features, training.y, training.weight
         about = self.thresholds_, self._seed, training.offset
-        return started(self._settings(loss), grower, *rows, *about)
+        run, start = started(self._settings(loss), grower, *rows, *about)
+        loss.expect_slopes(run.y, run.scores)
+        return run, start
 
     def _settings(self, loss: Loss) -> Settings:
         return Settings(
@@ -1116,13 +1123,16 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     Parameters
     ----------
-    loss : str, default="squared_error"
+    loss : str or CustomLoss, default="squared_error"
         "squared_error"; "absolute_error", whose best prediction is the median; "quantile"; "huber",
-        which is squared for the nine tenths of the rows that lie nearest; "poisson" and "gamma", half
-        of the deviances, for counts and for positive targets: trees then add up to the log of the
-        prediction.
+        which is squared for the nine tenths of the rows that lie nearest; "poisson", "gamma" and
+        "tweedie", half of the deviances, for counts, for positive targets, and for amounts many of
+        which are 0: trees then add up to the log of the prediction. Or a `CustomLoss`.
     quantile : float or None, default=None
         Of the loss "quantile", between 0 and 1; None: the median.
+    power : float or None, default=None
+        Of the loss "tweedie", between 1 (Poisson) and 2 (gamma): the variance is this power of the
+        mean; None: 1.5.
     quality : {"fast", "default", "best"}, default="default"
         "fast": 200 rounds without cross-validation. "best": up to three times as many rounds as else,
         and the average of four fits of different seeds, stored as one model; not with `warm_start`.
@@ -1197,16 +1207,19 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BoostedTrees._parameter_constraints,
         "loss": [
-            StrOptions({"squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"})
+            StrOptions(set(get_args(LossName))),
+            CustomLoss,
         ],
         "quantile": [Interval(Real, 0, 1, closed="neither"), None],
+        "power": [Interval(Real, 1, 2, closed="neither"), None],
     }
 
     def __init__(
         self,
-        loss: LossName = "squared_error",
+        loss: LossName | CustomLoss = "squared_error",
         *,
         quantile: float | None = None,
+        power: float | None = None,
         quality: Quality = "default",
         learning_rate: float = 0.1,
         max_iter: int | Literal["auto"] = "auto",
@@ -1247,8 +1260,15 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         return linear_start(run, _STEPS if self.max_leaf_nodes == "auto" else self.max_leaf_nodes)
 
     def _loss(self) -> Any:
-        if self.quantile is not None and self.loss != "quantile":
-            raise ValueError(f'quantile={self.quantile!r} takes loss="quantile", got {self.loss!r}')
+        for name, of in (("quantile", "quantile"), ("power", "tweedie")):
+            if getattr(self, name) is not None and self.loss != of:
+                raise ValueError(
+                    f'{name}={getattr(self, name)!r} takes loss="{of}", got {self.loss!r}'
+                )
+        if isinstance(self.loss, CustomLoss):
+            return LossOfFunctions(given=self.loss)
+        if self.loss == "tweedie":
+            return TweedieLoss(power=1.5 if self.power is None else float(self.power))
         if self.loss == "quantile":
             return QuantileLoss(quantile=0.5 if self.quantile is None else float(self.quantile))
         return {

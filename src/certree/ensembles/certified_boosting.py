@@ -37,6 +37,7 @@ from certree.ensembles.boosting import (
     LossName,
     Quality,
 )
+from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.reweighing import best_classes
 from certree.ensembles.staged import constant_scores
 from certree.grow.growing import MonotonicCst
@@ -465,10 +466,12 @@ class CertifiedBoostedTreesRegressor(CertifiedNumbers, BoostedTreesRegressor):
 
     Parameters
     ----------
-    loss : str, default="squared_error"
+    loss : str or CustomLoss, default="squared_error"
         See `BoostedTreesRegressor`; bands and the certificate are about absolute errors.
     quantile : float or None, default=None
         Of the loss "quantile".
+    power : float or None, default=None
+        Of the loss "tweedie".
     train_size : float, default=0.5
         Share of the rows, or groups, that train the trees.
     coverage : float, default=0.9
@@ -582,9 +585,10 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
 
     def __init__(
         self,
-        loss: LossName = "squared_error",
+        loss: LossName | CustomLoss = "squared_error",
         *,
         quantile: float | None = None,
+        power: float | None = None,
         train_size: float = 0.5,
         coverage: float = 0.9,
         delta: float = 0.05,
@@ -669,7 +673,8 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         limit = largest_error(off, training.y)
         mean = float(np.average(off, weights=training.weight)) / limit
         scale = _quick(self)
-        scale.loss, scale.quantile, scale.monotonic_cst = "squared_error", None, None
+        scale.loss, scale.quantile, scale.power = "squared_error", None, None
+        scale.monotonic_cst = None
         if self.widths == "scaled":
             scale._fit_rounds(replace(training, y=off / limit))
         else:

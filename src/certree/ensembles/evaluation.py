@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from certree._core import mean_loss, rounds_without_gain
+from certree._core import rounds_without_gain
 from certree.ensembles.rounds import UNWATCHED, Rounds, Watch, advance
 from certree.interface.arrays import Float64
 from certree.interface.signatures import COUNT, NONNEGATIVE
@@ -83,6 +83,8 @@ class Evaluation:
         Whether somebody wants to know them when the fit is done.
     of_loss : bool
         Whether they are losses, negated.
+    is_custom : bool
+        Whether this loss is one that the core does not know.
     n_runs : int
         Number of runs whose scores are averaged.
     n_iter_no_change : int
@@ -97,6 +99,7 @@ class Evaluation:
     scored: Sequence[Score] = ()
     is_wanted: bool = False
     of_loss: bool = True
+    is_custom: bool = False
     n_runs: int = 1
     n_iter_no_change: int = 0
     tol: float = 0.0
@@ -117,7 +120,7 @@ class Evaluation:
     @property
     def by_core(self) -> bool:
         """Whether the core takes the scores while it makes rounds."""
-        return self.of_loss and self.n_runs == 1
+        return self.of_loss and not self.is_custom and self.n_runs == 1
 
     @property
     def note(self) -> str:
@@ -199,7 +202,7 @@ def scores_by_loss(run: Rounds) -> list[Score]:
     def score(rows: slice, said: Float64) -> float:
         weight = None if run.weight is None else run.weight[rows]
         said = np.ascontiguousarray(said[:, rows])
-        return -mean_loss(loss.name, loss.quantile, run.y[rows], said, weight)
+        return -loss.mean(run.y[rows], said, weight)
 
     n = len(run.keys)
     return [partial(score, rows) for rows in (slice(n), slice(n, None)) if len(run.y[rows])]

@@ -22,10 +22,24 @@ class Loss:
     """A loss of scores (n_outputs, n) at targets (n,)."""
 
     name: ClassVar[str]  # as the core knows it
-    is_log: ClassVar[bool] = False  # whether scores are logs of predictions
 
     n_outputs: int = 1
     quantile: float = 0.5
+
+    @property
+    def is_log(self) -> bool:
+        """Whether scores are logs of predictions."""
+        return False
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether it is not known to the core, which is then given slopes round by round."""
+        return False
+
+    @property
+    def parameter(self) -> float:
+        """The number that the core knows it by beside its name."""
+        return self.quantile
 
     def expect_domain(self, y: NDArray[Any]) -> None:
         """Refuse targets that the loss is not made for."""
@@ -38,11 +52,22 @@ class Loss:
 
     def slopes(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
         """Gradients and Hessians of the rows, (n_outputs, n) each."""
-        return _core.loss_slopes(self.name, self.quantile, y.astype(np.float64), scores)
+        return _core.loss_slopes(self.name, self.parameter, y.astype(np.float64), scores)
 
     def of_rows(self, y: NDArray[Any], scores: Float64) -> Float64:
         """Loss of each row, (n,)."""
-        return _core.losses(self.name, self.quantile, y.astype(np.float64), scores)
+        return _core.losses(self.name, self.parameter, y.astype(np.float64), scores)
+
+    def given_slopes(self, y: Float64, scores: Float64) -> Float64:
+        """Slopes (2 * n_outputs, n) that the core must be given; none where it knows the loss."""
+        return np.concatenate(self.slopes(y, scores)) if self.is_custom else np.zeros((0, 0))
+
+    def expect_slopes(self, y: Float64, scores: Float64) -> None:
+        """Refuse slopes that are none of the loss."""
+
+    def mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
+        """Mean loss of rows, in whatever order they come."""
+        return _core.mean_loss(self.name, self.parameter, y, scores, weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +94,7 @@ class LogLoss(Loss):
         return np.log(counts / counts.sum())
 
 
-class _LossOfNumbers(Loss):
+class LossOfNumbers(Loss):
     """What losses of numbers share."""
 
     __slots__ = ()
@@ -84,7 +109,7 @@ class _LossOfNumbers(Loss):
             )
 
 
-class SquaredLoss(_LossOfNumbers):
+class SquaredLoss(LossOfNumbers):
     """Half of the squared error."""
 
     __slots__ = ()
@@ -97,7 +122,7 @@ class SquaredLoss(_LossOfNumbers):
         return np.atleast_1d(exact_mean(_above(y, offset), weight))
 
 
-class QuantileLoss(_LossOfNumbers):
+class QuantileLoss(LossOfNumbers):
     """Pinball loss of a quantile; that of one half is half of the absolute error.
 
     It has a kink, so a row's Hessian is that of the parabola which lies above the loss and touches it
@@ -116,7 +141,7 @@ class QuantileLoss(_LossOfNumbers):
 
 
 @dataclass(frozen=True, slots=True)
-class HuberLoss(_LossOfNumbers):
+class HuberLoss(LossOfNumbers):
     """Squared error of the nearer rows, absolute error beyond a quantile of the distances.
 
     Hessians are those of parabolas that touch the loss.
@@ -132,12 +157,16 @@ class HuberLoss(_LossOfNumbers):
         return np.atleast_1d(weighted_quantile(_above(y, offset), 0.5, weight))
 
 
-class _LossOfPositive(_LossOfNumbers):
+class _LossOfPositive(LossOfNumbers):
     """Deviances of which scores are logs of predictions, and variances powers of these."""
 
     __slots__ = ()
-    is_log = True
     power: float
+
+    @property
+    def is_log(self) -> bool:
+        """Scores are logs of predictions."""
+        return True
 
     def start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
@@ -149,6 +178,12 @@ class _LossOfPositive(_LossOfNumbers):
         below = exact_mean(np.exp((2 - self.power) * offset[0]), weight)
         return np.log(np.atleast_1d(above)) - np.log(below)
 
+    def expect_domain(self, y: NDArray[Any]) -> None:
+        """Numbers that are not negative, of which one is more than 0."""
+        super().expect_domain(y)
+        if y.min() < 0 or y.max() == 0:
+            raise ValueError(f'loss="{self.name}" takes y >= 0 with a positive sum')
+
 
 class PoissonLoss(_LossOfPositive):
     """Half of the Poisson deviance, but for what no prediction changes."""
@@ -156,12 +191,6 @@ class PoissonLoss(_LossOfPositive):
     __slots__ = ()
     name = "poisson"
     power = 1.0
-
-    def expect_domain(self, y: NDArray[Any]) -> None:
-        """Counts are not negative, and one is more than 0."""
-        super().expect_domain(y)
-        if y.min() < 0 or y.max() == 0:
-            raise ValueError('loss="poisson" takes y >= 0 with a positive sum')
 
 
 class GammaLoss(_LossOfPositive):
@@ -176,6 +205,23 @@ class GammaLoss(_LossOfPositive):
         super().expect_domain(y)
         if y.min() <= 0:
             raise ValueError('loss="gamma" takes y > 0')
+
+
+@dataclass(frozen=True, slots=True)
+class TweedieLoss(_LossOfPositive):
+    """Half of the deviance of sums of a Poisson number of gamma amounts, many of which are 0.
+
+    The variance is the power of the mean (Jorgensen, "Exponential dispersion models", 1987). Slopes are
+    in units of the mean information, so that Hessians are about 1 whatever the unit of the targets is.
+    """
+
+    name: ClassVar[str] = "tweedie"
+    power: float = 1.5
+
+    @property
+    def parameter(self) -> float:
+        """The power."""
+        return self.power
 
 
 def exact_mean(y: Float64, weight: Float64 | None) -> float:

@@ -181,12 +181,20 @@ class Rounds:
         """The same run before its first round, with other parameters."""
         return replace(self, **others, parts=[], rows=[], losses=[])
 
+    def loss_of_judges(self) -> float:
+        """Sum of losses of the rows that judge."""
+        n = len(self.keys)
+        weight = np.ones(len(self.y) - n) if self.weight is None else self.weight[n:]
+        return fsum(weight * self.settings.loss.of_rows(self.y[n:], self.scores[:, n:]))
+
     def _arguments(self) -> tuple[Any, ...]:
         """The run as the core takes it."""
         n_thresholds = np.array([min(one or 0, MISSING) for one in self.thresholds], dtype=np.int32)
         rows = self.bins.codes, self.bins.kept, self.y, self.weight, self.keys
         values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
-        return *rows, n_thresholds, self.seed, self.scores, values
+        n = len(self.keys)
+        slopes = self.settings.loss.given_slopes(self.y[:n], self.scores[:, :n])
+        return *rows, n_thresholds, self.seed, self.scores, values, slopes
 
 
 def importances(trees: Trees, rows: Float64, before: Float64) -> Float64:
@@ -209,8 +217,19 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
     -------
     ndarray of shape (n_rounds, 2)
         Where the rounds of one run are watched, its scores of the rows that train and of those that
-        judge, after each round; there may be less than were asked for.
+        judge, after each round; there may be less than were asked for. None of a custom loss.
     """
+    if not runs[0].settings.loss.is_custom:
+        return _make(runs, first, last, watch)
+    for number in range(first, last):
+        _make(runs, number, number + 1, UNWATCHED)
+    for run in runs:
+        run.losses.append(np.array([run.loss_of_judges()]))
+    return np.zeros((0, 2))
+
+
+def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float64:
+    """Make rounds by the core."""
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
     limits, slopes, groups, n_threads = runs[0].grower.options_of_gradients
     shares = [
@@ -221,7 +240,7 @@ def advance(runs: Sequence[Rounds], first: int, last: int, watch: Watch = UNWATC
         [run._arguments() for run in runs],
         (
             loss.name,
-            loss.quantile,
+            loss.parameter,
             settings.learning_rate,
             settings.l2_regularization,
             _CURVATURE,

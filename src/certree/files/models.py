@@ -70,6 +70,7 @@ OBJECTS: dict[str, type[Any]] = {
         *RULES.values(),
         PACBayesPosteriors,
         Voting,
+        certree.ensembles.CustomLoss,
     )
 }
 
@@ -278,7 +279,8 @@ def _plain(name: str, value: Any) -> Any:
 def _parameters(value: Any) -> dict[str, Any]:
     """What the constructor of an object was given."""
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        held = [one.name for one in fields(value) if one.init and "is_code" not in one.metadata]
+        return {name: getattr(value, name) for name in held}
     parameters: dict[str, Any] = value.get_params(deep=False)
     return parameters
 

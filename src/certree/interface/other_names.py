@@ -26,6 +26,7 @@ _ELSEWHERE = {
     "max_samples": "subsample bagging_fraction",
     "loss": "objective loss_function application",
     "quantile": "alpha quantile_alpha",
+    "power": "tweedie_variance_power variance_power",
     "categorical_features": "categorical_feature cat_features cat_feature enable_categorical",
     "monotonic_cst": "monotone_constraints monotonic_constraints mc",
     "interaction_cst": "interaction_constraints",

@@ -123,7 +123,7 @@ double mean_distance(std::span<const double> y, const double* score) {
 // A quantile of the distances, between two of them by the part that is missing.
 double bend_of(const Loss& loss, std::span<const double> y, const double* score) {
   const auto distance = distances(y, score);
-  const double place = loss.quantile * static_cast<double>(y.size() - 1);
+  const double place = loss.parameter * static_cast<double>(y.size() - 1);
   double* const at = distance.get() + static_cast<std::size_t>(place);
   double* const end = distance.get() + y.size();
   // Bits of numbers that are not negative are in the order of these, and those of NaN behind them.
@@ -138,6 +138,29 @@ double bend_of(const Loss& loss, std::span<const double> y, const double* score)
     return std::min_element(at + 1, end, is_less);
   });
   return below + (above - below) * (place - std::floor(place));
+}
+
+// Mean over the rows of the power of predictions that is a row's information in units of the
+// dispersion: slopes in this unit do not depend on that of the targets.
+double mean_information(double power, const double* score, std::size_t n) {
+  const auto information = make_buffer<double>(n);
+  by_rows(n, 4, [&](std::size_t i) { information[i] = std::exp((2.0 - power) * score[i]); });
+  const double mean = sum_of({information.get(), n}, {}) / static_cast<double>(n);
+  return std::max(mean, std::numeric_limits<double>::min());
+}
+
+// Squared slopes are on average as large as Hessians where both are those of a likelihood's
+// negative log (Wedderburn, "Quasi-likelihood functions", 1974).
+double dispersion_of_slopes(std::span<const double> weight, Table<const double> gradient,
+                            Table<const double> hessian) {
+  const std::size_t n = gradient.values().size();
+  const auto squares = make_buffer<double>(n);
+  by_rows(n, 1, [&](std::size_t i) {
+    const double g = gradient.data[i];
+    squares[i] = weight.empty() ? g * g : g * g / weight[i];
+  });
+  const double ratio = sum_of({squares.get(), n}, {}) / sum_of(hessian.values(), {});
+  return ratio > 0.0 && ratio < kInfinity ? ratio : 1.0;
 }
 
 struct Slopes {
@@ -158,7 +181,7 @@ void slopes_of_numbers(const Loss& loss, std::span<const double> y, const double
       // In units of the mean distance, so that Hessians are about 1.
       const double unit = mean_distance(y, score);
       if (unit == 0.0) return write([](double, double) { return Slopes{0.0, 1.0}; });
-      return write([unit, q = loss.quantile](double target, double s) {
+      return write([unit, q = loss.parameter](double target, double s) {
         const double way = target > s ? -q : target < s ? 1.0 - q : 0.0;
         const double distance = std::abs(target - s), least = kKink * unit;
         return Slopes{2.0 * unit * way, unit / (distance > least ? distance : least)};
@@ -180,6 +203,13 @@ void slopes_of_numbers(const Loss& loss, std::span<const double> y, const double
         const double ratio = target * std::exp(-s);
         return Slopes{1.0 - ratio, std::max(ratio, kLeastHessian)};
       });
+    case LossKind::tweedie:
+      return write([p = loss.parameter, unit = mean_information(loss.parameter, score, y.size())](
+                       double target, double s) {
+        const double ahead = std::exp((2.0 - p) * s) / unit;
+        const double back = target * std::exp((1.0 - p) * s) / unit;
+        return Slopes{ahead - back, std::max((2.0 - p) * ahead + (p - 1.0) * back, kLeastHessian)};
+      });
     default:
       return write([](double target, double s) { return Slopes{s - target, 1.0}; });
   }
@@ -192,7 +222,7 @@ void losses_of_numbers(const Loss& loss, std::span<const double> y, const double
   };
   switch (loss.kind) {
     case LossKind::quantile:
-      return write([q = loss.quantile](double target, double s) {
+      return write([q = loss.parameter](double target, double s) {
         return std::max(q * (target - s), (q - 1.0) * (target - s));
       });
     case LossKind::huber:
@@ -209,6 +239,12 @@ void losses_of_numbers(const Loss& loss, std::span<const double> y, const double
       return write([](double target, double s) {
         const double ratio = target * std::exp(-s);
         return ratio - 1.0 - std::log(ratio);
+      });
+    case LossKind::tweedie:
+      return write([p = loss.parameter](double target, double s) {
+        const double ahead = std::exp((2.0 - p) * s), back = target * std::exp((1.0 - p) * s);
+        const double least = std::pow(target, 2.0 - p) / ((p - 1.0) * (2.0 - p));
+        return ahead / (2.0 - p) + back / (p - 1.0) - least;
       });
     default:
       return write([](double target, double s) { return 0.5 * (target - s) * (target - s); });
@@ -247,10 +283,13 @@ void losses_of(const Loss& loss, std::span<const double> y, Table<const double> 
 }
 
 double dispersion_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
-                     std::span<const double> weight) {
+                     std::span<const double> weight, Table<const double> gradient,
+                     Table<const double> hessian) {
   if (loss.kind == LossKind::classes || loss.kind == LossKind::poisson ||
       loss.kind == LossKind::gamma)
     return 1.0;
+  if (loss.kind == LossKind::tweedie || loss.kind == LossKind::custom)
+    return dispersion_of_slopes(weight, gradient, hessian);
   // The mean loss is that of the most likely scale, of squares half of it.
   const auto losses = make_buffer<double>(y.size());
   const double mean = mean_loss(loss, y, scores, weight, {losses.get(), y.size()});

@@ -1,7 +1,7 @@
 // Losses that boosting lowers.
 //
 // Scores are (n_outputs, n): of classes the log odds of the second of two, or of more those whose
-// softmax are probabilities; of counts and of positive numbers logs of predictions, else these.
+// softmax are probabilities; of counts and of amounts logs of predictions, else these.
 // Targets are classes 0, 1, ... or numbers. Where rows are fewer than scores, these are the first.
 #pragma once
 
@@ -9,16 +9,19 @@
 
 namespace certree {
 
-enum class LossKind { classes, squared, quantile, huber, poisson, gamma };
+enum class LossKind { classes, squared, quantile, huber, poisson, gamma, tweedie, custom };
 
 struct Loss {
   LossKind kind;
-  double quantile;  // that the loss is of, or of distances that are squared
+  // Quantile that the loss is of, or of distances that are squared; power of the mean that is the
+  // variance.
+  double parameter;
 };
 
 // Gradients and Hessians (n_outputs, n). Hessians are kept from 0, where a step would have no end.
 // Those of more than two classes are multiplied by K / (K - 1). Of losses with a kink, or with a
 // straight part, they are those of parabolas that touch the loss at the score and lie above it.
+// What is custom is known by its slopes alone, which who asks for rounds has taken.
 void slopes_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
                Table<double> gradient, Table<double> hessian);
 
@@ -26,9 +29,11 @@ void slopes_of(const Loss& loss, std::span<const double> y, Table<const double> 
 void losses_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
                std::span<double> losses);
 
-// What slopes are divided by to be those of a likelihood's negative log (nats).
+// What slopes are divided by to be those of a likelihood's negative log (nats). gradient, hessian:
+// the slopes of rows, times their weights.
 double dispersion_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
-                     std::span<const double> weight);
+                     std::span<const double> weight, Table<const double> gradient,
+                     Table<const double> hessian);
 
 // Mean loss of rows by their weights, if there are some; in whatever order they come. losses: room
 // for that of each row.

@@ -115,7 +115,10 @@ class Run {
   }
 
   void take_slopes() {
-    slopes_of(settings_.loss, y_, scores_, gradient(), hessian());
+    if (settings_.loss.kind == LossKind::custom)
+      std::ranges::copy(rows_.slopes.values(), slopes_.get());
+    else
+      slopes_of(settings_.loss, y_, scores_, gradient(), hessian());
     if (weight_.empty()) return;
     for (std::int64_t k = 0; k < 2 * scores_.n_rows; ++k) {
       double* const one = slopes_.get() + k * width();
@@ -186,10 +189,10 @@ class Run {
     weights_.resize(m);
     const RoundRows round{leaf_, growing_, std::span(sent_).first(n_others_), gradient(),
                           hessian()};
-    const RoundVote vote{
-        settings_.l2,         1.0 / dispersion_of(settings_.loss, y_, scores_, weight_),
-        settings_.curvature,  settings_.stop,
-        tree.columns.feature, settings_.growth.monotonic};
+    const double dispersion =
+        dispersion_of(settings_.loss, y_, scores_, weight_, gradient(), hessian());
+    const RoundVote vote{settings_.l2,   1.0 / dispersion,     settings_.curvature,
+                         settings_.stop, tree.columns.feature, settings_.growth.monotonic};
     const Table<double> step{trees.value.data() + before, static_cast<std::int64_t>(m),
                              scores_.n_rows};
     round_steps(Shape{tree.columns.left}, round, vote, step, weights_);
@@ -209,7 +212,7 @@ class Run {
 
   double loss_of_judges() {
     const std::size_t n_judging = n_all_ - n_;
-    if (n_judging == 0) return 0.0;
+    if (n_judging == 0 || settings_.loss.kind == LossKind::custom) return 0.0;
     const std::span<double> losses(losses_.get(), n_judging);
     losses_of(settings_.loss, rows_.y.subspan(n_), scores_from(n_), losses);
     return sum_of(losses, rows_.weight.empty() ? rows_.weight : rows_.weight.subspan(n_));

@@ -41,6 +41,8 @@ struct RunRows {
   std::span<const std::uint64_t> keys;         // (n_training,) by which rows are drawn
   std::span<const std::int32_t> n_thresholds;  // of a feature, one after the other; 0: all
   std::uint64_t seed;                          // tells with its number what a round draws
+  // (2 * n_outputs, n_training) gradients, then Hessians, of a custom loss; or empty
+  Table<const double> slopes{};
 };
 
 // Trees one behind the other, and what came of them.
