@@ -52,7 +52,9 @@ def strange(n=600, seed=0):
 X, Y = strange()
 MODELS = {
     "tree": PACBayesTreeClassifier(random_state=0).fit(X[:400], Y[:400]),
-    "certified": CertifiedTreeClassifier(duplicates="genuine", random_state=0).fit(X[:400], Y[:400]),
+    "certified": CertifiedTreeClassifier(duplicates="genuine", random_state=0).fit(
+        X[:400], Y[:400]
+    ),
     "boosted": BoostedTreesClassifier(max_iter=20, random_state=0).fit(X[:400], Y[:400]),
     "forest": TreeForestClassifier(5, random_state=0).fit(X[:400], Y[:400]),
     "numbers": PACBayesTreeRegressor(random_state=0).fit(X[:400], X["age"][:400] * 1e4),

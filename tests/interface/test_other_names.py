@@ -1,6 +1,8 @@
 """Parameters by the names of other libraries."""
 
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 from sklearn.base import BaseEstimator, clone
@@ -86,3 +88,10 @@ def test_a_class_of_a_user_may_have_such_a_parameter():
 
     assert clone(Slow(num_leaves=5)).num_leaves == 5
     assert Slow().set_params(num_leaves=9).get_params() == {"max_iter": 3, "num_leaves": 9}
+
+
+def test_the_page_has_the_names_that_errors_know():
+    page = Path(__file__).parents[2] / "docs" / "coming_from.md"
+    rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", page.read_text(), re.MULTILINE)
+    shown = {ours: re.findall(r"\w+", theirs) for ours, theirs in rows}
+    assert shown == {ours: theirs.split() for ours, theirs in _ELSEWHERE.items()}
