@@ -80,7 +80,8 @@ class Subject:
                 given = getattr(self.model, "categorical_features", None)
                 self.table.expect_said(error, isinstance(given, str))
             raise
-        refused = self.table.refused
+        bands = isinstance(self.model, ConformalBandRegressor)  # of boosted trees
+        refused = self.table.refused_by(getattr(self.model, "_takes_infinities", bands))
         assert not refused, f"columns {refused} of {self.table.kinds} were taken"
         self.is_fitted = True
 

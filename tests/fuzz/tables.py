@@ -95,6 +95,11 @@ class Table:
         """Names of the columns that a fit has to refuse."""
         return [name for name, kind in self._kind_of if kind in REFUSED]
 
+    def refused_by(self, takes_infinities: bool) -> list[str]:
+        """Those among them that a model refuses which may take infinite numbers."""
+        taken = {"infinite"} if takes_infinities else set()
+        return [name for name, kind in self._kind_of if kind in {*REFUSED} - taken]
+
     def expect_said(self, error: Exception, takes_categories: bool) -> None:
         """Look that a refusal of dates names one of their columns, where columns have names.
 

@@ -280,7 +280,8 @@ def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str
     """Write many trees: sums of what leaves say, and the link."""
     numbers = _leaf_numbers(graph, formula, rows)
     table = np.concatenate([tree.value[tree.is_leaf] for tree in formula.trees])
-    narrow = table.astype(np.float32)
+    with np.errstate(over="ignore"):  # what float32 does not hold is kept as it is
+        narrow = table.astype(np.float32)
     said = graph.add(
         "Gather", graph.constant(narrow if (narrow == table).all() else table), numbers
     )
