@@ -10,10 +10,20 @@ are not installed are left out.
 Defaults of ours were chosen by seeds from 100 on; those below count.
 """
 
+import argparse
+import csv
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from sklearn.metrics import ndcg_score
+
+from benchmarks.timing import RESULTS
+from certree import BoostedTreesRanker
 
 # Relevance 1, 2, 3 and 4 begin at these quantiles of the utility.
 GRADES = (0.5, 0.75, 0.9, 0.97)
@@ -109,3 +119,121 @@ def queries_of(world: str, seed: int) -> tuple[Queries, Queries]:
         Queries(*(one[:n] for one in columns), every.group[:N_TRAINING]),
         Queries(*(one[n:] for one in columns), every.group[N_TRAINING:]),
     )
+
+
+SEEDS = 10
+OURS = "certree"
+FIELDS = ("world", "seed", "method", "truth", "seen", "seconds")
+# Ours must not be below a peer's by more standard errors of the mean difference.
+GOAL = 2.0
+
+
+def methods() -> dict[str, Callable[[Queries], Any]]:
+    """Fits that are compared."""
+
+    def ours(rows: Queries, **how: Any) -> Any:
+        model = BoostedTreesRanker(random_state=0, n_jobs=1, **how)
+        return model.fit(rows.X, rows.seen, group=rows.group)
+
+    found: dict[str, Callable[[Queries], Any]] = {
+        OURS: ours,
+        "no vote": lambda rows: ours(rows, prunings="none"),
+        "no vote, 100 rounds": lambda rows: ours(rows, prunings="none", max_iter=100),
+    }
+    if find_spec("lightgbm"):
+        import lightgbm
+
+        light = lightgbm.LGBMRanker(verbose=-1, n_jobs=1, random_state=0)
+        found["LightGBM"] = lambda rows: light.fit(rows.X, rows.seen, group=rows.group)
+    if find_spec("catboost"):
+        import catboost
+
+        # YetiRank is its default.
+        quiet = {"verbose": 0, "thread_count": 1, "allow_writing_files": False, "random_seed": 0}
+        found["CatBoost"] = lambda rows: catboost.CatBoostRanker(**quiet).fit(
+            rows.X, rows.seen, group_id=np.repeat(np.arange(len(rows.group)), rows.group)
+        )
+    return found
+
+
+def mean_ndcg(relevance: np.ndarray, score: np.ndarray, group: np.ndarray) -> float:
+    """NDCG at 10 of gains 2^y - 1, as scikit-learn has it; of queries that have one to tell apart."""
+    ends = np.cumsum(group)[:-1]
+    parts = zip(np.split(relevance, ends), np.split(score, ends), strict=True)
+    told = [ndcg_score([2.0**y - 1], [s], k=10) for y, s in parts if y.min() < y.max()]
+    return float(np.mean(told))
+
+
+def judged(fit: Callable[[Queries], Any], world: str, seed: int) -> dict[str, float]:
+    """NDCG of fresh queries, and seconds of a fit."""
+    rows, fresh = queries_of(world, seed)
+    start = time.process_time()
+    model = fit(rows)
+    seconds = time.process_time() - start
+    score = model.predict(fresh.X)
+    truth, seen = (mean_ndcg(one, score, fresh.group) for one in (fresh.truth, fresh.seen))
+    return {"truth": truth, "seen": seen, "seconds": seconds}
+
+
+def summary(rows: list[dict[str, Any]]) -> None:
+    """Print means, and differences with their standard errors."""
+    for world in WORLDS:
+        part = [row for row in rows if row["world"] == world and row["seed"] < SEEDS]
+        of = {row["method"]: {} for row in part}
+        for row in part:
+            of[row["method"]][row["seed"]] = row
+        for name, cells in of.items():
+            seeds = sorted(cells.keys() & of.get(OURS, {}).keys())
+            words = f"{world:13} {name:20}"
+            for field in ("truth", "seen"):
+                words += f" {field} {np.mean([cells[seed][field] for seed in cells]):.4f}"
+                if name == OURS or len(seeds) < 2:
+                    continue
+                apart = np.array([of[OURS][seed][field] - cells[seed][field] for seed in seeds])
+                error = apart.std(ddof=1) / np.sqrt(len(seeds))
+                words += f" (ours {apart.mean():+.4f} +- {error:.4f})"
+                if field == "truth" and name in ("LightGBM", "CatBoost"):
+                    words += " met" if apart.mean() >= -GOAL * error else " MISSED"
+            ratios = [of[OURS][seed]["seconds"] / cells[seed]["seconds"] for seed in seeds]
+            print(f"{words}  our seconds / its {np.exp(np.mean(np.log(ratios))):.3f}")
+
+
+def known(path: Path) -> list[dict[str, Any]]:
+    """The fits that were made before."""
+    if not path.exists():
+        return []
+    with path.open() as file:
+        return [
+            {
+                name: value if name in ("world", "method") else float(value)
+                for name, value in row.items()
+            }
+            for row in csv.DictReader(file)
+        ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[*range(SEEDS)])
+    parser.add_argument("--again", action="store_true", help="make our fits again")
+    parser.add_argument("--file", type=Path, default=RESULTS / "ranking.csv")
+    options = parser.parse_args()
+    rows, peers = known(options.file), {"LightGBM", "CatBoost"}
+    if options.again:
+        rows = [row for row in rows if row["method"] in peers]
+    done = {(row["world"], row["seed"], row["method"]) for row in rows}
+    for seed in options.seeds:
+        for world in WORLDS:
+            for name, fit in methods().items():
+                if (world, seed, name) not in done:
+                    figures = judged(fit, world, seed)
+                    rows.append({"world": world, "seed": seed, "method": name, **figures})
+        with options.file.open("w", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=FIELDS)
+            writer.writeheader()
+            writer.writerows(rows)
+    summary(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -10,10 +10,12 @@ from certree.ensembles.certified_forest import CertifiedForestClassifier
 from certree.ensembles.conformal import ConformalBandRegressor
 from certree.ensembles.forest import TreeForestClassifier, TreeForestRegressor
 from certree.ensembles.leaves import Leaves
+from certree.ensembles.ranking import BoostedTreesRanker
 
 __all__ = [
     "AdaBoostTreeClassifier",
     "BoostedTreesClassifier",
+    "BoostedTreesRanker",
     "BoostedTreesRegressor",
     "CertifiedBoostedTreesClassifier",
     "CertifiedBoostedTreesRegressor",

@@ -133,6 +133,8 @@ class BoostedTrees(StagedTrees):
     # trees are as good there, and cost less.
     _MEMBERS: ClassVar[int]
     _LEAVES: ClassVar[tuple[int, int]]
+    # Whether folds choose the number of rounds where rows are few.
+    _CHOOSES_ROUNDS: ClassVar[bool] = True
 
     @abstractmethod
     def _loss(self) -> Loss:
@@ -201,6 +203,16 @@ class BoostedTrees(StagedTrees):
             are too few to hold some out.
         """
         callbacks = checked_callbacks(callbacks)
+        before = self._trees_before()
+        training = self._take(X, y, sample_weight, again=before is not None)
+        judges, hashes = self._judges(X_val, y_val, sample_weight_val)
+        evaluation = self._fit_rounds(training, before, judges, callbacks)
+        if evaluation.decides and hashes is not None:
+            self.sample_hashes_ = hashes
+        return self
+
+    def _trees_before(self) -> Trees | None:
+        """The trees of the fit before, if this one adds to them."""
         before = getattr(self, "trees_", None) if self.warm_start else None
         if self.warm_start and self.quality == "best":
             raise ValueError('warm_start=True takes quality="fast" or "default", got "best"')
@@ -208,12 +220,7 @@ class BoostedTrees(StagedTrees):
             expect_parameters_of_fit(
                 self, "max_iter", "warm_start", "scoring", "n_iter_no_change", "tol"
             )
-        training = self._take(X, y, sample_weight, again=before is not None)
-        judges, hashes = self._judges(X_val, y_val, sample_weight_val)
-        evaluation = self._fit_rounds(training, before, judges, callbacks)
-        if evaluation.decides and hashes is not None:
-            self.sample_hashes_ = hashes
-        return self
+        return before
 
     def _judges(
         self, X_val: Any, y_val: Any, sample_weight_val: Any
@@ -436,7 +443,7 @@ class BoostedTrees(StagedTrees):
         longer = _MORE_ROUNDS if self.quality == "best" else 1
         if stops:
             return _MOST_ROUNDS * longer * slower
-        if n >= _SOME_ROWS:
+        if n >= _SOME_ROWS or not self._CHOOSES_ROUNDS:
             return _ROUNDS * longer * slower
         if n < 2:
             return 1

@@ -16,7 +16,7 @@ from certree.ensembles.many_levels import LevelStatistics, ManyLevels, Target
 from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
-from certree.interface.arrays import Float64, UInt64
+from certree.interface.arrays import Float64, Int32, UInt64
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold
 from certree.rows.hashes import content_keys
@@ -68,6 +68,8 @@ class Rounds:
         What the trees so far say.
     seed : int
         Decides with the number of a round what it draws.
+    query : ndarray of int32, shape (n,), or None
+        Number of each row's query, where queries are ranked: rows of one stand together.
     values : ndarray of shape (any, p), or None
         The last rows, where these judge and are not among those of the grower.
     many : ManyLevels or None
@@ -84,6 +86,7 @@ class Rounds:
     thresholds: Sequence[int | None]
     scores: Float64
     seed: int
+    query: Int32 | None = None
     values: Float64 | None = None
     many: ManyLevels | None = None
     statistics: LevelStatistics | None = None
@@ -126,6 +129,7 @@ class Rounds:
             weight=weight,
             keys=self.keys[fold.grow],
             scores=constant_scores(start, len(y)),
+            query=None if self.query is None else self.query[rows],
             many=None if self.many is None else self.many.at(rows),
         ).with_statistics()
 
@@ -147,10 +151,13 @@ class Rounds:
             own = np.ones(len(self.y)) if self.weight is None else self.weight
             others = np.ones(len(rows.y)) if rows.weight is None else _normalised(rows.weight)
             weight = np.concatenate([own, others])
-        y = np.concatenate([self.y, rows.y])
+        y, query = np.concatenate([self.y, rows.y]), None
+        if self.query is not None and rows.sides.groups is not None:
+            query = np.concatenate([self.query, rows.sides.groups])
         return self.anew(
             y=y,
             weight=weight,
+            query=query,
             scores=constant_scores(self.scores[:, 0], len(y)),
             values=np.asarray(rows.features.matrix, dtype=np.float64),
         )
@@ -164,7 +171,8 @@ class Rounds:
         n_thresholds = np.array([min(one or 0, MISSING) for one in self.thresholds], dtype=np.int32)
         rows = self.bins.codes, self.bins.kept, self.y, self.weight, self.keys
         values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
-        return *rows, n_thresholds, self.seed, self.scores, values
+        ranked = None if self.query is None else (self.query, *self.settings.loss.depths)
+        return *rows, n_thresholds, self.seed, self.scores, values, ranked
 
 
 def importances(trees: Trees, rows: Float64, before: Float64) -> Float64:

@@ -9,7 +9,8 @@
 
 namespace certree {
 
-enum class LossKind { classes, squared, quantile, huber, poisson, gamma };
+// Only runs know which rows are ranked together (ranking.hpp).
+enum class LossKind { classes, squared, quantile, huber, poisson, gamma, ranking };
 
 struct Loss {
   LossKind kind;

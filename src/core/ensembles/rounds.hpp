@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ensembles/losses.hpp"
+#include "ensembles/ranking.hpp"
 #include "grow/binned_growth.hpp"
 
 namespace certree {
@@ -41,6 +42,8 @@ struct RunRows {
   std::span<const std::uint64_t> keys;         // (n_training,) by which rows are drawn
   std::span<const std::int32_t> n_thresholds;  // of a feature, one after the other; 0: all
   std::uint64_t seed;                          // tells with its number what a round draws
+  RankingGoal goal;                            // where queries are ranked
+  std::span<const std::int32_t> query;         // (n,) of each row there; or empty
 };
 
 // Trees one behind the other, and what came of them.
