@@ -5,6 +5,7 @@ Prunings are enumerated one by one, with chains expanded into cells; sums are ta
 """
 
 import math
+import operator
 import struct
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
@@ -13,7 +14,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import scipy.optimize
-from scipy.special import logsumexp, xlogy
+from scipy.special import expit, logsumexp, xlogy
 from scipy.stats import norm
 
 DIGITS = 80
@@ -1723,6 +1724,75 @@ def log_loss_slopes(y, scores, least):
     return gradient, variance * len(scores) / (len(scores) - 1)
 
 
+# -- ranking
+
+
+def ranking_pairs(query, truncation, y, scores):
+    """(better, worse, worth) of all pairs that count, by the scores."""
+    pairs = []
+    for number in np.unique(query):
+        rows = [i for i in range(len(y)) if query[i] == number]
+        ideal = sorted((2.0 ** y[i] - 1 for i in rows), reverse=True)[:truncation]
+        best = sum(gain / math.log2(2 + rank) for rank, gain in enumerate(ideal))
+        order = sorted(rows, key=lambda i: (-scores[i], i))
+        for first, i in enumerate(order[:truncation]):
+            for second in range(first + 1, len(order)):
+                j = order[second]
+                if y[i] == y[j]:
+                    continue
+                gain = abs(2.0 ** y[i] - 2.0 ** y[j]) / best
+                worth = gain * (1 / math.log2(2 + first) - 1 / math.log2(2 + second) + 1)
+                pairs.append((i, j, worth) if y[i] > y[j] else (j, i, worth))
+    return pairs
+
+
+def ranking_sums(pairs, n, scores, weight, least=1e-7):
+    """Gradients and Hessians of the rows, in the unit of the pairs."""
+    gradient, hessian = np.zeros(n), np.zeros(n)
+    for i, j, worth in pairs:
+        wrong, factor = expit(scores[j] - scores[i]), 1.0 if weight is None else weight[i]
+        gradient[[i, j]] += factor * worth * wrong * np.array([-1, 1])
+        hessian[[i, j]] += factor * worth * max(wrong * (1 - wrong), least)
+    return gradient, hessian
+
+
+def ranking_unit(pairs, scores, weight, query):
+    """What makes the mean Hessian 1."""
+    hessian = ranking_sums(pairs, len(query), scores, weight)[1]
+    mean = hessian.sum() / (len(query) if weight is None else weight.sum())
+    return mean if mean > 0 else 1.0
+
+
+def ranking_slopes(query, truncation, y, scores, weight, least=1e-7):
+    """Gradients and Hessians (n,) by all pairs."""
+    pairs = ranking_pairs(query, truncation, y, scores)
+    gradient, hessian = ranking_sums(pairs, len(y), scores, weight)
+    unit = ranking_unit(pairs, scores, weight, query)
+    return gradient / unit, np.maximum(hessian / unit, least)
+
+
+def ranking_dispersion(gradient, hessian, weight):
+    squares = gradient**2 if weight is None else gradient**2 / weight
+    return squares.sum() / hessian.sum() or 1.0
+
+
+def mean_ranking_loss(query, at, y, scores, weight):
+    """Mean of 1 - NDCG; documents of equal score take the places of these on average."""
+    losses, weights = [], []
+    for number in np.unique(query):
+        rows = [i for i in range(len(y)) if query[i] == number]
+        order, n = sorted(rows, key=lambda i: -scores[i]), at or len(rows)
+        discounts = [1 / math.log2(2 + rank) if rank < n else 0.0 for rank in range(len(rows))]
+        gains = sorted((2.0 ** y[i] - 1 for i in rows), reverse=True)
+        best, found = sum(map(operator.mul, gains, discounts)), 0.0
+        for i in rows:
+            places = [rank for rank, j in enumerate(order) if scores[j] == scores[i]]
+            found += (2.0 ** y[i] - 1) * sum(discounts[rank] for rank in places) / len(places)
+        losses.append(1 - found / best if best > 0 else 0.0)
+        weights.append(1 if weight is None else weight[rows[0]])
+    return np.average(losses, weights=weights)
+
+
 def rows_of_round(bits, keys, subsample):
     """Which rows grow the tree of a round, and what each counts as to grow."""
     odd, other_odd = next(bits) | 1, next(bits) | 1
@@ -1731,7 +1801,7 @@ def rows_of_round(bits, keys, subsample):
     dealt = [int(key) * odd % WORD for key in keys]
     grows = np.array([one < int(subsample * 2.0**64) for one in dealt])
     if not grows.any():
-        grows[np.argmin(np.array(dealt, dtype=np.uint64))] = True
+        grows = np.array([one == min(dealt) for one in dealt])
     levels = [(int(key) * other_odd % WORD) >> 56 for key in keys]
     return grows, np.array([-math.log((level + 0.5) / 256) for level in levels])
 
@@ -1763,8 +1833,14 @@ def boosting_rounds(run, first, last, round_steps):
     for number in range(first, last):
         bits = random_bits(key_of(run.seed, number))
         grows, counts_as = rows_of_round(bits, run.keys, settings.subsample)
-        slopes = loss_slopes(*name, run.y[:n], scores[:, :n])
-        gradient, hessian = (one * (1.0 if weight is None else weight) for one in slopes)
+        if run.query is None:
+            slopes = loss_slopes(*name, run.y[:n], scores[:, :n])
+            gradient, hessian = (one * (1.0 if weight is None else weight) for one in slopes)
+            spread = dispersion(*name, run.y[:n], scores[:, :n], weight)
+        else:
+            ranked = run.query[:n], loss.depths[0], run.y[:n], scores[0, :n], weight
+            gradient, hessian = (one[None] for one in ranking_slopes(*ranked))
+            spread = ranking_dispersion(gradient, hessian, weight)
         factors = mixture(bits, len(scores))
         turn, p = (
             settings.feature_shares[number % len(settings.feature_shares)],
@@ -1789,7 +1865,7 @@ def boosting_rounds(run, first, last, round_steps):
             *(np.flatnonzero(side).astype(np.int32) for side in (grows, ~grows)),
             *(np.ascontiguousarray(one) for one in (gradient, hessian)),
             settings.l2_regularization,
-            1 / dispersion(*name, run.y[:n], scores[:, :n], weight),
+            1 / spread,
             0.5,
             np.array([0.02, 0.1, 0.5] if settings.votes else []),
             *(tree.feature, run.grower.options_of_gradients[1]),
@@ -1797,7 +1873,8 @@ def boosting_rounds(run, first, last, round_steps):
         steps = settings.learning_rate * steps
         scores = scores + steps[leaf].T
         made.append((tree, steps, sums[:, 2]))
-        of_rows = losses(*name, run.y[n:], scores[:, n:]) if n < len(run.y) else np.zeros(0)
+        judges = n < len(run.y) and run.query is None
+        of_rows = losses(*name, run.y[n:], scores[:, n:]) if judges else np.zeros(len(run.y) - n)
         after.append(of_rows.sum() if run.weight is None else (of_rows * run.weight[n:]).sum())
     return scores, made, after
 

@@ -224,7 +224,8 @@ def test_public_names_are_documented(room):
 
 
 def test_the_front_door_is_no_crowd():
-    assert len(certree.__all__) <= 40
+    # One more since documents are ranked: neither classes nor numbers say what that is.
+    assert len(certree.__all__) <= 41
 
 
 def constructors():

@@ -14,6 +14,7 @@ prunings down to the leaves (`Vote`). One pruning is the case in which those pro
 The estimators `PACBayesTreeClassifier`, `PrunedTreeClassifier`, `HelmboldSchapireTreeClassifier`,
 `PACBayesTreeRegressor` and `PrunedTreeRegressor` are these stages behind scikit-learn's interface.
 `BoostedTreesClassifier` and `BoostedTreesRegressor` add up many small trees, whose prunings vote, too.
+`BoostedTreesRanker` ranks the documents of queries by them.
 `TreeForestClassifier` and `TreeForestRegressor` are random forests and extra trees;
 `CertifiedForestClassifier` is a forest with a certificate, `CertifiedBoostedTreesClassifier` and
 `CertifiedBoostedTreesRegressor` are boosted trees with one.
@@ -29,6 +30,7 @@ from certree.certificates import certify
 from certree.ensembles import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
+    BoostedTreesRanker,
     BoostedTreesRegressor,
     CertifiedBoostedTreesClassifier,
     CertifiedBoostedTreesRegressor,
@@ -78,6 +80,7 @@ __all__ = [
     "KD",
     "AdaBoostTreeClassifier",
     "BoostedTreesClassifier",
+    "BoostedTreesRanker",
     "BoostedTreesRegressor",
     "Cart",
     "CertifiedBoostedTreesClassifier",

@@ -65,7 +65,9 @@ Loss loss_of(const std::string& name, double parameter) {
 
 // That of rounds, of which slopes may be given.
 Loss loss_of_rounds(const std::string& name, double parameter) {
-  return name == "custom" ? Loss{LossKind::custom, parameter} : loss_of(name, parameter);
+  if (name == "custom") return {LossKind::custom, parameter};
+  if (name == "ranking") return {LossKind::ranking, 0.0};
+  return loss_of(name, parameter);
 }
 
 // Scores (n_outputs, n) that a loss is of.
@@ -85,6 +87,48 @@ auto loss_slopes(const std::string& name, double parameter, const Doubles& y,
   };
   return run(loop, Rows<double>(before.n_rows, before.width),
              Rows<double>(before.n_rows, before.width));
+}
+
+// Numbers of the queries of rows, the truncation of pairs, and of NDCG.
+using Ranked = std::tuple<Ints, std::int64_t, std::int64_t>;
+
+RankingGoal goal_of(const Ranked& given) {
+  const RankingGoal goal{std::get<1>(given), std::get<2>(given)};
+  if (goal.truncation < 1 || goal.at < 0)
+    throw std::invalid_argument("pairs and NDCG are of a number of documents");
+  return goal;
+}
+
+Queries queries_of(const Ranked& given, const Doubles& y) {
+  const auto number = sized("query", std::get<0>(given), y.size());
+  if (y.size() == 0) throw std::invalid_argument("no rows have no order");
+  return certree::queries_of(goal_of(given), number, view(y));
+}
+
+auto ranking_slopes(const Ranked& given, const Doubles& y, const Doubles& score,
+                    const std::optional<Doubles>& weight, int n_threads) {
+  const auto scores = sized("score", score, y.size());
+  const auto weights = sized("weight", weight, y.size());
+  const auto loop = [&](auto gradient, auto hessian) {
+    certree::ranking_slopes(queries_of(given, y), scores.data(), weights, n_threads, gradient,
+                            hessian);
+  };
+  return run(loop, Column<double>(y.size()), Column<double>(y.size()));
+}
+
+double ranking_dispersion(const Doubles& gradient, const Doubles& hessian,
+                          const std::optional<Doubles>& weight) {
+  const auto second = sized("hessian", hessian, gradient.size());
+  const auto weights = sized("weight", weight, gradient.size());
+  return run([&] { return certree::ranking_dispersion(view(gradient), second, weights); });
+}
+
+double mean_ranking_loss(const Ranked& given, const Doubles& y, const Doubles& score,
+                         const std::optional<Doubles>& weight) {
+  const auto scores = sized("score", score, y.size());
+  const auto weights = sized("weight", weight, y.size());
+  return run(
+      [&] { return certree::mean_ranking_loss(queries_of(given, y), scores.data(), weights); });
 }
 
 auto losses(const std::string& name, double parameter, const Doubles& y, const Doubles2& scores) {
@@ -127,10 +171,11 @@ double dispersion(const std::string& name, double parameter, const Doubles& y,
 }
 
 // Codes, what is kept of the bins, y, weight, keys, numbers of thresholds, seed, scores, values of
-// the last rows, and slopes of a custom loss.
-using RunArguments = std::tuple<Codes, Kept, Doubles, std::optional<Doubles>, In<std::uint64_t, 1>,
-                                Ints, std::uint64_t, Doubles2, Doubles2, Doubles2>;
-// Name of the loss, its quantile or power, learning rate, l2, curvature, share of the rows that
+// the last rows, slopes of a custom loss, and queries where these are ranked.
+using RunArguments =
+    std::tuple<Codes, Kept, Doubles, std::optional<Doubles>, In<std::uint64_t, 1>, Ints,
+               std::uint64_t, Doubles2, Doubles2, Doubles2, std::optional<Ranked>>;
+// Name of the loss, its parameter, learning rate, l2, curvature, share of the rows that
 // grow, stops, numbers of features.
 using RoundArguments =
     std::tuple<std::string, double, double, double, double, double, Doubles, Ints>;
@@ -139,13 +184,14 @@ using RoundArguments =
 using Watched = std::tuple<bool, std::int64_t, double, Doubles>;
 
 RunRows rows_of(const RunArguments& given, bool is_custom) {
-  const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores, values, slopes] = given;
+  const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores, values, slopes, ranked] =
+      given;
   const std::size_t p = codes.shape(0), n = codes.shape(1) + values.shape(0);
   if (n > 2147483647u) throw std::invalid_argument("codes have more than 2147483647 rows");
   if (keys.size() == 0 || keys.size() > codes.shape(1))
     throw std::invalid_argument("keys must be those of rows, at least one");
   if (n_thresholds.size() == 0) throw std::invalid_argument("no number of thresholds is given");
-  return {
+  RunRows rows{
       {kept_bins(kept, p), view(codes)},
       sized("values", values, values.shape(0), p),
       sized("y", y, n),
@@ -153,7 +199,14 @@ RunRows rows_of(const RunArguments& given, bool is_custom) {
       view(keys),
       view(n_thresholds),
       seed,
-      sized("slopes", slopes, is_custom ? 2 * scores.shape(0) : 0, is_custom ? keys.size() : 0)};
+      sized("slopes", slopes, is_custom ? 2 * scores.shape(0) : 0, is_custom ? keys.size() : 0),
+      {},
+      {}};
+  if (ranked) {
+    rows.goal = goal_of(*ranked);
+    rows.query = sized("query", std::get<0>(*ranked), n);
+  }
+  return rows;
 }
 
 // Runs go on side by side, and share the threads.
@@ -189,6 +242,8 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
     rows.push_back(rows_of(one, is_custom));
     if (std::get<0>(one).shape(0) != p)
       throw std::invalid_argument("runs must have the same features");
+    if (std::get<10>(one).has_value() != (settings.loss.kind == LossKind::ranking))
+      throw std::invalid_argument("queries are of rows that are ranked");
     const auto before = scores_of(settings.loss, std::get<7>(one), rows.back().y.size());
     scores.emplace_back(before.n_rows, before.width);
     std::ranges::copy(before.values(), scores.back().view().data);
@@ -303,6 +358,14 @@ void bind_ensembles(nb::module_& core) {
            "Loss of each row.");
   core.def("mean_loss", &mean_loss, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "weight"_array_or_none, "Mean loss of rows by their weights.");
+  core.def("ranking_slopes", &ranking_slopes, "queries"_a, "y"_array, "score"_array,
+           "weight"_array_or_none, "n_threads"_a,
+           "(gradient, hessian) of documents by the pairs that they are in.");
+  core.def("ranking_dispersion", &ranking_dispersion, "gradient"_array, "hessian"_array,
+           "weight"_array_or_none,
+           "What slopes of ranking are divided by to be those of a likelihood's negative log.");
+  core.def("mean_ranking_loss", &mean_ranking_loss, "queries"_a, "y"_array, "score"_array,
+           "weight"_array_or_none, "Mean of 1 - NDCG over queries by their weights.");
   core.def("rounds_without_gain", &rounds_without_gain, "scores"_array, "tol"_a,
            "How many scores at the end have not beaten the best one before by more than tol.");
   core.def("dispersion", &dispersion, "name"_a, "parameter"_a, "y"_array, "scores"_array,

@@ -11,10 +11,12 @@ from certree.ensembles.conformal import ConformalBandRegressor
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.forest import TreeForestClassifier, TreeForestRegressor
 from certree.ensembles.leaves import Leaves
+from certree.ensembles.ranking import BoostedTreesRanker
 
 __all__ = [
     "AdaBoostTreeClassifier",
     "BoostedTreesClassifier",
+    "BoostedTreesRanker",
     "BoostedTreesRegressor",
     "CertifiedBoostedTreesClassifier",
     "CertifiedBoostedTreesRegressor",

@@ -145,6 +145,8 @@ class BoostedTrees(StagedTrees):
     # trees are as good there, and cost less.
     _MEMBERS: ClassVar[int]
     _LEAVES: ClassVar[tuple[int, int]]
+    # Whether folds choose the number of rounds where rows are few.
+    _CHOOSES_ROUNDS: ClassVar[bool] = True
 
     @abstractmethod
     def _loss(self) -> Loss:
@@ -226,13 +228,7 @@ class BoostedTrees(StagedTrees):
             offsets and one class.
         """
         callbacks = checked_callbacks(callbacks)
-        before = getattr(self, "trees_", None) if self.warm_start else None
-        if self.warm_start and self.quality == "best":
-            raise ValueError('warm_start=True takes quality="fast" or "default", got "best"')
-        if before is not None:
-            expect_parameters_of_fit(
-                self, "max_iter", "warm_start", "scoring", "n_iter_no_change", "tol"
-            )
+        before = self._trees_before()
         training = self._take(X, y, sample_weight, groups=groups, again=before is not None)
         self._expect_offsets(offset, offset_val, X_val, before is not None)
         training = self._beside("offset", offset, training)
@@ -241,6 +237,17 @@ class BoostedTrees(StagedTrees):
         if evaluation.decides and hashes is not None:
             self.sample_hashes_ = hashes
         return self
+
+    def _trees_before(self) -> Trees | None:
+        """The trees of the fit before, if this one adds to them."""
+        before = getattr(self, "trees_", None) if self.warm_start else None
+        if self.warm_start and self.quality == "best":
+            raise ValueError('warm_start=True takes quality="fast" or "default", got "best"')
+        if before is not None:
+            expect_parameters_of_fit(
+                self, "max_iter", "warm_start", "scoring", "n_iter_no_change", "tol"
+            )
+        return before
 
     def _expect_offsets(self, offset: Any, offset_val: Any, X_val: Any, goes_on: bool) -> None:
         """Refuse offsets of some rows alone; keeps whether there are any."""
@@ -544,7 +551,7 @@ class BoostedTrees(StagedTrees):
         longer = _MORE_ROUNDS if self.quality == "best" else 1
         if stops:
             return _MOST_ROUNDS * longer * slower
-        if n >= _SOME_ROWS:
+        if n >= _SOME_ROWS or not self._CHOOSES_ROUNDS:
             return _ROUNDS * longer * slower
         if n < 2:
             return 1

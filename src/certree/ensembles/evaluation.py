@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from certree._core import rounds_without_gain
+from certree._core import mean_ranking_loss, rounds_without_gain
 from certree.ensembles.rounds import UNWATCHED, Rounds, Watch, advance
 from certree.interface.arrays import Float64
 from certree.interface.signatures import COUNT, NONNEGATIVE
@@ -202,6 +202,9 @@ def scores_by_loss(run: Rounds) -> list[Score]:
     def score(rows: slice, said: Float64) -> float:
         weight = None if run.weight is None else run.weight[rows]
         said = np.ascontiguousarray(said[:, rows])
+        if run.query is not None:
+            ranked = run.query[rows], *loss.depths
+            return -mean_ranking_loss(ranked, run.y[rows], said[0], weight)
         return -loss.mean(run.y[rows], said, weight)
 
     n = len(run.keys)

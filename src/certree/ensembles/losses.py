@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from certree import _core
-from certree.interface.arrays import Float64
+from certree.interface.arrays import Float64, Int32
 
 # So often at most the odds of classes are scaled to fit beside offsets, and until they fit so well.
 _SCALINGS, _SCALED = 300, 1e-9
@@ -25,6 +25,7 @@ class Loss:
 
     n_outputs: int = 1
     quantile: float = 0.5
+    depths: tuple[int, int] = (1, 0)  # documents that pairs and NDCG of queries look at; 0: all
 
     @property
     def is_log(self) -> bool:
@@ -222,6 +223,33 @@ class TweedieLoss(_LossOfPositive):
     def parameter(self) -> float:
         """The power."""
         return self.power
+
+
+# Gains above lose documents of less relevance among the digits.
+_MOST_RELEVANCE = 31
+
+
+@dataclass(frozen=True, slots=True)
+class RankingLoss(Loss):
+    """1 - NDCG of queries, of whose pairs LambdaMART takes slopes."""
+
+    name: ClassVar[str] = "ranking"
+
+    def expect_domain(self, y: NDArray[Any]) -> None:
+        """Relevances whose gains are some."""
+        if not (y.min() >= 0 and y.max() <= _MOST_RELEVANCE):
+            raise ValueError(
+                f"y must hold relevances in 0 .. {_MOST_RELEVANCE}, got values in {y.min():.3g} .. "
+                f"{y.max():.3g}"
+            )
+
+    def start(self, *_: Any) -> Float64:
+        """Nothing: what all rows share ranks none of them."""
+        return np.zeros(1)
+
+    def mean(self, y: Float64, score: Float64, weight: Float64 | None, query: Int32) -> float:
+        """Mean over queries, whose rows stand together."""
+        return _core.mean_ranking_loss((query, *self.depths), y, score, weight)
 
 
 def exact_mean(y: Float64, weight: Float64 | None) -> float:

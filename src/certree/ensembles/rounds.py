@@ -16,7 +16,7 @@ from certree.ensembles.many_levels import LevelStatistics, ManyLevels, Target
 from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
-from certree.interface.arrays import Float64, UInt64, in_units_of_largest
+from certree.interface.arrays import Float64, Int32, UInt64, in_units_of_largest
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold
 from certree.rows.hashes import content_keys
@@ -70,6 +70,8 @@ class Rounds:
         Decides with the number of a round what it draws.
     offset : ndarray of shape (n_outputs, n), or None
         What scores start from beside what is the same for all rows.
+    query : ndarray of int32, shape (n,), or None
+        Number of each row's query, where queries are ranked: rows of one stand together.
     values : ndarray of shape (any, p), or None
         The last rows, where these judge and are not among those of the grower.
     many : ManyLevels or None
@@ -87,6 +89,7 @@ class Rounds:
     scores: Float64
     seed: int
     offset: Float64 | None = None
+    query: Int32 | None = None
     values: Float64 | None = None
     many: ManyLevels | None = None
     statistics: LevelStatistics | None = None
@@ -132,6 +135,7 @@ class Rounds:
             keys=self.keys[fold.grow],
             scores=constant_scores(start, len(y), offset),
             offset=offset,
+            query=None if self.query is None else self.query[rows],
             many=None if self.many is None else self.many.at(rows),
         ).with_statistics()
 
@@ -166,12 +170,15 @@ class Rounds:
             own = np.ones(len(self.y)) if self.weight is None else self.weight
             others = np.ones(len(rows.y)) if rows.weight is None else _normalised(rows.weight)
             weight = np.concatenate([own, others])
-        y, offset = np.concatenate([self.y, rows.y]), None
+        y, offset, query = np.concatenate([self.y, rows.y]), None, None
         if self.offset is not None and rows.offset is not None:
             offset = np.concatenate([self.offset, rows.offset], axis=1)
+        if self.query is not None and rows.sides.groups is not None:
+            query = np.concatenate([self.query, rows.sides.groups])
         return self.anew(
             y=y,
             weight=weight,
+            query=query,
             scores=constant_scores(start, len(y), offset),
             offset=offset,
             values=np.asarray(rows.features.matrix, dtype=np.float64),
@@ -194,7 +201,8 @@ class Rounds:
         values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
         n = len(self.keys)
         slopes = self.settings.loss.given_slopes(self.y[:n], self.scores[:, :n])
-        return *rows, n_thresholds, self.seed, self.scores, values, slopes
+        ranked = None if self.query is None else (self.query, *self.settings.loss.depths)
+        return *rows, n_thresholds, self.seed, self.scores, values, slopes, ranked
 
 
 def importances(trees: Trees, rows: Float64, before: Float64) -> Float64:

@@ -9,7 +9,8 @@
 
 namespace certree {
 
-enum class LossKind { classes, squared, quantile, huber, poisson, gamma, tweedie, custom };
+// Only runs know slopes that are given, and which rows are ranked together (ranking.hpp).
+enum class LossKind { classes, squared, quantile, huber, poisson, gamma, tweedie, custom, ranking };
 
 struct Loss {
   LossKind kind;

@@ -40,6 +40,8 @@ class Run {
         slopes_(make_buffer<double>(2 * scores.n_rows, n_)),
         mixed_(make_buffer<double>(scores.n_rows > 1 ? 2 : 0, n_)),
         losses_(make_buffer<double>(std::max(n_, n_all_ - n_))),
+        training_(queries_from(0, n_)),
+        judging_(queries_from(n_, n_all_ - n_)),
         leaf_(n_all_, kLeaf),
         all_features_(rows.table.n_bins.size()) {
     std::iota(all_features_.begin(), all_features_.end(), 0);
@@ -65,19 +67,26 @@ class Run {
 
   // Negated mean losses of the rows that train and of those that judge.
   std::pair<double, double> watch() {
-    const auto weight = [&](std::size_t first, std::size_t n) {
-      return rows_.weight.empty() ? rows_.weight : rows_.weight.subspan(first, n);
-    };
-    const auto score = [&](std::size_t first, std::size_t n) {
+    const auto score = [&](std::size_t first, std::size_t n, const Queries& queries) {
       if (n == 0) return 0.0;
-      return -mean_loss(settings_.loss, rows_.y.subspan(first, n), scores_from(first),
-                        weight(first, n), {losses_.get(), n});
+      const auto weight = weight_of(first, n);
+      if (ranks()) return -mean_ranking_loss(queries, scores_.data + first, weight);
+      return -mean_loss(settings_.loss, rows_.y.subspan(first, n), scores_from(first), weight,
+                        {losses_.get(), n});
     };
-    return {score(0, n_), score(n_, n_all_ - n_)};
+    return {score(0, n_, training_), score(n_, n_all_ - n_, judging_)};
   }
   bool has_judges() const { return n_all_ > n_; }
 
  private:
+  bool ranks() const { return settings_.loss.kind == LossKind::ranking; }
+  Queries queries_from(std::size_t first, std::size_t n) const {
+    if (!ranks()) return {};
+    return queries_of(rows_.goal, rows_.query.subspan(first, n), rows_.y.subspan(first, n));
+  }
+  std::span<const double> weight_of(std::size_t first, std::size_t n) const {
+    return rows_.weight.empty() ? rows_.weight : rows_.weight.subspan(first, n);
+  }
   std::size_t n_outputs() const { return static_cast<std::size_t>(scores_.n_rows); }
   std::int64_t width() const { return static_cast<std::int64_t>(n_); }
   Table<double> gradient() const { return {slopes_.get(), scores_.n_rows, width()}; }
@@ -87,36 +96,42 @@ class Run {
 
   // Keys are mixed already: a product with an odd number deals them anew.
   void part_rows(std::uint64_t odd) {
-    growing_.resize(n_);
-    sent_.resize(n_binned_);
     const bool all_grow = settings_.subsample >= 1.0;
     const auto limit = all_grow ? 0 : static_cast<std::uint64_t>(settings_.subsample * 0x1p64);
+    const auto mixed = [odd](std::uint64_t key) { return key * odd; };
+    part_rows_by([&](std::size_t i) { return all_grow || mixed(rows_.keys[i]) < limit; });
+    if (growing_.empty()) {  // those of the least one: documents of a query have the same
+      const std::uint64_t least = std::ranges::min(rows_.keys, {}, mixed);
+      part_rows_by([&](std::size_t i) { return rows_.keys[i] == least; });
+    }
+    n_others_ = sent_.size();
+    sent_.resize(n_others_ + n_binned_ - n_);
+    for (const std::size_t i : turns(n_binned_ - n_))
+      sent_[n_others_ + i] = static_cast<std::int32_t>(n_ + i);
+  }
+
+  template <class Grows>
+  void part_rows_by(const Grows& grows) {
+    growing_.resize(n_);
+    sent_.resize(n_);
     std::size_t n_growing = 0, n_sent = 0;
     for (const std::size_t i : turns(n_)) {
-      const bool grows = all_grow || rows_.keys[i] * odd < limit;
+      const bool one_grows = grows(i);
       // No branch: it would be guessed wrong too often.
       growing_[n_growing] = sent_[n_sent] = static_cast<std::int32_t>(i);
-      n_growing += grows;
-      n_sent += !grows;
-    }
-    if (n_growing == 0) {
-      const auto mixed = [odd](std::uint64_t key) { return key * odd; };
-      const auto first = std::ranges::min_element(rows_.keys, {}, mixed);
-      const auto least = first - rows_.keys.begin();
-      growing_[n_growing++] = static_cast<std::int32_t>(least);
-      sent_.erase(sent_.begin() + least);
-      --n_sent;
+      n_growing += one_grows;
+      n_sent += !one_grows;
     }
     growing_.resize(n_growing);
-    n_others_ = n_sent;
-    sent_.resize(n_sent + n_binned_ - n_);
-    for (const std::size_t i : turns(n_binned_ - n_))
-      sent_[n_sent + i] = static_cast<std::int32_t>(n_ + i);
+    sent_.resize(n_sent);
   }
 
   void take_slopes() {
     if (settings_.loss.kind == LossKind::custom)
       std::ranges::copy(rows_.slopes.values(), slopes_.get());
+    else if (ranks())
+      return ranking_slopes(training_, scores_.data, weight_, settings_.growth.n_threads,
+                            {slopes_.get(), n_}, {slopes_.get() + n_, n_});
     else
       slopes_of(settings_.loss, y_, scores_, gradient(), hessian());
     if (weight_.empty()) return;
@@ -182,6 +197,11 @@ class Run {
     apply(view, rows_.values, settings_.growth.n_threads, std::span(leaf_).subspan(n_binned_));
   }
 
+  double dispersion() const {
+    if (!ranks()) return dispersion_of(settings_.loss, y_, scores_, weight_, gradient(), hessian());
+    return ranking_dispersion({slopes_.get(), n_}, {slopes_.get() + n_, n_}, weight_);
+  }
+
   // Appends the steps of the nodes.
   void set_steps(const BinnedTree& tree, RunTrees& trees) {
     const std::size_t m = tree.columns.left.size(), before = trees.value.size();
@@ -189,9 +209,7 @@ class Run {
     weights_.resize(m);
     const RoundRows round{leaf_, growing_, std::span(sent_).first(n_others_), gradient(),
                           hessian()};
-    const double dispersion =
-        dispersion_of(settings_.loss, y_, scores_, weight_, gradient(), hessian());
-    const RoundVote vote{settings_.l2,   1.0 / dispersion,     settings_.curvature,
+    const RoundVote vote{settings_.l2,   1.0 / dispersion(),   settings_.curvature,
                          settings_.stop, tree.columns.feature, settings_.growth.monotonic};
     const Table<double> step{trees.value.data() + before, static_cast<std::int64_t>(m),
                              scores_.n_rows};
@@ -213,9 +231,11 @@ class Run {
   double loss_of_judges() {
     const std::size_t n_judging = n_all_ - n_;
     if (n_judging == 0 || settings_.loss.kind == LossKind::custom) return 0.0;
+    const auto weight = weight_of(n_, n_judging);
+    if (ranks()) return ranking_loss(judging_, scores_.data + n_, weight);
     const std::span<double> losses(losses_.get(), n_judging);
     losses_of(settings_.loss, rows_.y.subspan(n_), scores_from(n_), losses);
-    return sum_of(losses, rows_.weight.empty() ? rows_.weight : rows_.weight.subspan(n_));
+    return sum_of(losses, weight);
   }
 
   const RunRows& rows_;
@@ -226,6 +246,7 @@ class Run {
   Buffer<double> slopes_;  // gradients, then Hessians, (n_outputs, n) each
   Buffer<double> mixed_;  // of one gradient and Hessian, (n,) each, where there are several outputs
   Buffer<double> losses_;
+  Queries training_, judging_;  // where rows are ranked
   std::vector<std::int32_t> leaf_, all_features_;
   std::vector<std::int32_t> growing_, sent_;  // of the rows that are sent, others come first
   std::size_t n_others_ = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ensembles/losses.hpp"
+#include "ensembles/ranking.hpp"
 #include "grow/binned_growth.hpp"
 
 namespace certree {
@@ -43,6 +44,8 @@ struct RunRows {
   std::uint64_t seed;                          // tells with its number what a round draws
   // (2 * n_outputs, n_training) gradients, then Hessians, of a custom loss; or empty
   Table<const double> slopes{};
+  RankingGoal goal;                     // where queries are ranked
+  std::span<const std::int32_t> query;  // (n,) of each row there; or empty
 };
 
 // Trees one behind the other, and what came of them.

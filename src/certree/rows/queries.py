@@ -1,0 +1,157 @@
+"""Rows that are documents of queries: which belong together, and an order that contents decide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import column_or_1d
+
+from certree.interface.arrays import Float64, Int32, UInt64, array_of
+from certree.rows.columns import is_missing
+from certree.rows.copies import copies
+from certree.rows.folds import Indices
+from certree.rows.hashes import mix, sample_hashes
+from certree.rows.training import Training
+
+
+def query_numbers(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
+    """Number the queries of n rows, 0, 1, ...
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    group : array-like of int, shape (n_queries,), or None
+        How many rows each query has; those of a query stand together.
+    qid : array-like of shape (n,), or None
+        Number or name of each row's query.
+    suffix : str
+        What follows the names of the two in errors.
+
+    Returns
+    -------
+    ndarray of int32, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If not exactly one of the two is given, or if it does not fit to the rows.
+    """
+    if (group is None) == (qid is None):
+        found = "neither" if group is None else "both"
+        raise ValueError(
+            f"a ranker takes either group{suffix}, the sizes of queries, or qid{suffix}, the query of "
+            f"each row, but {found} of them was given"
+        )
+    if group is None:
+        return _of_names(n, array_of(f"qid{suffix}", qid), f"qid{suffix}")
+    return _of_sizes(n, array_of(f"group{suffix}", group), f"group{suffix}")
+
+
+def expect_no_queries(group: Any, qid: Any) -> None:
+    """Refuse queries of an evaluation set that is not given."""
+    if group is not None or qid is not None:
+        name = "qid_val" if group is None else "group_val"
+        raise ValueError(f"{name} takes X_val and y_val, which were not provided")
+
+
+def _of_sizes(n: int, sizes: NDArray[Any], name: str) -> Int32:
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
+        raise ValueError(
+            f"{name} must hold the sizes of queries, whole numbers >= 1, got {sizes!r}"
+        )
+    if sum(sizes.tolist()) != n:
+        raise ValueError(f"{name} must sum to the number of rows, {n}, got {sum(sizes.tolist())}")
+    return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+
+
+def _of_names(n: int, names: NDArray[Any], name: str) -> Int32:
+    names = column_or_1d(names)
+    if len(names) != n:
+        raise ValueError(f"{name} must have shape ({n},), got {names.shape}")
+    values = names.tolist() if names.dtype.kind in "fO" else []
+    if missing := sum(map(is_missing, values)):
+        raise ValueError(f"{name} must name a query of every row, got none for {missing} of {n}")
+    if names.dtype.kind != "O":
+        return np.unique(names, return_inverse=True)[1].astype(np.int32)
+    number: dict[Any, int] = {}  # names of several kinds have no order
+    return np.array([number.setdefault(one, len(number)) for one in values], dtype=np.int32)
+
+
+def expect_weights_of_queries(weight: Float64, query: Int32) -> None:
+    """Refuse weights (n,) that differ within a query."""
+    of_query = np.zeros(int(query.max()) + 1)
+    of_query[query] = weight
+    if (of_query[query] != weight).any():
+        raise ValueError("sample_weight must be the same for all rows of a query")
+
+
+def of_queries(rows: Training, query: Int32, copied: bool = True) -> Training:
+    """Rows of a fit query by query: numbers of queries are their groups, and contents their order.
+
+    Parameters
+    ----------
+    rows : Training
+        Rows that were taken in.
+    query : ndarray of int32, shape (n_given,)
+        Query of each row that was given.
+    copied : bool
+        Whether queries of whole weights are taken as often as they weigh, where that is not too often.
+
+    Returns
+    -------
+    Training
+        Its groups are int32 numbers 0, 1, ..., in runs. Neither where rows stood nor what queries
+        were called changes it.
+    """
+    indices, given = rows.sides.indices, rows.weight
+    if given is not None:
+        weight = given
+        if indices is not None:
+            weight = np.zeros(len(query))
+            weight[indices] = given
+        expect_weights_of_queries(weight, query)
+    kept = query if indices is None else query[indices]
+    order = np.argsort(kept, kind="stable")
+    begin = np.flatnonzero(np.diff(kept[order], prepend=-1))
+    size = np.diff(begin, append=len(order))
+    places = None
+    if copied and given is not None:
+        places = copies(given[order[begin]], len(begin))
+    if places is not None:
+        order = order[_runs(begin[places], size[places])]
+        size, rows = size[places], replace(rows, weight=None)
+    number = np.repeat(np.arange(len(size)), size)
+    by_content = _by_content(rows.at(order), number)
+    same = np.diff(number[by_content], prepend=-1) != 0
+    made, numbers = rows.at(order[by_content]), (np.cumsum(same) - 1).astype(np.int32)
+    return replace(made, sides=replace(made.sides, groups=numbers))
+
+
+def _runs(begin: Indices, size: Indices) -> Indices:
+    """Places begin, ..., begin + size - 1 of runs, one run behind the other."""
+    before = np.cumsum(size) - size
+    return np.arange(size.sum()) + np.repeat(begin - before, size)
+
+
+def _by_content(rows: Training, number: Indices) -> Indices:
+    """An order of rows in which queries stay together; alike are only rows or queries that are."""
+    hashes = sample_hashes(*rows.features.parts, rows.y)
+    # The unit of weights means nothing, so they are in no hash.
+    weight = np.zeros(len(number)) if rows.weight is None else rows.weight
+    return np.lexsort((hashes, number, weight, _summed(mix(hashes), number)[number]))
+
+
+def query_keys(keys: UInt64, query: Int32) -> UInt64:
+    """Keys of rows (n,) that all rows of a query share, by those that each row has."""
+    return mix(_summed(keys, query))[query]
+
+
+def _summed(hashes: UInt64, number: NDArray[Any]) -> UInt64:
+    """The sum of each query, (n_queries,); it does not matter where its rows stand."""
+    total = np.zeros(int(number.max()) + 1, dtype=np.uint64)
+    np.add.at(total, number, hashes)
+    return total
