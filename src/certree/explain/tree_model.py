@@ -104,7 +104,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
             Contributions to the probabilities of the classes, in forests before their power, or to the
             number. Of boosted trees and AdaBoost to the score: the log odds of the second of two
             classes (of AdaBoost half of them), a score for each of more classes, or the number, for
-            "poisson" and "gamma" its logarithm.
+            "poisson", "gamma" and "tweedie" its logarithm.
         """
         rows, values = self._rows_and_values(X)
         parts = self._parts(*self._contributions(rows))
