@@ -489,7 +489,7 @@ def test_settings_answer_or_say_what_was_expected(part):
                 certificates.labelled_posterior(TREE, HELD.stats, PRIOR, 1.0),
                 replace(PRIOR, log_label=PRIOR.log_label[:, :, :1]),
             ),
-            "law has 2 labels, but prior has 1 labels",
+            "posterior has 2 labels, but prior has 1 labels",
         ),
         (
             lambda: certificates.labelled_posterior(

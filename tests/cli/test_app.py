@@ -1577,7 +1577,10 @@ def test_settings_of_a_fit_are_set(tmp_path, loans):
         (["--grower", "kd", "--set", "grower=cart"], "--set grower and --grower say the same"),
         (["--weights", "weight"], "no column 'weight' beside the target"),
         (["--weights", "default"], "no column 'default' beside the target"),
-        (["--groups", "branch"], "--groups is not for PACBayesTreeClassifier"),
+        (
+            ["--model", "naive-bayes", "--groups", "branch"],
+            "--groups is not for NaiveBayesClassifier",
+        ),
         (["--increasing", "age"], "no feature 'age' to rise or fall along; there are"),
         (["--increasing", "debt", "--decreasing", "debt"], "cannot rise and fall along 'debt'"),
         (["--model", "naive-bayes", "--increasing", "debt"], "keeps no slopes"),

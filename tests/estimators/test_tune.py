@@ -529,7 +529,7 @@ def test_a_mixture_of_many_cells_is_learned_from_some(monkeypatch):
 
 def test_paths_are_not_mixed():
     objective = Objective.of(grown(*noisy(50, 0)), CANDIDATES["weakest links"], "log_loss")
-    with pytest.raises(TypeError, match="only laws can be mixed, got PruningPath"):
+    with pytest.raises(TypeError, match="only posteriors can be mixed, got PruningPath"):
         objective.votes(np.ones((2, 1)))
 
 

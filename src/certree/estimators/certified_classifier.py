@@ -44,7 +44,7 @@ from certree.certificates.occam import margins
 from certree.certificates.parts.families import CertificateFamily
 from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
 from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesVote, voting_of
-from certree.estimators.small import cut_down, price_of_leaf
+from certree.estimators.small import alpha_of_leaves, cut_down
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.estimators.tune import Candidate, Mixture, Objective, best_loss
 from certree.grow.grower import grow_trees
@@ -355,7 +355,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         if self.max_leaf_nodes is None:
             self._deploy(tree, deployed, posteriors if deployed.lambda_error is None else None)
             return
-        full, alpha = deployed.certificate, price_of_leaf(folds, n_threads)
+        full, alpha = deployed.certificate, alpha_of_leaves(folds, n_threads)
         small, _, pruning, _ = cut_down(
             tree, rivals.held.grown, self.max_leaf_nodes, alpha, self._voting()
         )

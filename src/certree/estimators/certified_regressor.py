@@ -32,7 +32,7 @@ from certree.certificates.priors import pruning_prior
 from certree.certificates.weighing import HeldOutNumbers, shares_of_groups
 from certree.estimators.compact import Fitted
 from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesVote
-from certree.estimators.small import cut_down, price_of_leaf, small_pruning
+from certree.estimators.small import alpha_of_leaves, cut_down, small_pruning
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.estimators.tune import GrownFold, Mixture
 from certree.grow.grower import grow_trees
@@ -275,7 +275,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         fitted: Fitted = whole
         if self.max_leaf_nodes is not None:
             posteriors = Mixture.of_one("pruning", [0.0, 0.0])
-            alpha = price_of_leaf(grown, threads(self.n_jobs))
+            alpha = alpha_of_leaves(grown, threads(self.n_jobs))
             fitted = cut_down(tree, stats, self.max_leaf_nodes, alpha, self._voting())
             law = partial(small_pruning, n_leaves=self.max_leaf_nodes, alpha=alpha)
         self._set_laws(posteriors)

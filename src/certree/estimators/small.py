@@ -24,8 +24,8 @@ def small_path(tree: Tree, stats: Any) -> PruningPath:
     return cost_complexity_path(tree, stats, None if isinstance(stats, TargetStats) else "gini")
 
 
-def price_of_leaf(folds: Sequence[GrownFold], n_threads: int) -> float:
-    """The price of a leaf with the lowest log loss, or squared loss, in folds of training samples."""
+def alpha_of_leaves(folds: Sequence[GrownFold], n_threads: int) -> float:
+    """The alpha with the lowest log loss, or squared loss, in folds of training samples."""
     of_numbers = any(isinstance(fold.stats, TargetStats) for fold in folds)
     judged = Candidate(small_path, _JUDGED_BY)
     scoring: Scoring = "squared" if of_numbers else "log_loss"
@@ -33,7 +33,7 @@ def price_of_leaf(folds: Sequence[GrownFold], n_threads: int) -> float:
 
 
 def small_pruning(tree: Tree, stats: Stats, n_leaves: int, alpha: float) -> NodeWeights:
-    """The pruning at this price of a leaf, or a higher one at which it has at most so many leaves."""
+    """The pruning at this alpha, or at a higher one at which it has at most so many leaves."""
     return small_path(tree, stats).of_at_most(n_leaves, alpha)
 
 

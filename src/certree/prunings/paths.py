@@ -48,14 +48,14 @@ class PruningPath(OfColumns):
         return pruning_of(self.tree, self.critical > alpha)
 
     def of_at_most(self, n_leaves: int, alpha: float = 0.0) -> NodeWeights:
-        """The pruning of the lowest price from `alpha` on that has at most so many leaves.
+        """The pruning of the lowest alpha from `alpha` on that has at most so many leaves.
 
         Parameters
         ----------
         n_leaves : int
             At least 1: the root alone is a pruning.
         alpha : float
-            Price, >= 0.
+            At least 0.
 
         Returns
         -------
@@ -63,9 +63,9 @@ class PruningPath(OfColumns):
             Weights 0 and 1.
         """
         ones = np.ones(self.tree.n_nodes)
-        prices = np.append(np.maximum(self.alphas, alpha), np.inf)
-        sizes = self.totals(float(self.tree.n_leaves), gains_of(self.tree, ones), prices)
-        return self.at(prices[np.argmax(sizes <= n_leaves)])
+        alphas = np.append(np.maximum(self.alphas, alpha), np.inf)
+        sizes = self.totals(float(self.tree.n_leaves), gains_of(self.tree, ones), alphas)
+        return self.at(alphas[np.argmax(sizes <= min(n_leaves, self.tree.n_leaves))])
 
     def losses(
         self,
