@@ -104,6 +104,11 @@ class Laws:
         return (self.many, False, None, self.frequency, self.counts)
 
 
+def queries_of(s):
+    """Rows as documents of a query of each hundred."""
+    return np.arange(len(s.target), dtype=np.int32) // 100, 30, 10
+
+
 def between(n):
     """Boundaries around n uniform draws in order."""
     middle = np.arange(1, n + 1) / (n + 1)
@@ -183,6 +188,8 @@ LOOPS = {
     "slopes": lambda s: _core.loss_slopes("classes", 0.5, s.target, s.target[None]),
     "losses": lambda s: _core.losses("huber", 0.5, s.target, s.target[None]),
     "dispersion": lambda s: _core.dispersion("quantile", 0.5, s.target, s.target[None], None),
+    "ranking": lambda s: _core.ranking_slopes(queries_of(s), s.target, s.target, None, s.n_jobs),
+    "NDCG": lambda s: _core.mean_ranking_loss(queries_of(s), s.target, s.target, None),
     "boosting": lambda s: advance([s.run.anew()] * 2, 0, 3),
     "many trees": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
     "small trees": lambda s: s.small_trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),

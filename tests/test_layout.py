@@ -267,7 +267,8 @@ def test_a_switch_of_growth_is_named_in_few_files():
     for switch in set().union(*homes.values()) - EVERYDAY:
         named = {path for path, text in sources.items() if re.search(rf"\b{switch}\b", text)}
         elsewhere = {path.name for path in named if switch not in homes.get(path, ())}
-        assert len(elsewhere) <= 2, (switch, elsewhere)
+        # Boosted trees are constructed in three files: plain, certified, and those that rank.
+        assert len(elsewhere) <= 3, (switch, elsewhere)
 
 
 def switches_of(grower):

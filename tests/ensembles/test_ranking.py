@@ -15,7 +15,7 @@ import reference
 from certree import BoostedTreesRanker, _core, load, save
 from certree.ensembles.rounds import advance
 from certree.explain import shapley_values
-from certree.rows.queries import query_numbers
+from certree.rows.documents import query_numbers
 
 FAST = {"max_iter": 12, "random_state": 0}
 

@@ -26,6 +26,7 @@ ESTIMATORS = [
     certree.AdaBoostTreeClassifier,
     certree.BoostedTreesClassifier,
     certree.BoostedTreesRegressor,
+    certree.BoostedTreesRanker,
     certree.CertifiedForestClassifier,
     certree.CertifiedBoostedTreesClassifier,
     certree.CertifiedBoostedTreesRegressor,
@@ -43,7 +44,7 @@ ESTIMATORS = [
 # Tables have few different rows, and more folds take longer.
 TOLERANT: dict[str, Any] = {"cv": 2, "duplicates": "genuine"}
 # Fits of a model in each node take long.
-_CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 2, 2, 2, 6, 6, 6, 6, 1, 1, 2, 2]
+_CHANCES = [6, 6, 6, 6, 2, 2, 2, 2, 2, 2, 2, 2, 2, 6, 6, 6, 6, 1, 1, 2, 2]
 _ASKED = [
     *("predict", "predict_proba", "predict_log_proba", "apply", "decision_path", "predict_std"),
     *("explain", "path", "rules", "export_text", "report", "selective_certificates", "score"),
@@ -124,6 +125,8 @@ def plausible_parameter(random: Random, parameter: str, p: int) -> Any:
         "n_jobs": [None, 1, 2],
         "random_state": [0, 1],
         "monotonic_cst": [None, [1] + [0] * (p - 1)],
+        "truncation_level": [1, 30],
+        "ndcg_at": [None, 1, 10],
     }
     return random.choice(choices[parameter]) if parameter in choices else None
 
@@ -137,13 +140,14 @@ def fit_and_ask(random: Random) -> None:
     if random.random() < 0.5:
         k = random.randrange(len(rows))
         rows[k] = spoilt(random, rows[k])
-    _fit(model, *rows)
+    how = _queries(random, y) if has_fit_parameter(model, "qid") else {}
+    _fit(model, *rows, **how)
     if random.random() < 0.1:
         model = pickle.loads(pickle.dumps(model))
     new = X if random.random() < 0.5 else spoilt(random, X)
     for name in random.sample(_ASKED, 4):
         if hasattr(model, name):
-            ask(model, name, new, y)
+            ask(model, name, new, y, **how)
     if is_classifier(model) and new is X:
         shares = model.predict_proba(rows[0])
         assert np.isfinite(shares).all(), "probabilities are no numbers"
@@ -170,25 +174,33 @@ def _rows(world: World, model: Any) -> Any:
     return (np.asarray(world.X) > 0).astype(float) if two_valued else world.X
 
 
+def _queries(random: Random, y: Any) -> dict[str, Any]:
+    """Queries of a few rows each, which need not stand together; spoilt at times."""
+    qid = np.arange(len(y)) % random.choice([1, 3, max(len(y), 1)])
+    return {"qid": spoilt(random, qid) if random.random() < 0.1 else qid}
+
+
 def _target(random: Random, world: World, model: Any) -> Any:
+    if isinstance(model, certree.BoostedTreesRanker):
+        return world.y
     if not is_classifier(model):
         return world.target
     names = random.choice([None, np.array(["a", "b", "c", "d"]), np.array([-5, 7, 9, 1000])])
     return world.y if names is None else names[world.y]
 
 
-def _fit(model: Any, *rows: Any) -> None:
+def _fit(model: Any, *rows: Any, **how: Any) -> None:
     """Fit, and look that a fit that fails has changed nothing."""
     before = dict(vars(model))
     try:
-        model.fit(*rows)
+        model.fit(*rows, **how)
     except Exception:
         assert vars(model).keys() == before.keys(), "a fit that failed has changed the model"
         raise
 
 
-def ask(model: Any, name: str, X: Any, y: Any) -> Any:
-    """Call a method of a fitted model with what it takes."""
+def ask(model: Any, name: str, X: Any, y: Any, **how: Any) -> Any:
+    """Call a method of a fitted model with what it takes; how: what is said of rows with a target."""
     method = getattr(model, name)
     if name in (
         "certify_interval",
@@ -221,7 +233,7 @@ def ask(model: Any, name: str, X: Any, y: Any) -> Any:
     if name == "certify":
         return method(X, y, duplicates="genuine")
     if name in ("score", "margins", "staged_loss"):
-        return method(X, y)
+        return method(X, y, **how)
     return method(X[:1] if name == "path" and isinstance(X, np.ndarray) and X.ndim else X)
 
 

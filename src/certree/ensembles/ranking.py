@@ -23,14 +23,14 @@ from certree.grow.growing import MonotonicCst
 from certree.interface.arrays import Float64, Int32, plain
 from certree.interface.fitted import fits, reads_state
 from certree.interface.signatures import COUNT
-from certree.rows.folds import Indices
-from certree.rows.queries import (
+from certree.rows.documents import (
     expect_no_queries,
     expect_weights_of_queries,
     of_queries,
     query_keys,
     query_numbers,
 )
+from certree.rows.folds import Indices
 from certree.rows.training import Training
 
 
