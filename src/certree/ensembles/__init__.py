@@ -11,7 +11,7 @@ from certree.ensembles.conformal import ConformalBandRegressor
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.forest import TreeForestClassifier, TreeForestRegressor
 from certree.ensembles.leaves import Leaves
-from certree.ensembles.ranking import BoostedTreesRanker
+from certree.ensembles.ranker import BoostedTreesRanker
 
 __all__ = [
     "AdaBoostTreeClassifier",

@@ -247,7 +247,14 @@ class RankingLoss(Loss):
         """Nothing: what all rows share ranks none of them."""
         return np.zeros(1)
 
-    def mean(self, y: Float64, score: Float64, weight: Float64 | None, query: Int32) -> float:
+    def of_rows(self, *_: Any) -> Float64:
+        """No row has a loss of its own."""
+        raise ValueError(
+            "a document has no loss by itself, and permutations know no queries: shuffle a feature "
+            "and ask score(X, y, qid=...)"
+        )
+
+    def of_queries(self, y: Float64, score: Float64, weight: Float64 | None, query: Int32) -> float:
         """Mean over queries, whose rows stand together."""
         return _core.mean_ranking_loss((query, *self.depths), y, score, weight)
 

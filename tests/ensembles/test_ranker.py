@@ -205,7 +205,7 @@ def test_rounds_are_those_of_the_literal_twin(monkeypatch):
     steps = np.concatenate([one for _, one, _ in made])
     np.testing.assert_allclose(model.trees_.value, steps, rtol=1e-7, atol=1e-9)
     at = model._loss()
-    assert at.mean(run.y, scores[0], run.weight, run.query) == pytest.approx(
+    assert at.of_queries(run.y, scores[0], run.weight, run.query) == pytest.approx(
         reference.mean_ranking_loss(run.query, 10, run.y, scores[0], run.weight)
     )
     drawn = [len(set(run.keys[run.query == number])) for number in np.unique(run.query)]
@@ -378,3 +378,11 @@ def test_names_of_queries_may_be_of_any_kind(names):
     number = query_numbers(len(names), None, given_names)
     for i, one in enumerate(names):
         assert [one == other for other in names] == (number == number[i]).tolist()
+
+
+def test_permutations_know_no_queries():
+    X, y, group, _ = worlds()
+    model = BoostedTreesRanker(**FAST).fit(X, y, group=group)
+    assert model.importance("gain").sum() > 0
+    with pytest.raises(ValueError, match="permutations know no queries"):
+        model.importance("permutation", X, y)

@@ -177,7 +177,7 @@ class BoostedTreesRanker(BoostedTrees):
     _LEAVES: ClassVar[tuple[int, int]] = 16, 31
 
     @fits
-    def fit(
+    def fit(  # type: ignore[override] # rows have queries instead of groups and offsets
         self,
         X: ArrayLike,
         y: ArrayLike,
@@ -232,7 +232,8 @@ class BoostedTreesRanker(BoostedTrees):
         before = self._trees_before()
         query = query_numbers(_num_samples(X), group, qid)
         training = of_queries(self._take(X, y, sample_weight, again=before is not None), query)
-        judges, _ = self._judges(X_val, y_val, sample_weight_val)
+        self._has_offset = False
+        judges, _ = self._judges(X_val, y_val, sample_weight_val, None)
         if judges is None:
             expect_no_queries(group_val, qid_val)
         else:
@@ -302,10 +303,10 @@ class BoostedTreesRanker(BoostedTrees):
                 raise ValueError("sample_weight must be positive for at least one row")
             weight = weight[order]
         score = self._scores_of(rows)[0, order]
-        return 1 - self._loss().mean(known[order], score, weight, query[order])
+        return 1 - self._loss().of_queries(known[order], score, weight, query[order])
 
     @reads_state
-    def staged_loss(
+    def staged_loss(  # type: ignore[override] # rows have queries instead of offsets
         self,
         X: ArrayLike,
         y: ArrayLike,
@@ -332,7 +333,7 @@ class BoostedTreesRanker(BoostedTrees):
         rows, known, query, order = self._judged(X, y, group, qid)
         known, query, loss = known[order], query[order], self._loss()
         staged = self._staged(rows)
-        return np.array([loss.mean(known, one[0, order], None, query) for one in staged])
+        return np.array([loss.of_queries(known, one[0, order], None, query) for one in staged])
 
     def _judged(
         self, X: Any, y: Any, group: Any, qid: Any
