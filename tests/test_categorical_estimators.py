@@ -15,6 +15,7 @@ import certree
 from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
+    BoostedTreesRanker,
     BoostedTreesRegressor,
     Cart,
     CertifiedBoostedTreesClassifier,
@@ -273,6 +274,7 @@ def test_few_rows_or_numbers_warn_of_no_identifier():
 EVERY = [
     AdaBoostTreeClassifier(n_estimators=3),
     BoostedTreesClassifier(max_iter=3),
+    BoostedTreesRanker(max_iter=3),
     BoostedTreesRegressor(max_iter=3),
     CertifiedBoostedTreesClassifier(max_iter=3, duplicates="genuine", random_state=0),
     CertifiedBoostedTreesRegressor(max_iter=3, duplicates="genuine", random_state=0),
@@ -323,7 +325,8 @@ def test_one_row_alone_is_predicted_as_in_its_table(model, holder):
     X = HOLDERS[holder](names, np.arange(float(len(names))) % 7)
     y = np.array([name in ("", "0") for name in names]).astype(float)
     chosen = {"text": [0], "numbers": [0]}.get(holder, "from_dtype")
-    model = clone(model).set_params(categorical_features=chosen).fit(X, y)
+    queries = {"group": [len(y)]} if isinstance(model, BoostedTreesRanker) else {}
+    model = clone(model).set_params(categorical_features=chosen).fit(X, y, **queries)
     methods = [
         one for one in ("predict", "predict_proba", "decision_function") if hasattr(model, one)
     ]
