@@ -621,6 +621,14 @@ def test_limits_of_leaves_are_those_of_scikit_learn(missing, criterion, share, l
     assert min(pairs) == tree.n_leaves > 10
 
 
+@pytest.mark.parametrize("criterion", ["absolute_error", "poisson"])
+def test_weights_may_be_as_far_apart_as_numbers_are(criterion):
+    X, weight = np.arange(6.0)[:, None], np.array([5e-324, 1.0, 1.0, 1.0, 1.0, 1e200])
+    y = np.arange(6.0) // 3
+    tree = grow_cart(X, y, sample_weight=weight, criterion=criterion)
+    assert tree.is_leaf[tree.apply(X)].all()  # and no overflow was warned of
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("criterion", ["absolute_error", "poisson"])
 def test_absolute_errors_and_deviances_cut_as_in_scikit_learn(criterion, weighted):

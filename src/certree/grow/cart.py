@@ -370,8 +370,9 @@ def _added_exactly(target: Float64, weight: Float64 | None) -> Float64:
 
     So they are where weights are few whole numbers of one: others are added as they come.
     """
-    n = len(target) if weight is None else weight.sum() / weight.min()
-    digits = max(51 - int(np.ceil(np.log2(n))), _FINEST)
+    # A quotient of weights may be beyond float64.
+    one, all_rows = (1, len(target)) if weight is None else (weight.min(), weight.sum())
+    digits = max(51 - int(np.ceil(np.log2(all_rows) - np.log2(one))), _FINEST)
     return np.ldexp(np.rint(np.ldexp(target, digits)), -digits)
 
 
