@@ -116,11 +116,11 @@ auto ranking_slopes(const Ranked& given, const Doubles& y, const Doubles& score,
   return run(loop, Column<double>(y.size()), Column<double>(y.size()));
 }
 
-double ranking_dispersion(const Doubles& gradient, const Doubles& hessian,
-                          const std::optional<Doubles>& weight) {
+double dispersion_of_slopes(const Doubles& gradient, const Doubles& hessian,
+                            const std::optional<Doubles>& weight) {
   const auto second = sized("hessian", hessian, gradient.size());
   const auto weights = sized("weight", weight, gradient.size());
-  return run([&] { return certree::ranking_dispersion(view(gradient), second, weights); });
+  return run([&] { return certree::dispersion_of_slopes(view(gradient), second, weights); });
 }
 
 double mean_ranking_loss(const Ranked& given, const Doubles& y, const Doubles& score,
@@ -361,9 +361,9 @@ void bind_ensembles(nb::module_& core) {
   core.def("ranking_slopes", &ranking_slopes, "queries"_a, "y"_array, "score"_array,
            "weight"_array_or_none, "n_threads"_a,
            "(gradient, hessian) of documents by the pairs that they are in.");
-  core.def("ranking_dispersion", &ranking_dispersion, "gradient"_array, "hessian"_array,
+  core.def("dispersion_of_slopes", &dispersion_of_slopes, "gradient"_array, "hessian"_array,
            "weight"_array_or_none,
-           "What slopes of ranking are divided by to be those of a likelihood's negative log.");
+           "What slopes alone are divided by to be those of a likelihood's negative log.");
   core.def("mean_ranking_loss", &mean_ranking_loss, "queries"_a, "y"_array, "score"_array,
            "weight"_array_or_none, "Mean of 1 - NDCG over queries by their weights.");
   core.def("rounds_without_gain", &rounds_without_gain, "scores"_array, "tol"_a,

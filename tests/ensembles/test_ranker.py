@@ -52,7 +52,7 @@ def test_slopes_are_those_of_the_literal_loops_over_pairs(world):
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12 * np.abs(other).max())
     spread = reference.ranking_dispersion(*expected, weight)
-    assert _core.ranking_dispersion(*found, weight) == pytest.approx(spread, rel=1e-9)
+    assert _core.dispersion_of_slopes(*found, weight) == pytest.approx(spread, rel=1e-9)
 
 
 @given(ranked())

@@ -149,20 +149,6 @@ double mean_information(double power, const double* score, std::size_t n) {
   return std::max(mean, std::numeric_limits<double>::min());
 }
 
-// Squared slopes are on average as large as Hessians where both are those of a likelihood's
-// negative log (Wedderburn, "Quasi-likelihood functions", 1974).
-double dispersion_of_slopes(std::span<const double> weight, Table<const double> gradient,
-                            Table<const double> hessian) {
-  const std::size_t n = gradient.values().size();
-  const auto squares = make_buffer<double>(n);
-  by_rows(n, 1, [&](std::size_t i) {
-    const double g = gradient.data[i];
-    squares[i] = weight.empty() ? g * g : g * g / weight[i];
-  });
-  const double ratio = sum_of({squares.get(), n}, {}) / sum_of(hessian.values(), {});
-  return ratio > 0.0 && ratio < kInfinity ? ratio : 1.0;
-}
-
 struct Slopes {
   double first, second;
 };
@@ -282,14 +268,27 @@ void losses_of(const Loss& loss, std::span<const double> y, Table<const double> 
   });
 }
 
+double dispersion_of_slopes(std::span<const double> gradient, std::span<const double> hessian,
+                            std::span<const double> weight) {
+  const std::size_t n = gradient.size();
+  const auto squares = make_buffer<double>(n);
+  by_rows(n, 1, [&](std::size_t i) {
+    const double g = gradient[i];
+    squares[i] = weight.empty() ? g * g : g * g / weight[i];
+  });
+  const double ratio = sum_of({squares.get(), n}, {}) / sum_of(hessian, {});
+  return ratio > 0.0 && ratio < kInfinity ? ratio : 1.0;
+}
+
 double dispersion_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
                      std::span<const double> weight, Table<const double> gradient,
                      Table<const double> hessian) {
   if (loss.kind == LossKind::classes || loss.kind == LossKind::poisson ||
       loss.kind == LossKind::gamma)
     return 1.0;
-  if (loss.kind == LossKind::tweedie || loss.kind == LossKind::custom)
-    return dispersion_of_slopes(weight, gradient, hessian);
+  if (loss.kind == LossKind::tweedie || loss.kind == LossKind::custom ||
+      loss.kind == LossKind::ranking)
+    return dispersion_of_slopes(gradient.values(), hessian.values(), weight);
   // The mean loss is that of the most likely scale, of squares half of it.
   const auto losses = make_buffer<double>(y.size());
   const double mean = mean_loss(loss, y, scores, weight, {losses.get(), y.size()});

@@ -36,6 +36,12 @@ double dispersion_of(const Loss& loss, std::span<const double> y, Table<const do
                      std::span<const double> weight, Table<const double> gradient,
                      Table<const double> hessian);
 
+// The same of slopes of one output alone, (n,), times the weights of their rows: of a likelihood's
+// negative log squared gradients are on average as large as Hessians (Wedderburn, "Quasi-likelihood
+// functions", 1974).
+double dispersion_of_slopes(std::span<const double> gradient, std::span<const double> hessian,
+                            std::span<const double> weight);
+
 // Mean loss of rows by their weights, if there are some; in whatever order they come. losses: room
 // for that of each row.
 double mean_loss(const Loss& loss, std::span<const double> y, Table<const double> scores,

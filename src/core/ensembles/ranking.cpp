@@ -172,15 +172,6 @@ void ranking_slopes(const Queries& queries, const double* score, std::span<const
   }
 }
 
-double ranking_dispersion(std::span<const double> gradient, std::span<const double> hessian,
-                          std::span<const double> weight) {
-  const auto squares = make_buffer<double>(gradient.size());
-  for (const std::size_t i : turns(gradient.size()))
-    squares[i] = gradient[i] * gradient[i] / (weight.empty() ? 1.0 : weight[i]);
-  const double found = sum_of({squares.get(), gradient.size()}, {}) / sum_of(hessian, {});
-  return found > 0.0 ? found : 1.0;
-}
-
 double ranking_loss(const Queries& queries, const double* score, std::span<const double> weight) {
   const std::size_t n = queries.best.size();
   const auto losses = make_buffer<double>(n);

@@ -33,11 +33,6 @@ Queries queries_of(const RankingGoal& goal, std::span<const std::int32_t> number
 void ranking_slopes(const Queries& queries, const double* score, std::span<const double> weight,
                     int n_threads, std::span<double> gradient, std::span<double> hessian);
 
-// What these slopes are divided by to be those of a likelihood's negative log (nats): of such the
-// squares of gradients are on average as large as Hessians.
-double ranking_dispersion(std::span<const double> gradient, std::span<const double> hessian,
-                          std::span<const double> weight);
-
 // 1 - NDCG of each query, times its weight, summed up; documents of equal score share their places.
 // A query without gains has NDCG 1. Queries weigh as their first rows.
 double ranking_loss(const Queries& queries, const double* score, std::span<const double> weight);

@@ -197,11 +197,6 @@ class Run {
     apply(view, rows_.values, settings_.growth.n_threads, std::span(leaf_).subspan(n_binned_));
   }
 
-  double dispersion() const {
-    if (!ranks()) return dispersion_of(settings_.loss, y_, scores_, weight_, gradient(), hessian());
-    return ranking_dispersion({slopes_.get(), n_}, {slopes_.get() + n_, n_}, weight_);
-  }
-
   // Appends the steps of the nodes.
   void set_steps(const BinnedTree& tree, RunTrees& trees) {
     const std::size_t m = tree.columns.left.size(), before = trees.value.size();
@@ -209,7 +204,9 @@ class Run {
     weights_.resize(m);
     const RoundRows round{leaf_, growing_, std::span(sent_).first(n_others_), gradient(),
                           hessian()};
-    const RoundVote vote{settings_.l2,   1.0 / dispersion(),   settings_.curvature,
+    const double dispersion =
+        dispersion_of(settings_.loss, y_, scores_, weight_, gradient(), hessian());
+    const RoundVote vote{settings_.l2,   1.0 / dispersion,     settings_.curvature,
                          settings_.stop, tree.columns.feature, settings_.growth.monotonic};
     const Table<double> step{trees.value.data() + before, static_cast<std::int64_t>(m),
                              scores_.n_rows};
