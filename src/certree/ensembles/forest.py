@@ -43,7 +43,7 @@ from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slope
 from certree.interface.arrays import Float64, Int64, by_row, column
 from certree.interface.fitted import expect_parameters_of_fit, fits, reads_state
 from certree.interface.progress import progress
-from certree.interface.signatures import COUNT, NONNEGATIVE
+from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
 from certree.interface.stored import Stored
 from certree.rows.training import (
     Training,
@@ -68,7 +68,7 @@ class Forest(TreeModel):
     """What all forests share: how their trees grow, and what can be asked of them."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_estimators": [COUNT],
+        "n_estimators": [ROUNDS],
         "max_depth": [COUNT, None],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "min_samples_split": [
