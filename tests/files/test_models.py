@@ -807,6 +807,15 @@ def test_classes_whose_letters_are_none_are_refused(tmp_path):
     refuses(path, "it holds text that is none")
 
 
+def test_truth_values_that_are_neither_true_nor_false_are_refused(tmp_path):
+    path = tmp_path / "model.certree"
+    certree.save(PrunedTreeClassifier(cv=2).fit(np.arange(40.0)[:, None], [0, 1] * 20), path)
+    ways = arrays_of(path)["tree.missing_left"].copy()
+    ways.view(np.uint8)[0] = 2
+    rewrite(path, {"tree.missing_left": ways})
+    refuses(path, "it has truth values with bytes other than 0 and 1")
+
+
 @pytest.fixture(params=ENSEMBLES)
 def of_trees(request, tmp_path):
     """A file of trees that compare categories."""

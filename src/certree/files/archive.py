@@ -20,6 +20,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from certree.interface.arrays import are_truths
+
 # All arrays may have 64 MB and a hundred times the size of their file. Deflate makes a thousand of one.
 _FREE, _RATIO = 2**26, 100
 # JSON takes up to 24 times its own size once it is read.
@@ -194,4 +196,7 @@ def _read(stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[
     # NumPy makes letters of any numbers, and Python takes those that are none for corrupt memory.
     if dtype.kind == "U" and (np.frombuffer(content, "<u4") > sys.maxunicode).any():
         raise ValueError("it holds text that is none")
-    return np.frombuffer(content, dtype).reshape(shape)
+    array = np.frombuffer(content, dtype).reshape(shape)
+    if not are_truths(array):
+        raise ValueError("it has truth values with bytes other than 0 and 1")
+    return array

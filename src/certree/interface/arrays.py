@@ -135,6 +135,11 @@ def array_of(name: str, values: Any) -> NDArray[Any]:
         ) from None
 
 
+def are_truths(array: NDArray[Any]) -> bool:
+    """Whether truth values, if it holds some, are bytes 0 and 1, as the core takes them for numbers."""
+    return array.dtype != np.bool_ or not (array.view(np.uint8) > 1).any()
+
+
 def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
     """Check an array and return it read-only, in C order, with the dtype asked for.
 
@@ -173,6 +178,8 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
         limits = np.iinfo(np.int32)
         if given.min() < limits.min or given.max() > limits.max:
             raise ValueError(f"{name} must fit into int32")
+    if not are_truths(given):
+        raise ValueError(f"{name} must hold True and False alone, got bytes other than 0 and 1")
     # Only what nobody can write to is shared: the core trusts columns that have been checked.
     if (
         given.dtype == dtype
