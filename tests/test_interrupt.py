@@ -61,7 +61,7 @@ def small_trees(n):
     return Trees.joined([tree.saying(np.ones((tree.n_nodes, 1))) for tree in two * (n // 2)], 4, 1)
 
 
-class Laws:
+class Posteriors:
     """A deep tree with what its passes take."""
 
     def __init__(self, n, n_jobs=1):
@@ -235,7 +235,7 @@ LOOPS = {
 
 @pytest.fixture(scope="module")
 def sizes():
-    return [Laws(n) for n in SIZES]
+    return [Posteriors(n) for n in SIZES]
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -268,7 +268,7 @@ def looks_of(call, steps):
 
 def interrupt_everywhere(names, n_jobs, n_rows, n_moments):
     """Interrupt loops at looks spread over all of theirs, and say how often that was."""
-    size, steps = Laws(n_rows, n_jobs), 1
+    size, steps = Posteriors(n_rows, n_jobs), 1
     n_interrupts = 0
     for name in names:
         before = pickle.dumps(LOOPS[name](size))
@@ -290,7 +290,7 @@ def interrupt_everywhere(names, n_jobs, n_rows, n_moments):
 
 def signal_everywhere(names, n_jobs, n_signals, seed):
     """The same with signals at moments of a clock."""
-    size = Laws(SIZES[1], n_jobs)
+    size = Posteriors(SIZES[1], n_jobs)
     random = np.random.default_rng(seed)
     n_interrupts = 0
     for name in random.choice(names, n_signals).tolist():

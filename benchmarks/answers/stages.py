@@ -181,7 +181,7 @@ LAWS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
     "own costs": lambda tree, stats: weights.average(tree, -0.1 * stats.loss, -0.3),
     "no cost of errors": lambda tree, stats: pac_bayes(tree, stats, 0.0, 0.0),
 }
-CLASS_LAWS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
+CLASS_POSTERIORS: Mapping[str, Callable[[Tree, Any], NodeWeights]] = {
     "theorem": lambda tree, stats: weights.theorem_posterior(tree, stats, 0.5, 0.05),
     "Helmbold and Schapire": lambda tree, stats: weights.helmbold_schapire(tree, stats, 0.7),
 }
@@ -298,7 +298,7 @@ STAGES: Mapping[str, Case] = {
     },
     **{
         f"{kind}: {case}, {name}, {grower}": law_parts(name, grower, make)
-        for kind, made in (("posterior", CLASS_LAWS), ("pruning", CLASS_PRUNINGS))
+        for kind, made in (("posterior", CLASS_POSTERIORS), ("pruning", CLASS_PRUNINGS))
         for case, make in made.items()
         for name, grower in (("normal", "cart"), ON_PLANE)
     },

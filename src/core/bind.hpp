@@ -167,7 +167,7 @@ inline Counts counts_of(const std::string& name, const ClassCounts& given, const
   return {{}, {starts, view(classes), sized("weight", weight, classes.size())}, n_classes};
 }
 
-// -- laws, and what nodes vote for
+// -- posteriors, and what nodes vote for
 
 inline Terms terms(const Ints& left, const Doubles2& gains, const Doubles& stop,
                    const Doubles& split) {

@@ -1,4 +1,4 @@
-// The doors of the laws over prunings.
+// The doors of the posteriors over prunings.
 #include "bind.hpp"
 
 namespace certree::door {
@@ -35,11 +35,11 @@ auto squared_gains(const Ints& left, const Doubles& rows, const Doubles& mean, d
 
 auto weigh(const Ints& left, const Doubles2& gains, const Doubles& stop, const Doubles& split,
            const Doubles& theta, const Doubles& root, bool prune) {
-  const Terms law = terms(left, gains, stop, split);
-  const auto temperatures = sized("theta", theta, law.n_terms());
-  const auto at_root = sized("root", root, law.n_terms());
+  const Terms posterior = terms(left, gains, stop, split);
+  const auto temperatures = sized("theta", theta, posterior.n_terms());
+  const auto at_root = sized("root", root, posterior.n_terms());
   const auto loop = [&](auto weight, auto log_odds) {
-    return certree::weigh(law, temperatures, at_root, rule_of(prune), weight, log_odds);
+    return certree::weigh(posterior, temperatures, at_root, rule_of(prune), weight, log_odds);
   };
   return run(loop, Column<double>(left.size()), Column<double>(left.size()));
 }
@@ -77,7 +77,7 @@ void bind_weights(nb::module_& core) {
            "n_terms"_a, "empty_leaves_count"_a,
            "Gains in sums of squares over unit, square roots of rows and leaves.");
   core.def("weigh", &weigh, "left"_array, "gains"_array, "stop"_array, "split"_array, "theta"_array,
-           "root"_array, "prune"_a, "(weight, log_odds, log evidence) of one law.");
+           "root"_array, "prune"_a, "(weight, log_odds, log evidence) of one posterior.");
   core.def("reach", &reach, "left"_array, "log_odds"_array,
            "Probability that each node is in the pruning.");
   core.def("sums_below", &sums_below, "left"_array, "log_odds"_array, "value"_array,

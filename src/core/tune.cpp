@@ -1,4 +1,4 @@
-// What many laws on one tree say of judging rows: eight of them in each sweep over its nodes.
+// What many posteriors on one tree say of judging rows: eight of them in each sweep over its nodes.
 //
 // Held-out rows see a part of the tree only, and the loss asks for a few classes there: the list of
 // those votes is made once, and every sweep runs along it.
@@ -237,8 +237,8 @@ CERTREE_WIDE void judge(const Scratch& scratch, const Hearing& hearing, double* 
 }
 const Wide<decltype(judge)> judge_here = judge;
 
-// Lets kLanes laws vote at a time; visit(scratch, first, n) sees the scores of laws first, ...,
-// first + n - 1. It is called from several threads.
+// Lets kLanes posteriors vote at a time; visit(scratch, first, n) sees the scores of posteriors
+// first, ..., first + n - 1. It is called from several threads.
 template <class Visit>
 void each_group(const Terms& terms, const Grid& grid, const Hearing& hearing, int n_threads,
                 const Visit& visit) {

@@ -1,4 +1,4 @@
-// What many laws on one tree say of judging rows, and mixtures of such laws.
+// What many posteriors on one tree say of judging rows, and mixtures of such posteriors.
 #pragma once
 
 #include "votes.hpp"
@@ -14,9 +14,9 @@ struct Grid {
   Rule rule;
 };
 
-// loss[g]: summed loss of the vote under each law on judging rows, whose weights by node and class
-// are judging, as count() sums them, or (rows, mean, squares) by node, as moments()
-// does, for the squared loss.
+// loss[g]: summed loss of the vote under each posterior on judging rows, whose weights by node and
+// class are judging, as count() sums them, or (rows, mean, squares) by node, as moments() does, for
+// the squared loss.
 void score_grid(const Terms& terms, const Grid& grid, const Values& values, const Counts& judging,
                 Loss kind, int n_threads, std::span<double> loss);
 
@@ -32,9 +32,9 @@ struct JudgedVotes {
 JudgedVotes judged_votes(const Terms& terms, const Grid& grid, const Values& values,
                          const Counts& judging, Loss kind, int n_threads);
 
-// proportion: (n_laws,) of laws in a mixture, from equal ones by so many steps of the EM algorithm,
-// each of which lowers the log loss of the mixture on judging rows. Returns that loss.
-// rows: (n,), share: (n, n_laws).
+// proportion: (n_posteriors,) of posteriors in a mixture, from equal ones by so many steps of the
+// EM algorithm, each of which lowers the log loss of the mixture on judging rows. Returns that
+// loss. rows: (n,), share: (n, n_posteriors).
 double mix(std::span<const double> rows, Table<const double> share, std::int64_t n_steps,
            std::span<double> proportion);
 

@@ -1,4 +1,4 @@
-"""Which candidate is deployed, what certifies it, and what is computed on the way."""
+"""Which candidate is selected, what certifies it, and what is computed on the way."""
 
 import pickle
 from collections import Counter
@@ -53,7 +53,7 @@ def errors(model_selection, label):
 
 
 def counted(monkeypatch):
-    """Count what is computed: ballots, votes, laws, their decisions, and labels of votes."""
+    """Count what is computed: ballots, votes, posteriors, their decisions, and labels of votes."""
     calls = Counter()
 
     def count(name, owner, attribute):
@@ -85,11 +85,11 @@ def test_an_election_computes_everything_once(monkeypatch, voting):
         "ballots": 2 + by_draws,
         "votes": on_path + 1 + by_draws,
         "labels": on_path + 1,  # each vote's, and that of the pruning of the training samples
-        "decisions": 9 + 2,  # the laws of the prior, the winner and its likeliest pruning
+        "decisions": 9 + 2,  # the posteriors of the prior, the winner and its likeliest pruning
     }
     before = dict(calls)
     select_model(standing, standing.prior.distributions[:1])
-    assert calls["decisions"] == before["decisions"] + 1  # the likeliest pruning of that law
+    assert calls["decisions"] == before["decisions"] + 1  # the likeliest pruning of that posterior
     assert calls["labels"] == before["labels"] + 1
 
 
@@ -112,13 +112,13 @@ def test_a_pickle_holds_no_more_than_what_was_given(make):
 def test_given_laws_are_the_candidates(voting):
     standing = model_selection(voting)
     posterior = certree.pac_bayes(standing.held.tree, standing.stats, 0.5, 0.1)
-    deployed = select_model(standing, [posterior], "vote")
-    assert deployed.weights is posterior
-    assert deployed.lambda_error is None
+    selected = select_model(standing, [posterior], "vote")
+    assert selected.weights is posterior
+    assert selected.lambda_error is None
     ballot = certree.vote(standing.held.tree, standing.both, posterior, voting)
-    np.testing.assert_array_equal(deployed.ballot.score, ballot.score)
+    np.testing.assert_array_equal(selected.ballot.score, ballot.score)
     wrong = errors(standing, ballot.label)
-    assert round(deployed.certificate.risk * deployed.certificate.n) == wrong
+    assert round(selected.certificate.risk * selected.certificate.n) == wrong
     with pytest.raises(ValueError, match='selection must be "best" or "vote"'):
         select_model(standing, selection="worst")
 
@@ -126,9 +126,9 @@ def test_given_laws_are_the_candidates(voting):
 @pytest.mark.parametrize("selection", ["best", "vote"])
 def test_groups_are_certified_by_their_means(selection):
     standing = model_selection(groups=np.arange(N) // 4)
-    deployed = select_model(standing, selection=selection)
-    assert [rival.method for rival in deployed.alternatives] == ["occam_mean", "occam_mean"]
-    assert {certificate.n for certificate in (*deployed.alternatives, *deployed.others)} == {100}
+    selected = select_model(standing, selection=selection)
+    assert [other.method for other in selected.alternatives] == ["occam_mean", "occam_mean"]
+    assert {certificate.n for certificate in (*selected.alternatives, *selected.others)} == {100}
 
 
 @pytest.mark.parametrize("voting", [Voting("mean", slopes=np.array([-1, 0], dtype=np.int8)), MEAN])
@@ -159,54 +159,54 @@ def test_weights_shape_the_law_and_not_the_count():
         select_model(model_selection(weight=weight), selection="vote"),
     )
     assert not np.array_equal(plain.weights.weight, weighted.weights.weight)
-    for deployed in (plain, weighted):
-        wrong = errors(model_selection(), deployed.ballot.label)
-        assert deployed.certificate.n == N - GROWING
-        assert deployed.certificate.risk * deployed.certificate.n == pytest.approx(wrong)
+    for selected in (plain, weighted):
+        wrong = errors(model_selection(), selected.ballot.label)
+        assert selected.certificate.n == N - GROWING
+        assert selected.certificate.risk * selected.certificate.n == pytest.approx(wrong)
 
 
 def test_labelled_prunings_are_certified_by_all_rows():
     standing = labelled()
-    deployed = select_labelled(standing)
-    (voted,) = deployed.alternatives
-    assert deployed.certificate is voted
+    selected = select_labelled(standing)
+    (voted,) = selected.alternatives
+    assert selected.certificate is voted
     assert (voted.method, voted.n, voted.share) == ("occam_vote", N, 1.0)
-    assert round(voted.risk * N) == errors(standing, deployed.ballot.label)
+    assert round(voted.risk * N) == errors(standing, selected.ballot.label)
     found = [
         certree.certificates.occam_vote(standing.held, each.ballot.label, standing.prior).bound
         for each in standing.candidates()
     ]
     assert voted.bound == min(found)
-    assert deployed.lambda_error == PATH[int(np.argmin(found))]
-    (draws,) = deployed.others
+    assert selected.lambda_error == PATH[int(np.argmin(found))]
+    (draws,) = selected.others
     assert draws.method == "gibbs_kl"
 
 
 def test_labelled_prunings_take_rows_in_groups():
     standing = labelled(groups=np.arange(N) // 5)
-    deployed = select_labelled(standing)
-    certificate = deployed.certificate
+    selected = select_labelled(standing)
+    certificate = selected.certificate
     assert (certificate.method, certificate.n, certificate.grouped) == ("occam_mean", 120, True)
     # Groups are of one size here.
-    assert certificate.risk == pytest.approx(errors(standing, deployed.ballot.label) / N)
+    assert certificate.risk == pytest.approx(errors(standing, selected.ballot.label) / N)
     bound = bounds.occam_mean(certificate.risk, 120, certificate.complexity, np.log(0.05))
     assert certificate.bound == bound
-    assert deployed.others[0].n == 120
+    assert selected.others[0].n == 120
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(N) // 5])
 def test_labelled_prunings_take_weighted_rows(groups):
     weight = np.where(rows()[1] == 1, 3.0, 1.0)
     plain, standing = labelled(groups), labelled(groups, weight)
-    deployed = select_labelled(standing)
+    selected = select_labelled(standing)
     posterior = certree.certificates.labelled_posterior(
-        standing.held.tree, standing.weighing, standing.prior, deployed.lambda_error
+        standing.held.tree, standing.weighing, standing.prior, selected.lambda_error
     )
-    np.testing.assert_array_equal(deployed.weights.weight, posterior.weights.weight)
-    np.testing.assert_array_equal(deployed.stats.counts, standing.weighing.counts)
-    np.testing.assert_array_equal(deployed.stats.label, deployed.ballot.label)
-    assert not np.array_equal(deployed.ballot.score, select_labelled(plain).ballot.score)
+    np.testing.assert_array_equal(selected.weights.weight, posterior.weights.weight)
+    np.testing.assert_array_equal(selected.stats.counts, standing.weighing.counts)
+    np.testing.assert_array_equal(selected.stats.label, selected.ballot.label)
+    assert not np.array_equal(selected.ballot.score, select_labelled(plain).ballot.score)
     # The certificate is that of the rows as they are, each once.
-    assert deployed.certificate.n == (N if groups is None else 120)
-    wrong = errors(standing, deployed.ballot.label)
-    assert deployed.certificate.risk == pytest.approx(wrong / N)
+    assert selected.certificate.n == (N if groups is None else 120)
+    wrong = errors(standing, selected.ballot.label)
+    assert selected.certificate.risk == pytest.approx(wrong / N)

@@ -377,14 +377,14 @@ def test_importances_are_those_of_cuts_that_prunings_make(max_samples):
     made = []
 
     class Watched(CertifiedForestClassifier):
-        def _deploy(self, best, share):
+        def _set_selected(self, best, share):
             made.append(best)
-            super()._deploy(best, share)
+            super()._set_selected(best, share)
 
     model = Watched(max_samples=max_samples, n_estimators=6, random_state=0, duplicates="genuine")
     model.fit(X, y)
     best, expected = made[0], np.zeros(5)
-    trees, law = best.sampled.trees, best.posterior
+    trees, posterior = best.sampled.trees, best.posterior
     for number, sample in enumerate(best.sampled.samples):
         tree, first = trees.tree(number), trees.root[number]
         counts = reference.counts(tree, X[sample], y[sample], 3, np.ones(len(sample)))
@@ -393,7 +393,7 @@ def test_importances_are_those_of_cuts_that_prunings_make(max_samples):
         made_by = {0: 1.0}  # probability that a pruning reaches a node
         worth = np.zeros(5)
         for v in np.flatnonzero(tree.left >= 0):
-            made_by[v] -= law.weight[first + v]
+            made_by[v] -= posterior.weight[first + v]
             left = tree.left[v]
             worth[tree.feature[v]] += made_by[v] * (gini[v] - gini[left] - gini[left + 1])
             made_by[left] = made_by[left + 1] = made_by[v]

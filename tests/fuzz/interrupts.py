@@ -21,15 +21,15 @@ from certree import _core
 from fuzz.functions import Attempt
 from fuzz.models import ESTIMATORS
 from fuzz.relations import drawn_estimator, of_rows, same
-from test_interrupt import LOOPS, Laws, looks_of
+from test_interrupt import LOOPS, Posteriors, looks_of
 
 # Steps between looks: small tables have none of the usual ones.
 _STEPS = (1, 100, 10_000)
 
 
 @cache
-def _laws(n_jobs: int) -> Laws:
-    return Laws(20_000, n_jobs)
+def _posteriors(n_jobs: int) -> Posteriors:
+    return Posteriors(20_000, n_jobs)
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def interrupt(random: Random) -> Iterator[Attempt]:
 
 def _a_door(random: Random) -> None:
     """A stopped call of the core leaves its arguments; the next one answers as ever."""
-    posteriors, door = _laws(random.choice([1, 2])), LOOPS[random.choice([*LOOPS])]
+    posteriors, door = _posteriors(random.choice([1, 2])), LOOPS[random.choice([*LOOPS])]
     expected = door(posteriors)
     _stop(random, partial(door, posteriors))
     _expect_alike(door(posteriors), expected)

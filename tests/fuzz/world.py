@@ -40,7 +40,6 @@ from certree.certificates import (
     size_prior,
 )
 from certree.grow import dyadic_grid
-from certree.prunings import cost_complexity_path
 from certree.weights import map_pruning
 from fuzz.hostile import spoilt
 
@@ -212,7 +211,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "grown": lambda w: w.held.grown,
     "weights": lambda w: w.posterior,
     "posterior": lambda w: w.posterior,
-    "certify_posterior.law": lambda w: (
+    "certify_posterior.posterior": lambda w: (
         w.posterior
         if w.random.random() < 0.7
         else labelled_posterior(w.tree, w.held.stats, w.prior, w.inverse_temperature())
@@ -252,7 +251,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "bayes_errors": lambda w: float(w.random.randrange(w.n + 1)),
     "empty": lambda w: w.random.choice(["parent", "first"]),
     "model_selection": lambda w: ModelSelection(w.held, w.pruning, 0.05, Voting("mean", 0.1)),
-    "select_labelled.election": lambda w: LabelledSelection(w.held, 0.05),
+    "select_labelled.model_selection": lambda w: LabelledSelection(w.held, 0.05),
     "label": lambda w: w.generator.integers(0, w.n_classes, w.tree.n_nodes),
     "count.label": lambda w: None,
     "log_label": lambda w: np.log(w.generator.dirichlet(np.ones(w.held.n_classes), w.tree.n_nodes)),
@@ -313,12 +312,9 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "sparse_recovery.noise": lambda w: w.random.choice([0.0, 0.5, 10.0]),
     "depth": lambda w: w.random.randrange(6),
     "smoothness": lambda w: w.random.choice([1, 1.5, 2, 3]),
-    "min_samples_split": lambda w: w.random.choice([2, 3.5, 10]),
     "max_depth": lambda w: w.random.choice([None, 0, 1, 5]),
     "n_jobs": lambda w: w.random.choice([None, 1, 2]),
     "exponent": lambda w: w.random.choice([None, 0.5, 2.0]),
-    "alphas": lambda w: cost_complexity_path(w.tree, w.stats).alphas,
-    "critical": lambda w: cost_complexity_path(w.tree, w.stats).critical,
     "categorical_features": lambda w: w.random.choice([None, [0], [True] * w.p]),
     "monotonic_cst": lambda w: w.random.choice([None, [1] * w.p, [0] * w.p]),
     "selection": lambda w: w.random.choice(["best", "vote"]),
@@ -343,7 +339,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
         World.probability,
     ),
     **dict.fromkeys(
-        ("count_empty", "free_splits", "grouped", "stop_when_pure"),
+        ("count_empty", "free_splits", "grouped"),
         lambda w: w.random.random() < 0.5,
     ),
     "model": lambda w: w.random.choice(

@@ -14,7 +14,7 @@ them, and `certify_fixed_box` certifies what they choose. Of numbers, `absolute_
 mean error, and `parts.place_to_cover` says which order statistic of scores holds a share of new
 rows.
 
-`select_model` does steps 2 to 4 for many posteriors and says which predictor to deploy. `METHODS` lists
+`select_model` does steps 2 to 4 for many posteriors and says which predictor to take. `METHODS` lists
 what may be certified, what it needs and where it is proved. `conditional_guarantees` speaks of
 classes and groups as well as of all rows. The formulas are in `inequalities`, what is promised of
 parts of the rows in `parts`.

@@ -725,7 +725,7 @@ class CalibrationSamples(OfColumns):
         leaf: Int32,
         y: Int32,
     ) -> Self:
-        """Those of a fit, by its election, and by leaf and class of each row of it."""
+        """Those of a fit, by its selection, and by leaf and class of each row of it."""
         held, likeliest = model_selection.held, None
         if isinstance(model_selection, ModelSelection):
             likeliest = model_selection.likeliest
@@ -745,7 +745,7 @@ class CalibrationSamples(OfColumns):
             held.repeats,
             held.distinct,
         )
-        # What the election has counted, and what it expects, are not made a second time.
+        # What the selection has counted, and what it expects, are not made a second time.
         vars(rows).update(held=held, structure=model_selection.structure)
         return rows
 

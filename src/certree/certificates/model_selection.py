@@ -1,4 +1,4 @@
-"""Which predictor a certified fit deploys, and what certifies it.
+"""Which predictor a certified fit selects, and what certifies it.
 
 Training samples have grown and labelled the tree and chosen a posterior over its prunings, whose
 vote they propose. Calibration samples then weigh all prunings. One prior holds the proposal with
@@ -73,7 +73,7 @@ _Law = TypeVar("_Law", NodeWeights, LabelledWeights)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Voted(Generic[_Law]):
-    """A posterior that stands for election: its vote, and its temperature if it is one of the path."""
+    """A posterior that stands for selection: its vote, and its temperature if it is one of the path."""
 
     posterior: _Law
     ballot: Vote
@@ -82,7 +82,7 @@ class Voted(Generic[_Law]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectedModel:
-    """A predictor with its certificate, and those of its rivals.
+    """A predictor with its certificate, and those of its alternatives.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class SelectedModel:
 
 
 class _Electorate:
-    """The rows of an election; a pickle holds the fields, and nothing that is computed from them."""
+    """The rows of a selection; a pickle holds the fields, and nothing that is computed from them."""
 
     held: HeldOut
     delta: float
@@ -259,7 +259,7 @@ def select_model(
     posteriors: Sequence[NodeWeights] = (),
     selection: Deploy = "best",
 ) -> SelectedModel:
-    """Certify what the training samples propose and the best vote, and deploy one of them.
+    """Certify what the training samples propose and the best vote, and select one of them.
 
     Parameters
     ----------
@@ -295,12 +295,12 @@ def select_model(
     >>> grow, weigh = np.arange(100), np.arange(100, 400)
     >>> held = held_out(grow_cart(X[grow], y[grow]), X, y, 2, grow=grow, weigh=weigh)
     >>> pruning = cost_complexity(held.tree, held.grown, 2.0)
-    >>> deployed = select_model(ModelSelection(held, pruning, delta=0.05, voting=Voting("majority")))
-    >>> [(rival.method, round(rival.bound, 3)) for rival in deployed.alternatives]
+    >>> selected = select_model(ModelSelection(held, pruning, delta=0.05, voting=Voting("majority")))
+    >>> [(other.method, round(other.bound, 3)) for other in selected.alternatives]
     [('occam_vote', 0.01), ('occam_vote', 0.01)]
     """
     if selection not in ("best", "vote"):
-        raise ValueError(f'deploy must be "best" or "vote", got {selection!r}')
+        raise ValueError(f'selection must be "best" or "vote", got {selection!r}')
     proposed = _certified(model_selection, model_selection.alone.label)
     best, voted = _best(model_selection, model_selection.candidates(posteriors))
     alternatives, others = (proposed, voted), tuple(_others(model_selection, best))

@@ -236,8 +236,8 @@ def single_draw(
     prior.of(held.tree, held.grown)
     pruning = sample_pruning(held.tree, posterior, rng)
     risk = held.error_of_pruning(pruning)
-    log_law = -kl_divergence(held.tree, pruning, posterior)
-    nats = log_law - prior.log_mass_of_pruning(pruning)
+    log_posterior = -kl_divergence(held.tree, pruning, posterior)
+    nats = log_posterior - prior.log_mass_of_pruning(pruning)
     return Drawn(pruning, _by_risk("single_draw", held, risk, nats, delta, share))
 
 

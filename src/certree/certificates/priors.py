@@ -167,8 +167,8 @@ class Prior(OfColumns):
         return float((np.array(parts) - self.log_share).min())
 
 
-def _law(tree: Tree, stops: ChainStops) -> NodeWeights:
-    """The posterior over prunings that no rows enter."""
+def _by_stops(tree: Tree, stops: ChainStops) -> NodeWeights:
+    """The distribution over prunings that no rows enter."""
     return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).at()
 
 
@@ -208,7 +208,7 @@ def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -
     Willems, Shtarkov and Tjalkens, "The context-tree weighting method", IEEE Trans. Information
     Theory 1995.
     """
-    return _uniform(tree, n_classes, _law(tree, branching(tree, stop_probability)))
+    return _uniform(tree, n_classes, _by_stops(tree, branching(tree, stop_probability)))
 
 
 @checked
@@ -233,7 +233,7 @@ def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) 
         raise ValueError(f"leaf_cost must be finite, got {leaf_cost!r}")
     zero = np.zeros(tree.n_nodes)
     stops = ChainStops(np.full(tree.n_nodes, -float(leaf_cost)), zero, zero, zero)
-    return _uniform(tree, n_classes, _law(tree, stops))
+    return _uniform(tree, n_classes, _by_stops(tree, stops))
 
 
 @checked

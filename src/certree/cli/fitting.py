@@ -53,7 +53,7 @@ from certree.show.page.scores import scores_of
 # A target of so many numbers is seldom a class, and scikit-learn's regressors are what others mean.
 _MOST_NUMBERED_CLASSES = 20
 # Of a mixture, those with the largest shares.
-_LAWS_SHOWN = 3
+_POSTERIORS_SHOWN = 3
 # Of so many classes it is said how frequent they are.
 _CLASSES_SHOWN = 4
 # Of fewer rows none are held out.
@@ -384,21 +384,21 @@ def _chosen(model: Any) -> str:
         densities = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
         return f"densities: {densities}; power {model.power_:.3g}"
     if isinstance(model, TreeVoteEstimator):
-        return "; ".join(_laws(model))
+        return "; ".join(_posteriors(model))
     names = ("n_iter_", "max_leaf_nodes_", "thresholds_", "train_size_")
     chosen = [f"{name[:-1]} {getattr(model, name)}" for name in names if hasattr(model, name)]
     return ", ".join(chosen) or "nothing, all settings were given"
 
 
-def _laws(model: TreeVoteEstimator) -> Iterator[str]:
+def _posteriors(model: TreeVoteEstimator) -> Iterator[str]:
     """The temperatures of each posterior and, if there are several, its share."""
     columns = np.broadcast_arrays(model.mixture_weights_, *model.best_params_.values())
     posteriors = [*zip(model.posteriors_, *columns, strict=True)]
     for family, share, *values in sorted(posteriors, key=lambda posterior: -posterior[1])[
-        :_LAWS_SHOWN
+        :_POSTERIORS_SHOWN
     ]:
         named = zip(model.best_params_, values, strict=True)
         text = ", ".join(f"{name} {value:.4g}" for name, value in named)
         yield text if len(posteriors) == 1 else f"{share:.1%} with {text} ({family})"
-    if len(posteriors) > _LAWS_SHOWN:
-        yield f"{len(posteriors) - _LAWS_SHOWN} more with smaller shares"
+    if len(posteriors) > _POSTERIORS_SHOWN:
+        yield f"{len(posteriors) - _POSTERIORS_SHOWN} more with smaller shares"

@@ -340,7 +340,7 @@ class CertifiedForestClassifier(ForestClassifier):
         with progress(self.verbose > 0, len(sizes), type(self).__name__) as advance:
             candidates = self._candidates(training, sizes, random_state, advance)
             best = min(candidates, key=lambda one: one.bound(self.delta, share))
-        self._deploy(best, share)
+        self._set_selected(best, share)
         return self
 
     def _candidates(
@@ -385,7 +385,7 @@ class CertifiedForestClassifier(ForestClassifier):
         )
         return SampledTrees(grown.trees, training, samples, n_classes, n_threads)
 
-    def _deploy(self, best: _Candidate, share: float) -> None:
+    def _set_selected(self, best: _Candidate, share: float) -> None:
         """Set the fitted attributes."""
         trees, shares = best.sampled.trees, best.shares
         said = shares if self._n_outputs > 1 else shares[:, 1:2]

@@ -71,7 +71,7 @@ _PILOT_FOLDS = 3
 # Less than all rows.
 _MOST_GROW = 1 - 2.0**-53
 # How the training samples choose a posterior where nothing else is said.
-_LAWS = PACBayesPosteriors()
+_POSTERIORS = PACBayesPosteriors()
 
 
 class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
@@ -301,10 +301,10 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             )
 
         if sees_rows:
-            self._elect(self._stopped(dealt, random_state), random_state)
+            self._select(self._stopped(dealt, random_state), random_state)
         else:
             self.train_size_ = 0.0
-            self._elect_labelled(dealt(0.0), random_state)
+            self._select_labelled(dealt(0.0), random_state)
         return self
 
     def _stopped(
@@ -344,47 +344,51 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             curve.append(CurvePoint(size, wrong / total, judged))
         return curve
 
-    def _elect(self, training: Training, random_state: np.random.RandomState) -> None:
+    def _select(self, training: Training, random_state: np.random.RandomState) -> None:
         """Grow and propose on one side, weigh and certify on the other."""
         tree, posteriors, folds = self._grown(training.growing or training, random_state)
         rows, n_threads = (training.y, training.weight, training.sides), threads(self.n_jobs)
-        laws = partial(posteriors.posterior, self._candidates(), tree)
+        posterior = partial(posteriors.posterior, self._candidates(), tree)
         by_bound = isinstance(self.posteriors, str) and self.posteriors == "bound"
-        rivals = self._electorate(tree, laws, tree.route(training.X, n_threads), *rows)
-        deployed = select_model(rivals, [] if by_bound else [laws(rivals.stats)], self.selection)
+        standing = self._standing(tree, posterior, tree.route(training.X, n_threads), *rows)
+        selected = select_model(
+            standing, [] if by_bound else [posterior(standing.stats)], self.selection
+        )
         if self.max_leaf_nodes is None:
-            self._deploy(tree, deployed, posteriors if deployed.lambda_error is None else None)
+            self._set_selected(
+                tree, selected, posteriors if selected.lambda_error is None else None
+            )
             return
-        full, alpha = deployed.certificate, alpha_of_leaves(folds, n_threads)
+        full, alpha = selected.certificate, alpha_of_leaves(folds, n_threads)
         small, _, pruning, _ = cut_down(
-            tree, rivals.held.grown, self.max_leaf_nodes, alpha, self._voting()
+            tree, standing.held.grown, self.max_leaf_nodes, alpha, self._voting()
         )
         leaf = small.route(training.X, n_threads)
-        rivals = self._electorate(small, lambda _: pruning, leaf, *rows)
-        deployed = select_model(rivals, [pruning], self.selection)
-        self._deploy(small, deployed, Mixture.of_one("pruning", [0.0, 0.0]), full)
+        standing = self._standing(small, lambda _: pruning, leaf, *rows)
+        selected = select_model(standing, [pruning], self.selection)
+        self._set_selected(small, selected, Mixture.of_one("pruning", [0.0, 0.0]), full)
 
     def _is_tuned(self) -> bool:
         """Folds are judged also where a price of a leaf is left to choose."""
         return super()._is_tuned() or self.max_leaf_nodes is not None
 
-    def _electorate(
+    def _standing(
         self,
         tree: Tree,
-        law: Callable[[NodeStats], NodeWeights],
+        posterior: Callable[[NodeStats], NodeWeights],
         leaf: Int32,
         y: Int32,
         weight: Float64 | None,
         sides: TrainCalibrationSplit,
     ) -> ModelSelection:
-        """What certifies the prunings of a tree, of which training samples propose a law."""
+        """What certifies the prunings of a tree, of which training samples propose a posterior."""
         held, weighing = self._counted(tree, leaf, y, weight, sides)
-        rivals = ModelSelection(held, law(held.grown), self.delta, self._voting(), weighing)
-        self.model_selection_: ModelSelection | LabelledSelection | None = rivals
-        self.calibration_ = CalibrationSamples.of(rivals, sides, leaf, y)
-        return rivals
+        standing = ModelSelection(held, posterior(held.grown), self.delta, self._voting(), weighing)
+        self.model_selection_: ModelSelection | LabelledSelection | None = standing
+        self.calibration_ = CalibrationSamples.of(standing, sides, leaf, y)
+        return standing
 
-    def _elect_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
+    def _select_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""
         tree = self._grower().grow(self._growing(training, random_state))
         leaf = tree.route(training.X, threads(self.n_jobs))
@@ -393,7 +397,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self.calibration_ = CalibrationSamples.of(
             self.model_selection_, training.sides, leaf, training.y
         )
-        self._deploy(tree, select_labelled(self.model_selection_), None)
+        self._set_selected(tree, select_labelled(self.model_selection_), None)
 
     def _counted(
         self,
@@ -418,13 +422,13 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        self._laws()._validate_params()
+        self._posterior_parameters()._validate_params()
 
-    def _laws(self) -> PACBayesPosteriors:
-        return _LAWS if isinstance(self.posteriors, str) else self.posteriors
+    def _posterior_parameters(self) -> PACBayesPosteriors:
+        return _POSTERIORS if isinstance(self.posteriors, str) else self.posteriors
 
     def _scoring(self) -> Scoring:
-        return self._laws().scoring
+        return self._posterior_parameters().scoring
 
     def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
         return {**super()._shorthands(), "posteriors": {"cv": PACBayesPosteriors()}.get}
@@ -432,20 +436,20 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     def _voting(self) -> Voting:
         return voting_of(self.vote, self._slopes())
 
-    def _deploy(
+    def _set_selected(
         self,
         tree: Tree,
-        deployed: SelectedModel,
+        selected: SelectedModel,
         posteriors: Mixture | None,
         full: Certificate | None = None,
     ) -> None:
         """Set the fitted attributes."""
         if posteriors is None:
-            posteriors = Mixture.of_one("bound", [deployed.lambda_error or 0.0, 0.0])
-        self._set_laws(posteriors)
-        self._set_fitted(tree, deployed.stats, deployed.weights, deployed.ballot)
-        self.certificate_ = deployed.certificate
-        self.certificates_ = (*deployed.alternatives, *deployed.others)
+            posteriors = Mixture.of_one("bound", [selected.lambda_error or 0.0, 0.0])
+        self._set_posteriors(posteriors)
+        self._set_fitted(tree, selected.stats, selected.weights, selected.ballot)
+        self.certificate_ = selected.certificate
+        self.certificates_ = (*selected.alternatives, *selected.others)
         self.full_certificate_ = full
 
     def __stored__(self) -> dict[str, Any]:

@@ -53,7 +53,7 @@ from certree.weights.node_weights import NodeWeights, map_pruning
 Widths = Literal["scaled", "one", "leaf"]
 
 # The posterior is chosen by cross-validation.
-_LAWS = PACBayesPosteriors(search="mixture")
+_POSTERIORS = PACBayesPosteriors(search="mixture")
 # Rows with the errors of its parent that every cell is given.
 _SMOOTHING = 20.0
 
@@ -215,8 +215,8 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
     ) -> None:
         self._store(locals())
 
-    def _laws(self) -> PACBayesPosteriors:
-        return _LAWS
+    def _posterior_parameters(self) -> PACBayesPosteriors:
+        return _POSTERIORS
 
     def _voting(self) -> Voting:
         return Voting("mean", self.smoothing, self._slopes())
@@ -267,20 +267,20 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
             posteriors = self._tuned(grown, advance)
         leaf = tree.route(training.X, threads(self.n_jobs))
         stats = self._summarise(tree, leaf[training.sides.grow], growing.y, growing.weight)
-        law: Callable[[Tree, Stats], NodeWeights] = partial(
-            posteriors.posterior, self._candidates()
-        )
-        weights = law(tree, stats)
+        posterior: Callable[..., NodeWeights] = partial(posteriors.posterior, self._candidates())
+        weights = posterior(tree, stats)
         whole = tree, stats, weights, vote(tree, stats, weights, self._voting())
         fitted: Fitted = whole
         if self.max_leaf_nodes is not None:
             posteriors = Mixture.of_one("pruning", [0.0, 0.0])
             alpha = alpha_of_leaves(grown, threads(self.n_jobs))
             fitted = cut_down(tree, stats, self.max_leaf_nodes, alpha, self._voting())
-            law = partial(small_pruning, n_leaves=self.max_leaf_nodes, alpha=alpha)
-        self._set_laws(posteriors)
+            posterior = partial(small_pruning, n_leaves=self.max_leaf_nodes, alpha=alpha)
+        self._set_posteriors(posteriors)
         self._set_fitted(*fitted)
-        said = [self._said(one, law)[inside] for one, inside in zip(grown, leaves, strict=True)]
+        said = [
+            self._said(one, posterior)[inside] for one, inside in zip(grown, leaves, strict=True)
+        ]
         own = leaf if fitted is whole else self.tree_.route(training.X, threads(self.n_jobs))
         limit, scale = self._errors(growing.y, own[training.sides.grow], folds, said)
         self._certify(training.sides, training.y, own, limit, scale)
@@ -290,10 +290,10 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
             self.full_certificate_ = absolute_error(held, whole[-1].score[:, 0], self.delta)
         return self
 
-    def _said(self, fold: GrownFold, law: Callable[[Tree, Stats], NodeWeights]) -> Float64:
+    def _said(self, fold: GrownFold, posterior: Callable[[Tree, Stats], NodeWeights]) -> Float64:
         """What the vote of a fold predicts in its cells, (m,)."""
-        posterior = law(fold.tree, fold.stats)
-        return vote(fold.tree, fold.stats, posterior, self._voting()).score[:, 0]
+        weights = posterior(fold.tree, fold.stats)
+        return vote(fold.tree, fold.stats, weights, self._voting()).score[:, 0]
 
     def _errors(
         self, y: Float64, leaf: Int32, folds: list[Fold], said: list[Float64]

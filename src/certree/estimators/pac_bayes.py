@@ -83,15 +83,16 @@ class PACBayesVote(TreeVoteEstimator):
 
     _temperatures = ("lambda_error", "lambda_penalty")
 
-    def _laws(self) -> Any:
+    def _posterior_parameters(self) -> Any:
         """What holds the parameters of `PACBayesPosteriors`."""
         return self
 
     def _given(self) -> list[float | None]:
-        return [getattr(self._laws(), name) for name in self._temperatures]
+        return [getattr(self._posterior_parameters(), name) for name in self._temperatures]
 
     def _candidates(self) -> dict[str, Candidate]:
-        posteriors, voting, numbers = self._laws(), self._voting(), self._scoring() == "squared"
+        posteriors, voting = self._posterior_parameters(), self._voting()
+        numbers = self._scoring() == "squared"
         mixes = posteriors.lambda_error is None and self._search() == "mixture"
         priors: list[PriorName] = (
             ["leaves", "branching"] if posteriors.prior is None else [posteriors.prior]
@@ -109,7 +110,7 @@ class PACBayesVote(TreeVoteEstimator):
         return {name: Candidate(family, voting) for name, family in families.items()}
 
     def _search(self) -> Search:
-        search, scoring = self._laws().search, self._scoring()
+        search, scoring = self._posterior_parameters().search, self._scoring()
         if search is None:
             return "joint" if scoring == "error" else "mixture"
         if search == "mixture" and scoring == "error":

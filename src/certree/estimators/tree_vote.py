@@ -245,10 +245,10 @@ class TreeVoteEstimator(TreeModel):
     def _vote(self, tree: Tree, stats: Stats, posteriors: Mixture) -> None:
         """Set the fitted attributes, once the posteriors are chosen."""
         weights = posteriors.posterior(self._candidates(), tree, stats)
-        self._set_laws(posteriors)
+        self._set_posteriors(posteriors)
         self._set_fitted(tree, stats, weights, vote(tree, stats, weights, self._voting()))
 
-    def _set_laws(self, posteriors: Mixture) -> None:
+    def _set_posteriors(self, posteriors: Mixture) -> None:
         columns = posteriors.temperatures.T.tolist()
         self.best_params_ = {
             name: column[0] if len(set(column)) == 1 else column
@@ -292,7 +292,7 @@ class TreeVoteEstimator(TreeModel):
         leaves = push_down(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
             raise ValueError("weight must sum to 1 along every path of the tree")
-        self._set_laws(self._stored_laws(stored))
+        self._set_posteriors(self._stored_posteriors(stored))
         ballots = self._voting().ballots(tree, stats)
         if isinstance(ballots, SparseBallots):
             self._set_fitted(tree, stats, posterior, ballots.cast(tree, posterior))
@@ -306,7 +306,7 @@ class TreeVoteEstimator(TreeModel):
     def _stored_stats(self, stored: Stored) -> Stats:
         """The statistics that a file holds."""
 
-    def _stored_laws(self, stored: Stored) -> Mixture:
+    def _stored_posteriors(self, stored: Stored) -> Mixture:
         """The posteriors that a file holds."""
         temperatures, families = stored["best_params"], stored["posteriors"]
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):

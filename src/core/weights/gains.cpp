@@ -1,4 +1,4 @@
-// What splitting a node is worth in each term of a law.
+// What splitting a node is worth in each term of a posterior.
 
 #include "weights/weights.hpp"
 

@@ -1,4 +1,5 @@
-// The up pass of a law over prunings: what is worth splitting, for several temperatures at once.
+// The up pass of a posterior over prunings: what is worth splitting, for several temperatures at
+// once.
 #pragma once
 
 #include "numbers.hpp"
@@ -17,8 +18,8 @@ namespace certree {
 // Nodes are visited in postorder, so that c and d are kept for as many nodes as wait for a sibling
 // only, in a cache. The larger one of two siblings comes first: at most log2 m nodes wait.
 //
-// Lanes are laws with different theta. They do not touch each other, so a law has the same bits in
-// any lane.
+// Lanes are posteriors with different theta. They do not touch each other, so a posterior has the
+// same bits in any lane.
 template <std::size_t kLanes>
 class UpPass {
  public:

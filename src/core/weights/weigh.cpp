@@ -1,4 +1,4 @@
-// One law at one temperature: its weights, and what is asked of its decisions.
+// One posterior at one temperature: its weights, and what is asked of its decisions.
 
 #include "weights/up_pass.hpp"
 

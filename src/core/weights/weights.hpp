@@ -5,8 +5,9 @@
 
 namespace certree {
 
-// A family of laws in which every pruning weighs the product over its leaves v of exp(own(v)),
-// where own(v) = sum_f theta[f] F_f(v). A node stands for a chain of cells, which enters as
+// A family of posteriors in which every pruning weighs the product over its leaves v of
+// exp(own(v)), where own(v) = sum_f theta[f] F_f(v). A node stands for a chain of cells, which
+// enters as
 //   beta(v) = exp(stop[v]) exp(own(v)) + exp(split[v]) beta(left) beta(right),
 // without the second term at leaves. Only the gains D_f(v) = F_f(left) + F_f(right) - F_f(v) are
 // stored: weights depend on nothing else, and formed from them they do not suffer from

@@ -72,9 +72,11 @@ def kl_divergence(tree: Trees, posterior: NodeWeights, prior: NodeWeights) -> fl
     own = posterior.of(tree).log_odds
     nats = np.zeros(len(own))
     decisions = zip(posterior.log_decisions, prior.of(tree).log_decisions, strict=True)
-    for probability, (log_law, log_prior) in zip((expit(-own), expit(own)), decisions, strict=True):
+    for probability, (log_posterior, log_prior) in zip(
+        (expit(-own), expit(own)), decisions, strict=True
+    ):
         possible = probability > 0  # 0 times infinity is meant to be 0
-        nats[possible] += probability[possible] * (log_law[possible] - log_prior[possible])
+        nats[possible] += probability[possible] * (log_posterior[possible] - log_prior[possible])
     reach = reached(tree, posterior)
     seen = reach > 0
     with np.errstate(over="ignore"):  # beyond float64 the divergence is infinite
@@ -110,11 +112,13 @@ def renyi_divergence(tree: Tree, posterior: NodeWeights, prior: NodeWeights, ord
         return float("inf")
     factors = []
     decisions = zip(posterior.of(tree).log_decisions, prior.of(tree).log_decisions, strict=True)
-    for log_law, log_prior in decisions:
+    for log_posterior, log_prior in decisions:
         with np.errstate(invalid="ignore", over="ignore"):
-            tilted = order * log_law + (1 - order) * log_prior
+            tilted = order * log_posterior + (1 - order) * log_prior
         # What the posterior never does counts for nothing, and the prior may forbid what is below.
-        factors.append(np.where(log_law == -np.inf, -np.inf, np.where(tilted < np.inf, tilted, 0)))
+        factors.append(
+            np.where(log_posterior == -np.inf, -np.inf, np.where(tilted < np.inf, tilted, 0))
+        )
     return max(log_sum(tree, *factors) / (order - 1), 0.0)
 
 
