@@ -763,6 +763,17 @@ def script(runs, first, last):
         run.losses.append([run.of_round(last)])
 
 
+def test_features_that_tell_only_together_are_found():
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2, (2000, 8))
+    y = bits[:, :4].sum(axis=1) % 2
+    for seed in range(3):
+        rows = np.random.default_rng(seed).permutation(2000)
+        train, test = rows[:300], rows[300:]
+        model = BoostedTreesClassifier(random_state=seed).fit(bits[train], y[train])
+        assert model.score(bits[test], y[test]) > 0.9
+
+
 def test_rounds_are_those_of_the_best_kind(monkeypatch):
     monkeypatch.setattr("certree.ensembles.stopping.advance", script)
 
@@ -779,10 +790,12 @@ def test_rounds_are_those_of_the_best_kind(monkeypatch):
     several = [Scripted(falling.of_round), Scripted(lambda n: abs(n - 100) / 1000)]
     assert best_rounds([several], 1600)[1] in (93, 132, 187, 264, 373)
     assert several[0].looks == several[1].looks
-    # A look without a smaller loss ends it.
+    # A look without a smaller loss ends it, but for the first ones.
     rising = Scripted(lambda n: n)
     assert best_rounds([[rising]], 1600) == (0, 6)
-    assert rising.looks == [6, 8]
+    assert rising.looks == [6, 8, 11, 16, 23, 33, 47]
+    bump = Scripted(lambda n: 1 + (8 <= n < 30) / 10 - n / 10**4)
+    assert best_rounds([[bump]], 1600) == (0, 1600)
     # The first kind is left for one that is better by more than noise.
     for part, kind in ((0.98, 0), (0.96, 1)):
         other = Scripted(lambda n, part=part: part * quick().of_round(n))

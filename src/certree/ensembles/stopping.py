@@ -15,8 +15,9 @@ _LONGEST = 0.5
 _FIRST, _FACTOR = 6, 2**0.5
 # After so many rounds it is known which kind of them will be best.
 _RACE = 96
-# It has stopped falling once it has not fallen for so many looks.
-_PATIENCE = 1
+# It has stopped falling once it has not fallen for so many looks, of which those at fewer rounds are
+# no evidence: features that tell something only together are not found at once.
+_PATIENCE, _EARLIEST = 1, 40
 # The first kind is left for another one that is better by this part: less is noise of the judges.
 _MARGIN = 0.03
 
@@ -50,7 +51,7 @@ def best_rounds(kinds: Sequence[Sequence[Rounds]], most: int) -> tuple[int, int]
     racing = [kind for kind, runs in enumerate(kinds) if runs]
     while racing and done < most and since < _PATIENCE:
         look = min(look, most)
-        since += 1
+        since += look >= _EARLIEST
         advance([*chain.from_iterable(kinds[kind] for kind in racing)], done, look)
         for kind in racing:
             loss = sum(float(run.losses[-1][-1]) for run in kinds[kind])
