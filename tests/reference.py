@@ -1860,7 +1860,7 @@ def boosting_rounds(run, first, last, round_steps):
             features=features,
             bins=bins,
         )
-        steps, _, _ = round_steps(
+        steps, *_ = round_steps(
             *(tree.left, leaf[:n]),
             *(np.flatnonzero(side).astype(np.int32) for side in (grows, ~grows)),
             *(np.ascontiguousarray(one) for one in (gradient, hessian)),
@@ -1914,7 +1914,8 @@ def newton_steps(tree, leaf, gradient, hessian, shrinkage):
 def boosting_round(
     tree, leaf, grew, gradient, hessian, shrinkage, inverse_temperature, curvature, stops
 ):
-    """Average step of every leaf over all prunings, {leaf: (n_outputs,)}, and their log evidence."""
+    """Average step of every leaf over all prunings, how far the steps of single ones lie from it,
+    {leaf: (n_outputs,)} each, and their log evidence."""
     every = [tuple(v for v, _ in pruning) for pruning in prunings(tree)]
     pairs = list(zip(gradient, hessian, strict=True))
     grown = [newton_steps(tree, leaf[grew], g[grew], h[grew], shrinkage) for g, h in pairs]
@@ -1931,11 +1932,14 @@ def boosting_round(
         early = sum(tree.left[v] != LEAF for v in pruning)
         prior = np.mean([(1 - stop) ** inner * stop**early for stop in stops])
         weight[number] = prior * np.exp(own[list(pruning)].sum())
-    found = {}
+    found, deviations = {}, {}
     for u in np.flatnonzero(tree.left == LEAF):
         cells = [next(v for v in pruning if v in path(tree, u)) for pruning in every]
-        found[int(u)] = [float(weight @ step[cells] / weight.sum()) for step in steps]
-    return found, float(np.log(weight.sum()))
+        mean = [float(weight @ step[cells] / weight.sum()) for step in steps]
+        off = [step[cells] - m for step, m in zip(steps, mean, strict=True)]
+        found[int(u)] = mean
+        deviations[int(u)] = [math.sqrt(weight @ one**2 / weight.sum()) for one in off]
+    return found, deviations, float(np.log(weight.sum()))
 
 
 # -- smaller trees ---------------------------------------------------------------------------------
