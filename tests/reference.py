@@ -1942,6 +1942,28 @@ def boosting_round(
     return found, deviations, float(np.log(weight.sum()))
 
 
+def standard_errors(fits, own, scores, deviations, weight):
+    """Standard errors (n, n_outputs) of scores by three fits, [{row: what it says}], to own rows each.
+
+    Every row is looked at by those who have not seen it, and by the model, whose scores are (n, K).
+    """
+    n, n_outputs = scores.shape
+    told = np.zeros((n, n_outputs))
+    for k in range(n_outputs):
+        squares = spread = total = 0.0
+        for i in range(n):
+            said = [fit[i][k] for fit, rows in zip(fits, own, strict=True) if i not in rows]
+            one, other, model = *said, scores[i, k]
+            pairs = (one - other) ** 2 + (one - model) ** 2 + (other - model) ** 2
+            spread += weight[i] * pairs / 4
+            squares += weight[i] * deviations[i, k] ** 2
+            total += weight[i]
+        for i in range(n):
+            share = deviations[i, k] / math.sqrt(squares / total) if squares > 0 else 1.0
+            told[i, k] = share * math.sqrt(spread / total)
+    return told
+
+
 # -- smaller trees ---------------------------------------------------------------------------------
 
 

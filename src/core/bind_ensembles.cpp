@@ -263,9 +263,8 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
     return std::tuple(scores[j].hand_over(),
                       handed_over(std::move(trees.nodes), std::move(trees.root)),
                       owned(std::move(trees.value), m, n_outputs),
-                      owned(std::move(trees.deviation), m, n_outputs),
-                      owned(std::move(trees.rows)), owned(std::move(trees.losses)),
-                      owned(std::move(trees.scores), n_scores, 2));
+                      owned(std::move(trees.deviation), m, n_outputs), owned(std::move(trees.rows)),
+                      owned(std::move(trees.losses)), owned(std::move(trees.scores), n_scores, 2));
   };
   std::vector<decltype(hand_over(0))> results;
   for (std::size_t j = 0; j < n_runs; ++j) results.push_back(hand_over(j));

@@ -400,8 +400,6 @@ class BoostedTrees(StagedTrees):
         """Fits to thirds of the rows of a run, before their first round, if they are asked for."""
         if not self.standard_errors:
             return None
-        if self.prunings == "none":
-            raise ValueError('standard_errors=True takes prunings="vote", got "none"')
         folds = training.folds(3, np.random.RandomState(self._seed))
         return Thirds.of(training, folds, partial(self._members_of, run, training.features))
 
@@ -994,7 +992,8 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Weights of the classes, as in scikit-learn.
     standard_errors : bool, default=False
         Whether a fit learns what `predict_std` tells: how far predictions may lie from the true mean.
-        Three more fits to a third of the rows each take about as long as the fit.
+        Three more fits to a third of the rows each take about as long as the fit. With
+        ``prunings="none"`` all rows have the same.
     warm_start : bool, default=False
         Whether a fit adds rounds, up to `max_iter`, to those of the fit before. Of the parameters only
         `max_iter`, `n_iter_no_change`, `tol`, `scoring`, `n_jobs`, `verbose` and `warm_start` may
@@ -1286,7 +1285,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         Groups of features that may act together in a tree; see `BoostedTreesClassifier`.
     standard_errors : bool, default=False
         Whether a fit learns what `predict_std` tells: how far predictions may lie from the true mean.
-        Three more fits to a third of the rows each take about as long as the fit.
+        Three more fits to a third of the rows each take about as long as the fit. With
+        ``prunings="none"`` all rows have the same.
     warm_start : bool, default=False
         Whether a fit adds rounds, up to `max_iter`, to those of the fit before. Of the parameters only
         `max_iter`, `n_iter_no_change`, `tol`, `scoring`, `n_jobs`, `verbose` and `warm_start` may

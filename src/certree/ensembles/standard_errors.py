@@ -98,12 +98,11 @@ class Thirds:
         off, weight = [], []
         for k, third in enumerate(self.folds):
             seen = [one[:, third.grow] for one in (said[k - 2], said[k - 1], scores)]
-            # Halves, as the difference between two numbers may be too large for one.
-            off += [one / 2 - other / 2 for one, other in combinations(seen, 2)]
+            off += [one - other for one, other in combinations(seen, 2)]
             of_rows = np.ones(len(third.grow)) if third.grow_weight is None else third.grow_weight
             weight += [of_rows] * 3
         differences, weights = np.concatenate(off, axis=1), np.concatenate(weight)
-        return sqrt(3) * np.array([_root_mean_square(one, weights) for one in differences])
+        return sqrt(3) / 2 * np.array([_root_mean_square(one, weights) for one in differences])
 
     def _said(self, third: int) -> Float64:
         """What the fits to a third say of all rows, (n_outputs, n)."""

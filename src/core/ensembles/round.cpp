@@ -111,10 +111,15 @@ double mix_priors(Shape tree, std::span<const double> own, std::span<const doubl
 
 // step: (m, n_outputs) the value of the root and the changes of the values down to each node, each
 // by the probability that a pruning goes that far: at leaves the average over the prunings.
-// deviation: (m, n_outputs) standard deviation of what the prunings say, as far as it is known there.
+// deviation: (m, n_outputs) standard deviation of what the prunings say, as far as it is known
+// there.
 void add_changes(Shape tree, Table<const double> value, std::span<const double> weight,
                  Table<double> step, Table<double> deviation) {
   std::vector<double> reached(tree.size(), 1.0);
+  // (m, n_outputs) what a node says beyond the average of the prunings so far.
+  const auto distances = make_buffer<double>(value.n_rows, value.width);
+  const Table<double> distance{distances.get(), value.n_rows, value.width};
+  std::fill_n(distance.data, value.width, 0.0);
   std::copy_n(value.data, value.width, step.data);
   std::fill_n(deviation.data, deviation.width, 0.0);
   for (std::size_t v = 0; v < tree.size(); ++v) {
@@ -122,12 +127,13 @@ void add_changes(Shape tree, Table<const double> value, std::span<const double> 
     for (const std::size_t child : {tree.left(v), tree.left(v) + 1}) {
       reached[child] = std::max(reached[v] - weight[v], 0.0);
       for (std::int64_t k = 0; k < value.width; ++k) {
-        const double here = value.row(child)[k], above = value.row(v)[k];
-        const double change = reached[child] * (here - above);
+        const double moved = value.row(child)[k] - value.row(v)[k], change = reached[child] * moved;
         step.row(child)[k] = step.row(v)[k] + change;
+        const double before = distance.row(v)[k], after = before + (1.0 - reached[child]) * moved;
+        distance.row(child)[k] = after;
         // What the mean of the squares gains, less what the square of the mean does.
-        const double off = (here - step.row(child)[k]) + (above - step.row(v)[k]);
-        deviation.row(child)[k] = std::max(deviation.row(v)[k] + change * off, 0.0);
+        const double more = change * (before + after);
+        deviation.row(child)[k] = std::max(deviation.row(v)[k] + more, 0.0);
       }
     }
   }
