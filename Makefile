@@ -37,6 +37,7 @@ check: $(VENV)/developer.done
 	$(BIN)/clang-format --dry-run --Werror $(CORE)
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typed.py
+	$(BIN)/pyright --pythonpath $(BIN)/python tests/typed.py
 	$(MAKE) stub STUB=$(VENV)/_core.pyi
 	diff $(VENV)/_core.pyi src/certree/_core.pyi
 

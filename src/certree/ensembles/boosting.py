@@ -17,7 +17,6 @@ from scipy.special import expit, softmax
 from sklearn.base import RegressorMixin, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from certree.ensembles.custom_loss import CustomLoss, LossOfFunctions
@@ -54,7 +53,13 @@ from certree.grow.binned import BinnedGrower, groups_by_number
 from certree.grow.bins import Bins
 from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slopes_of
 from certree.interface.arrays import Float64, Int64, UInt64, by_row
-from certree.interface.fitted import expect_parameters_of_fit, fits, reads_state, state_of
+from certree.interface.fitted import (
+    expect_parameters_of_fit,
+    fits,
+    offered_if,
+    reads_state,
+    state_of,
+)
 from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, checked
 from certree.interface.stored import Stored
@@ -768,7 +773,7 @@ class BoostedTrees(StagedTrees):
         """
         return map(self._answers, self._stages(X, offset))
 
-    @available_if(_tells_errors)
+    @offered_if(_tells_errors)
     @reads_state
     def predict_std(self, X: ArrayLike, *, offset: ArrayLike | None = None) -> Float64:
         """Say how far predictions may lie from the true means or probabilities.
