@@ -1,7 +1,8 @@
 """Puts certree's estimators where scikit-learn's tests import its own; a plugin of pytest.
 
-A stand-in has the constructor of the class that it stands for, fits certree's by what its parameters are
-called there, and leaves out those that have no counterpart. All that is asked of it goes to that model.
+A stand-in has the constructor of the class that it stands for, fits certree's by what its parameters
+are called there, and leaves out those that have no counterpart. All that is asked of it goes to that
+model.
 """
 
 import inspect
@@ -49,7 +50,7 @@ def stand_in(peer: Any, ours: Callable[..., Any], names: dict[str, str]) -> Any:
     known = inspect.signature(ours).parameters
     defaults = {name: one.default for name, one in signature.parameters.items() if name != "self"}
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def store(self: Any, *args: Any, **kwargs: Any) -> None:
         given = signature.bind(self, *args, **kwargs)
         given.apply_defaults()
         for name in defaults:
@@ -60,7 +61,7 @@ def stand_in(peer: Any, ours: Callable[..., Any], names: dict[str, str]) -> Any:
         changed = {
             names.get(name, name): getattr(self, name)
             for name, default in defaults.items()
-            if getattr(self, name) is not default and getattr(self, name) != default
+            if repr(getattr(self, name)) != repr(default)
         }
         # Their tests mean so many rounds; ours would choose a number.
         for name in ("n_estimators", "max_iter"):
@@ -68,7 +69,8 @@ def stand_in(peer: Any, ours: Callable[..., Any], names: dict[str, str]) -> Any:
                 changed.setdefault(names.get(name, name), getattr(self, name))
         if changed.get("quantile") is not None and self.loss != "quantile":
             del changed["quantile"]
-        cart = {name: changed.pop(name) for name in _LEFT_TO_CART & {*changed} - {*known}}
+        left = _LEFT_TO_CART & {*changed} - {*known} if "grower" in known else ()
+        cart = {name: changed.pop(name) for name in left}
         model = {name: value for name, value in changed.items() if name in known}
         return ours(certree.Cart(**cart), **model) if cart else ours(**model)
 
@@ -81,7 +83,7 @@ def stand_in(peer: Any, ours: Callable[..., Any], names: dict[str, str]) -> Any:
         self._model = model.fit(X, y, **weight, **more)
         return self
 
-    def __getattr__(self: Any, name: str) -> Any:
+    def answer(self: Any, name: str) -> Any:
         model = self.__dict__.get("_model")
         if name.startswith("__") or name == "_model":
             raise AttributeError(name)
@@ -94,9 +96,10 @@ def stand_in(peer: Any, ours: Callable[..., Any], names: dict[str, str]) -> Any:
         return getattr(model, name)
 
     mixin = ClassifierMixin if is_classifier(peer()) else RegressorMixin
-    methods = {"fit": fit, "__getattr__": __getattr__, "__init__": __init__}
+    methods = {"fit": fit, "__getattr__": answer, "__init__": store}
     methods["__sklearn_tags__"] = lambda self: made(self).__sklearn_tags__()
-    methods["predict"] = lambda self, X: __getattr__(self, "predict")(X)
+    methods["predict"] = lambda self, X: answer(self, "predict")(X)
+    methods |= {"__module__": __name__, "__qualname__": peer.__name__}
     made_class = type(peer.__name__, (mixin, BaseEstimator), methods)
     made_class.__init__.__signature__ = signature  # type: ignore[misc]
     return made_class
@@ -105,7 +108,7 @@ def stand_in(peer: Any, ours: Callable[..., Any], names: dict[str, str]) -> Any:
 def pytest_configure() -> None:
     """Swap before tests are imported."""
     for name, (module, ours, names) in STAND_INS.items():
-        made = stand_in(getattr(module, name), ours, names)
+        made = globals()[name] = stand_in(getattr(module, name), ours, names)
         setattr(module, name, made)
         if hasattr(hist, name):
             setattr(hist, name, made)
