@@ -37,6 +37,7 @@ check: $(VENV)/developer.done
 	$(BIN)/clang-format --dry-run --Werror $(CORE)
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typed.py
+	$(BIN)/pyright --pythonpath $(BIN)/python tests/typed.py
 	$(MAKE) stub STUB=$(VENV)/_core.pyi
 	diff $(VENV)/_core.pyi src/certree/_core.pyi
 
@@ -75,7 +76,7 @@ validity: $(VENV)/developer.done
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(CORES)
 
 bench: $(VENV)/developer.done
-	for name in grow memory cart counts forest_growth forest size categorical levels weigh prunings rules decorated predict predict_boosted naive_bayes table2 table2_cells table2_borders single_tree learning_curves boosting boosting_large boosting_steps boosting_tuned classes certificates duplicates thresholds certified_boosting certified_forest small_tree bands evidence explain boolean shapley import_time interrupt; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+	for name in grow memory cart counts forest_growth forest size categorical levels weigh prunings rules decorated predict predict_boosted naive_bayes table2 table2_cells table2_borders single_tree learning_curves boosting boosting_large boosting_steps boosting_tuned classes certificates duplicates thresholds certified_boosting certified_forest small_tree bands evidence explain boolean shapley import_time interrupt uncertainty diabetes times peers; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 docs: $(VENV)/developer.done
 	$(BIN)/python -m pytest -q tests/test_docs.py

@@ -1860,7 +1860,7 @@ def boosting_rounds(run, first, last, round_steps):
             features=features,
             bins=bins,
         )
-        steps, _, _ = round_steps(
+        steps, *_ = round_steps(
             *(tree.left, leaf[:n]),
             *(np.flatnonzero(side).astype(np.int32) for side in (grows, ~grows)),
             *(np.ascontiguousarray(one) for one in (gradient, hessian)),
@@ -1914,7 +1914,8 @@ def newton_steps(tree, leaf, gradient, hessian, shrinkage):
 def boosting_round(
     tree, leaf, grew, gradient, hessian, shrinkage, inverse_temperature, curvature, stops
 ):
-    """Average step of every leaf over all prunings, {leaf: (n_outputs,)}, and their log evidence."""
+    """Average step of every leaf over all prunings, how far the steps of single ones lie from it,
+    {leaf: (n_outputs,)} each, and their log evidence."""
     every = [tuple(v for v, _ in pruning) for pruning in prunings(tree)]
     pairs = list(zip(gradient, hessian, strict=True))
     grown = [newton_steps(tree, leaf[grew], g[grew], h[grew], shrinkage) for g, h in pairs]
@@ -1931,11 +1932,36 @@ def boosting_round(
         early = sum(tree.left[v] != LEAF for v in pruning)
         prior = np.mean([(1 - stop) ** inner * stop**early for stop in stops])
         weight[number] = prior * np.exp(own[list(pruning)].sum())
-    found = {}
+    found, deviations = {}, {}
     for u in np.flatnonzero(tree.left == LEAF):
         cells = [next(v for v in pruning if v in path(tree, u)) for pruning in every]
-        found[int(u)] = [float(weight @ step[cells] / weight.sum()) for step in steps]
-    return found, float(np.log(weight.sum()))
+        mean = [float(weight @ step[cells] / weight.sum()) for step in steps]
+        off = [step[cells] - m for step, m in zip(steps, mean, strict=True)]
+        found[int(u)] = mean
+        deviations[int(u)] = [math.sqrt(weight @ one**2 / weight.sum()) for one in off]
+    return found, deviations, float(np.log(weight.sum()))
+
+
+def standard_errors(fits, own, scores, deviations, weight):
+    """Standard errors (n, n_outputs) of scores by three fits, [{row: what it says}], to own rows each.
+
+    Every row is looked at by those who have not seen it, and by the model, whose scores are (n, K).
+    """
+    n, n_outputs = scores.shape
+    told = np.zeros((n, n_outputs))
+    for k in range(n_outputs):
+        squares = spread = total = 0.0
+        for i in range(n):
+            said = [fit[i][k] for fit, rows in zip(fits, own, strict=True) if i not in rows]
+            one, other, model = *said, scores[i, k]
+            pairs = (one - other) ** 2 + (one - model) ** 2 + (other - model) ** 2
+            spread += weight[i] * pairs / 4
+            squares += weight[i] * deviations[i, k] ** 2
+            total += weight[i]
+        for i in range(n):
+            share = deviations[i, k] / math.sqrt(squares / total) if squares > 0 else 1.0
+            told[i, k] = share * math.sqrt(spread / total)
+    return told
 
 
 # -- smaller trees ---------------------------------------------------------------------------------

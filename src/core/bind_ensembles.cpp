@@ -37,10 +37,11 @@ auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const 
     vote.slope = view(*slope);
     expect_codes("feature", vote.feature, std::ssize(vote.slope));
   }
-  const auto loop = [&](auto step, auto weight) {
-    return certree::round_steps(tree, rows, vote, step, weight);
+  const auto loop = [&](auto step, auto deviation, auto weight) {
+    return certree::round_steps(tree, rows, vote, step, deviation, weight);
   };
-  return run(loop, Rows<double>(tree.size(), n_outputs), Column<double>(tree.size()));
+  return run(loop, Rows<double>(tree.size(), n_outputs), Rows<double>(tree.size(), n_outputs),
+             Column<double>(tree.size()));
 }
 
 // A quantile, or the power of the mean that is the variance.
@@ -261,7 +262,8 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
     const std::size_t n_scores = trees.scores.size() / 2;
     return std::tuple(scores[j].hand_over(),
                       handed_over(std::move(trees.nodes), std::move(trees.root)),
-                      owned(std::move(trees.value), m, n_outputs), owned(std::move(trees.rows)),
+                      owned(std::move(trees.value), m, n_outputs),
+                      owned(std::move(trees.deviation), m, n_outputs), owned(std::move(trees.rows)),
                       owned(std::move(trees.losses)), owned(std::move(trees.scores), n_scores, 2));
   };
   std::vector<decltype(hand_over(0))> results;
@@ -373,12 +375,12 @@ void bind_ensembles(nb::module_& core) {
            "What slopes are divided by to be those of a likelihood's negative log.");
   core.def("make_rounds", &make_rounds, "runs"_a, "settings"_a, "watch"_a, "limits"_a,
            "monotonic"_array_or_none, "groups"_array_or_none, "first"_a, "last"_a, "n_threads"_a,
-           "Of each run: scores, columns of the trees, steps, growing rows of nodes, losses, and "
-           "scores of rounds that are watched.");
+           "Of each run: scores, columns of the trees, steps, their deviations, growing rows of "
+           "nodes, losses, and scores of rounds that are watched.");
   core.def("round_steps", &round_steps, "left"_array, "leaf"_array, "growing"_array, "others"_array,
            "gradient"_array, "hessian"_array, "shrinkage"_a, "temperature"_a, "curvature"_a,
            "stop"_array, "feature"_array, "slope"_array_or_none,
-           "(steps, weight, log evidence) of a tree whose prunings have been weighed.");
+           "(steps, deviations, weight, log evidence) of a tree whose prunings have been weighed.");
   core.def("pack_trees", &pack_trees, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array,
            "What steps of walks read of each node, in one piece.");

@@ -694,6 +694,24 @@ def test_numbers_are_fitted_and_predicted(tmp_path, iris, method):
     np.testing.assert_allclose(predicted[["between", "within"]], spread)
 
 
+def test_boosted_trees_tell_standard_errors_where_they_have_learned_them(tmp_path, iris):
+    table, model_file = write(iris, tmp_path / "table.parquet"), tmp_path / "model"
+    for target, columns in (
+        ("petal width", ["prediction", "std"]),
+        ("kind", None),
+    ):
+        arguments = ("fit", table, "--target", target, "-o", model_file, "--model", "boosted")
+        how = ("--set", "standard_errors=True", "--set", "max_iter=3")
+        succeeds(*arguments, *how, *(["--regression"] if columns else []), "--quiet")
+        succeeds("predict", model_file, table, "-o", tmp_path / "predicted.csv")
+        predicted = pd.read_csv(tmp_path / "predicted.csv")
+        names = [f"{what}_{c}" for what in ("probability", "std") for c in iris["kind"].unique()]
+        assert list(predicted.columns) == (columns or ["prediction", *names])
+        told = certree.load(model_file).predict_std(iris.drop(columns=target))
+        found = predicted[[name for name in predicted.columns if name.startswith("std")]]
+        np.testing.assert_allclose(found.to_numpy().reshape(told.shape), told)
+
+
 @pytest.mark.parametrize("method", ["helmbold-schapire", "naive-bayes"])
 def test_classifiers_predict_no_numbers(tmp_path, iris, method):
     table = write(iris.drop(columns="kind"), tmp_path / "table.csv")

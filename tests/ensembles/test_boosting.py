@@ -76,12 +76,14 @@ def test_a_round_averages_over_all_prunings(tree, n_outputs, n, shrinkage, curva
     settings = (shrinkage, 0.7, curvature)
     sides, slopes = parted(grew), (gradient, hessian)
     rest = (*settings, np.array(stops), tree.feature, None)
-    steps, weight, evidence = _core.round_steps(tree.left, leaf, *sides, *slopes, *rest)
-    expected, log_evidence = reference.boosting_round(
+    steps, deviation, weight, evidence = _core.round_steps(tree.left, leaf, *sides, *slopes, *rest)
+    expected, deviations, log_evidence = reference.boosting_round(
         tree, leaf, grew, gradient, hessian, *settings, stops
     )
     for u, value in expected.items():
         np.testing.assert_allclose(steps[u], value, rtol=1e-8, atol=1e-8)
+        # The root of a variance of 0 but for rounding.
+        np.testing.assert_allclose(deviation[u], deviations[u], rtol=1e-8, atol=1e-6)
         assert weight[reference.path(tree, u)].sum() == pytest.approx(1)
     assert evidence == pytest.approx(log_evidence, abs=1e-8)
 
@@ -98,7 +100,7 @@ def test_a_round_does_not_depend_on_the_order_of_rows(tree, n, seed):
     turned = np.ascontiguousarray(gradient[:, order]), np.ascontiguousarray(hessian[:, order])
     sides = parted(grew[order])
     second = _core.round_steps(tree.left, leaf[order], *sides, *turned, *rest)
-    for one, other in zip(first[:2], second[:2], strict=True):
+    for one, other in zip(first[:3], second[:3], strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -106,11 +108,12 @@ def test_without_a_vote_the_whole_tree_steps():
     left, feature = np.array([1, -1, -1], dtype=np.int32), np.zeros(3, dtype=np.int32)
     leaf, sides = np.array([1, 2, 2, -1], dtype=np.int32), parted(np.ones(4, dtype=bool))
     slopes = np.array([[1.0, -2.0, -4.0, 100.0]]), np.ones((1, 4))
-    steps, weight, _ = _core.round_steps(
+    steps, deviation, weight, _ = _core.round_steps(
         left, leaf, *sides, *slopes, 0.0, 1.0, 0.5, np.zeros(0), feature, None
     )
     np.testing.assert_allclose(steps[1:, 0], [-1.0, 3.0])
     assert weight.tolist() == [0.0, 1.0, 1.0]
+    assert not deviation.any()
 
 
 def test_the_door_of_rounds_checks():

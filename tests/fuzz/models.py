@@ -111,6 +111,7 @@ def plausible_parameter(random: Random, parameter: str, p: int) -> Any:
             *("tweedie", CustomLoss(_squared_slopes, _squared)),
         ],
         "prunings": ["vote", "none"],
+        "standard_errors": [True],
         "max_iter": [1, 3],
         "n_estimators": [1, 9],
         "max_features": ["auto", 0.1, 1.0, 1, "sqrt"],

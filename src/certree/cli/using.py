@@ -36,6 +36,7 @@ from certree.cli.rows import (
     read_judged_rows,
     read_rows,
 )
+from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.tree_vote import TreeVoteEstimator, TreeVoteRegressor
 from certree.files import models, tables
 from certree.files.places import expect_writable
@@ -75,7 +76,8 @@ def predict(
     """Predict every row of a table, with the probabilities of the classes.
 
     A number is predicted, by a single tree, with its variance between the prunings and within their
-    leaves, and by a certified model with the band that holds nine tenths of new targets.
+    leaves, and by a certified model with the band that holds nine tenths of new targets. Boosted trees
+    that were fitted with standard_errors tell these of numbers and probabilities.
     """
     tables.expect_table_place(output)
     model, X = read_rows(model_file, file)
@@ -86,6 +88,9 @@ def predict(
         beside = {f"probability_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
     elif isinstance(model, TreeVoteRegressor):
         beside = dict(zip(("between", "within"), model.predict_std(X).T, strict=True))
+    if isinstance(model, BoostedTrees) and hasattr(model, "predict_std"):
+        names = [name.replace("probability", "std", 1) for name in beside] or ["std"]
+        beside |= dict(zip(names, np.atleast_2d(model.predict_std(X).T), strict=True))
     if threshold is not None:
         predicted = _by_threshold(model, beside, threshold)
     if isinstance(model, CertifiedNumbers) and len(model.certificates_) > 1:

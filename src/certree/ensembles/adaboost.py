@@ -12,7 +12,6 @@ from scipy.special import softmax
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
@@ -22,7 +21,7 @@ from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import adds_up
 from certree.export.formula import Formula
 from certree.interface.arrays import Float64, by_row, column
-from certree.interface.fitted import fits_members, reads_state
+from certree.interface.fitted import fits_members, offered_if, reads_state
 from certree.interface.signatures import COUNT, ROUNDS
 from certree.interface.stored import Stored
 from certree.rows.training import (
@@ -337,7 +336,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     def _leaves_say_values(self) -> bool:
         return self.estimator is None
 
-    @available_if(adds_up)
+    @offered_if(adds_up)
     @reads_state
     def _summed_trees(self) -> SummedTrees:
         """The trees that have a say, which keep no rows of their nodes."""

@@ -234,6 +234,8 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     }
     # Further rounds would be added to trees whose calibration samples have been looked at.
     del _parameter_constraints["warm_start"]
+    # What is certified holds whatever the mean is.
+    del _parameter_constraints["standard_errors"]
     _takes_offset: ClassVar[bool] = False
 
     def __init__(
@@ -581,6 +583,8 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         "duplicates": [StrOptions(set(DUPLICATES))],
     }
     del _parameter_constraints["warm_start"]
+    # What is certified holds whatever the mean is.
+    del _parameter_constraints["standard_errors"]
     _takes_offset: ClassVar[bool] = False
 
     def __init__(

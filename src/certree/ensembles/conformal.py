@@ -17,7 +17,6 @@ from sklearn.base import (
 )
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
@@ -30,7 +29,7 @@ from certree.certificates.parts.coverage import place_to_cover
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.explain.explanation import Explanation
 from certree.interface.arrays import Float64, array_of
-from certree.interface.fitted import fits_members, reads_state, state_of
+from certree.interface.fitted import fits_members, offered_if, reads_state, state_of
 from certree.rows.columns import rows_at
 from certree.rows.split import train_calibration_split
 
@@ -248,7 +247,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         mean: Float64 = np.mean([one.feature_importances_ for one in self.estimators_], axis=0)
         return mean
 
-    @available_if(_explains)
+    @offered_if(_explains)
     @reads_state
     def explain(self, X: ArrayLike) -> Explanation:
         """Say how much each feature adds to the three quantiles of each row, before bands are widened.

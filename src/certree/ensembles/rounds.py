@@ -94,6 +94,7 @@ class Rounds:
     many: ManyLevels | None = None
     statistics: LevelStatistics | None = None
     parts: list[Trees] = field(default_factory=list)
+    deviations: list[Float64] = field(default_factory=list)  # of what prunings say from steps
     rows: list[Float64] = field(default_factory=list)  # growing ones in each node
     losses: list[Float64] = field(default_factory=list)  # of the rows that judge
 
@@ -107,6 +108,10 @@ class Rounds:
         p, statistics = self.bins.n_features, self.statistics
         trees = Trees.joined(self.parts, p, len(self.scores))
         return trees if statistics is None else statistics.as_sets(trees, p - len(statistics.seen))
+
+    def deviations_of_nodes(self) -> Float64:
+        """How far what the prunings say lies from the steps of all trees so far, (m, n_outputs)."""
+        return np.concatenate([np.zeros((0, len(self.scores))), *self.deviations])
 
     def rows_of_nodes(self) -> Float64:
         """How many rows grew each node of all trees so far, (m,)."""
@@ -186,7 +191,7 @@ class Rounds:
 
     def anew(self, **others: Any) -> Rounds:
         """The same run before its first round, with other parameters."""
-        return replace(self, **others, parts=[], rows=[], losses=[])
+        return replace(self, **others, parts=[], deviations=[], rows=[], losses=[])
 
     def loss_of_judges(self) -> float:
         """Sum of losses of the rows that judge."""
@@ -264,9 +269,10 @@ def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float6
         last,
         n_threads,
     )
-    for run, (scores, columns, value, rows, losses, _) in zip(runs, made, strict=True):
+    for run, (scores, columns, value, deviations, rows, losses, _) in zip(runs, made, strict=True):
         run.scores = scores
         run.parts.append(Trees.grown(columns, p, value))
+        run.deviations.append(deviations)
         run.rows.append(rows)
         run.losses.append(losses)
     watched: Float64 = made[0][-1]

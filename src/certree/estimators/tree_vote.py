@@ -14,7 +14,6 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certree._core import push_down
@@ -36,7 +35,7 @@ from certree.export.formula import Formula, Link, shares_with_labels
 from certree.grow.grower import GROWERS, Grower, grow_trees, grower_of
 from certree.grow.growing import Slopes, TrainingSamples, slopes_of
 from certree.interface.arrays import Float64, Int32, codes
-from certree.interface.fitted import fits, reads_state
+from certree.interface.fitted import fits, offered_if, reads_state
 from certree.interface.progress import progress
 from certree.interface.stored import Stored
 from certree.rows.folds import Fold, Indices
@@ -427,7 +426,7 @@ class TreeVoteEstimator(TreeModel):
         posterior = self.tree_, self.weights_, self.vote_
         return contributions(*posterior, ballots, self.stats_.n, rows, n_threads)
 
-    @available_if(adds_up)
+    @offered_if(adds_up)
     @reads_state
     def _summed_trees(self) -> SummedTrees:
         """The tree and the outcomes of the vote at its leaves."""
@@ -479,7 +478,7 @@ class TreeVoteEstimator(TreeModel):
     def _told(self, outcome: Float64) -> tuple[Any, float | None]:
         """What an outcome of the vote, (K,), predicts: a class and its probability, or a number."""
 
-    @available_if(adds_up)
+    @offered_if(adds_up)
     @reads_state
     def rules(self, max_leaves: int = 16) -> Rules:
         """Give the part of the tree that matters most to the vote as rules.
@@ -686,7 +685,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         is_leaf = self.tree_.is_leaf[:, None]
         return np.where(is_leaf, self.vote_.outcomes(np.arange(self.tree_.n_nodes)), 0.0)
 
-    @available_if(adds_up)
+    @offered_if(adds_up)
     @reads_state
     def predict_std(self, X: ArrayLike) -> Float64:
         """Say how far the target may lie from its prediction.

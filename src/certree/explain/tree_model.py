@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certree.explain.explanation import Explanation, parts_of
@@ -20,7 +19,7 @@ from certree.export.onnx_graph import onnx_model
 from certree.export.plain_dict import plain_dict
 from certree.export.sql import sql_statement
 from certree.interface.arrays import Float64
-from certree.interface.fitted import reads_state, state_of
+from certree.interface.fitted import offered_if, reads_state, state_of
 from certree.interface.stored import Stored
 from certree.rows.training import TakesRows
 from certree.tree import Trees, threads
@@ -54,7 +53,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
     def _leaves_say_values(self) -> bool:
         return True
 
-    @available_if(adds_up)
+    @offered_if(adds_up)
     @reads_state
     def _summed_trees(self) -> SummedTrees:
         """The trees and what they are added to; they may keep no rows of their nodes."""
@@ -82,7 +81,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
 
     # -- explanations ------------------------------------------------------------------------------
 
-    @available_if(adds_up)
+    @offered_if(adds_up)
     @reads_state
     def explain(self, X: ArrayLike) -> Explanation:
         """Say how much each feature adds to the prediction of each row.

@@ -16,10 +16,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import _fit_context, clone
+from sklearn.utils.metaestimators import available_if
 
 Model = TypeVar("Model")
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 # How a model works, not what it is: whoever sets them means them from then on.
@@ -129,3 +131,9 @@ def reads_state(
         return method(state_of(self), *args, **kwargs)
 
     return answered_at_once
+
+
+def offered_if(offers: Callable[[Any], bool]) -> Callable[[Method], Method]:
+    """Let a method be there for models alone that offer it, and keep its types."""
+    decorate: Callable[[Method], Method] = available_if(offers)
+    return decorate

@@ -40,6 +40,7 @@ _ELSEWHERE = {
     "alpha": "ccp_alpha",
     "priors": "prior",
     "coverage": "confidence_level",
+    "standard_errors": "posterior_sampling",
 }
 # What single trees leave to the grower of the tree.
 _OF_CART = {

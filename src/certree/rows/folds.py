@@ -38,6 +38,15 @@ class Fold:
     grow_weight: Float64 | None = None
     judge_weight: Float64 | None = None
 
+    def turned(self) -> Fold:
+        """The same with sides changed."""
+        return Fold(self.judge, self.grow, self.judge_weight, self.grow_weight)
+
+    def without_judges(self) -> Fold:
+        """The rows that grow alone."""
+        weight = None if self.judge_weight is None else self.judge_weight[:0]
+        return Fold(self.grow, self.judge[:0], self.grow_weight, weight)
+
 
 def _expect_two(n_folds: int) -> None:
     if n_folds < 2:

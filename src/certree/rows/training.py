@@ -23,7 +23,6 @@ from sklearn.utils import (
     check_consistent_length,
     compute_sample_weight,
 )
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -48,7 +47,7 @@ from certree.interface.arrays import (
     places_among,
     plain,
 )
-from certree.interface.fitted import reads_state
+from certree.interface.fitted import offered_if, reads_state
 from certree.interface.other_names import expect_our_names, knows_other_names
 from certree.interface.stored import Stored
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
@@ -421,7 +420,7 @@ class TakesRows:
         tags.input_tags.allow_nan = self._takes_missing_values()
         return tags
 
-    @available_if(lambda model: hasattr(model, "predict_proba"))
+    @offered_if(lambda model: hasattr(model, "predict_proba"))
     def predict_log_proba(self, X: ArrayLike) -> Float64:
         """Predict the logarithms of the probabilities of the classes.
 

@@ -111,25 +111,39 @@ double mix_priors(Shape tree, std::span<const double> own, std::span<const doubl
 
 // step: (m, n_outputs) the value of the root and the changes of the values down to each node, each
 // by the probability that a pruning goes that far: at leaves the average over the prunings.
+// deviation: (m, n_outputs) standard deviation of what the prunings say, as far as it is known
+// there.
 void add_changes(Shape tree, Table<const double> value, std::span<const double> weight,
-                 Table<double> step) {
+                 Table<double> step, Table<double> deviation) {
   std::vector<double> reached(tree.size(), 1.0);
+  // (m, n_outputs) what a node says beyond the average of the prunings so far.
+  const auto distances = make_buffer<double>(value.n_rows, value.width);
+  const Table<double> distance{distances.get(), value.n_rows, value.width};
+  std::fill_n(distance.data, value.width, 0.0);
   std::copy_n(value.data, value.width, step.data);
+  std::fill_n(deviation.data, deviation.width, 0.0);
   for (std::size_t v = 0; v < tree.size(); ++v) {
     if (tree.is_leaf(v)) continue;
     for (const std::size_t child : {tree.left(v), tree.left(v) + 1}) {
       reached[child] = std::max(reached[v] - weight[v], 0.0);
-      for (std::int64_t k = 0; k < value.width; ++k)
-        step.row(child)[k] =
-            step.row(v)[k] + reached[child] * (value.row(child)[k] - value.row(v)[k]);
+      for (std::int64_t k = 0; k < value.width; ++k) {
+        const double moved = value.row(child)[k] - value.row(v)[k], change = reached[child] * moved;
+        step.row(child)[k] = step.row(v)[k] + change;
+        const double before = distance.row(v)[k], after = before + (1.0 - reached[child]) * moved;
+        distance.row(child)[k] = after;
+        // What the mean of the squares gains, less what the square of the mean does.
+        const double more = change * (before + after);
+        deviation.row(child)[k] = std::max(deviation.row(v)[k] + more, 0.0);
+      }
     }
   }
+  for (double& variance : deviation.values()) variance = std::sqrt(variance);
 }
 
 }  // namespace
 
 double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Table<double> step,
-                   std::span<double> weight) {
+                   Table<double> deviation, std::span<double> weight) {
   const std::size_t m = tree.size();
   const std::int64_t n_outputs = step.width;
   Sides sides(m);
@@ -155,7 +169,8 @@ double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Tab
     for (std::size_t v = 0; v < m; ++v) weight[v] = tree.is_leaf(v) ? 1.0 : 0.0;
   else
     evidence = mix_priors(tree, own, vote.stop, weight);
-  add_changes(tree, {values.get(), static_cast<std::int64_t>(m), n_outputs}, weight, step);
+  add_changes(tree, {values.get(), static_cast<std::int64_t>(m), n_outputs}, weight, step,
+              deviation);
   return evidence;
 }
 

@@ -30,8 +30,9 @@ struct RoundVote {
 // known there: what a child has more, or less, is due to the cut above it.
 // Prunings weigh by their prior and by the loss, to second order, that the steps of the rows that
 // grew the tree cost the other rows. Without probabilities the whole tree is the only one.
+// deviation: (m, n_outputs) standard deviation of what the prunings predict, known likewise.
 // weight: (m,) probability that a node is a leaf. Returns the log of the evidence.
 double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Table<double> step,
-                   std::span<double> weight);
+                   Table<double> deviation, std::span<double> weight);
 
 }  // namespace certree

@@ -201,6 +201,7 @@ class Run {
   void set_steps(const BinnedTree& tree, RunTrees& trees) {
     const std::size_t m = tree.columns.left.size(), before = trees.value.size();
     trees.value.resize(before + m * n_outputs());
+    trees.deviation.resize(before + m * n_outputs());
     weights_.resize(m);
     const RoundRows round{leaf_, growing_, std::span(sent_).first(n_others_), gradient(),
                           hessian()};
@@ -208,10 +209,13 @@ class Run {
         dispersion_of(settings_.loss, y_, scores_, weight_, gradient(), hessian());
     const RoundVote vote{settings_.l2,   1.0 / dispersion,     settings_.curvature,
                          settings_.stop, tree.columns.feature, settings_.growth.monotonic};
-    const Table<double> step{trees.value.data() + before, static_cast<std::int64_t>(m),
-                             scores_.n_rows};
-    round_steps(Shape{tree.columns.left}, round, vote, step, weights_);
+    const auto of_nodes = [&](std::vector<double>& all) {
+      return Table<double>{all.data() + before, static_cast<std::int64_t>(m), scores_.n_rows};
+    };
+    const Table<double> step = of_nodes(trees.value), deviation = of_nodes(trees.deviation);
+    round_steps(Shape{tree.columns.left}, round, vote, step, deviation, weights_);
     for (double& one : step.values()) one *= settings_.learning_rate;
+    for (double& one : deviation.values()) one *= settings_.learning_rate;
   }
 
   void add_steps(Table<const double> value) {

@@ -53,6 +53,7 @@ struct RunTrees {
   TreeColumns nodes;
   std::vector<std::int64_t> root;  // (n_rounds,)
   std::vector<double> value;       // (m, n_outputs) steps
+  std::vector<double> deviation;   // (m, n_outputs) of what the prunings say from these steps
   std::vector<double> rows;        // (m,) that have grown the trees
   std::vector<double> losses;      // (n_rounds,) of the rows that judge, summed after each round
   // (2 * n_rounds,) where rounds are watched: of the rows that train, and of those that judge
