@@ -1825,23 +1825,40 @@ def features_of_round(bits, p, n_drawn):
     return sorted(drawn)
 
 
+def goal_rows(loss, y, scores):
+    """What outputs are for: their numbers, (name, parameter, target, scores), share in the loss."""
+    found, targets = [], np.atleast_2d(y)
+    for parameter, share, first, n_outputs, target in loss.goals():
+        outputs = list(range(first, first + n_outputs))
+        found.append(
+            (outputs, (loss.core_name, parameter, targets[target], scores[outputs]), share)
+        )
+    return found
+
+
 def boosting_rounds(run, first, last, round_steps):
     """Scores after some rounds, [(tree, steps, growing samples by node)], and losses that judge."""
     settings, loss, n = run.settings, run.settings.loss, len(run.keys)
-    name, scores, made, after = (loss.name, loss.parameter), run.scores.copy(), [], []
+    scores, made, after, n_all = run.scores.copy(), [], [], run.scores.shape[1]
     weight = None if run.weight is None else run.weight[:n]
     for number in range(first, last):
         bits = random_bits(key_of(run.seed, number))
         grows, counts_as = rows_of_round(bits, run.keys, settings.subsample)
-        if run.query is None:
-            slopes = loss_slopes(*name, run.y[:n], scores[:, :n])
-            gradient, hessian = (one * (1.0 if weight is None else weight) for one in slopes)
-            spread = dispersion(*name, run.y[:n], scores[:, :n], weight)
-        else:
-            ranked = run.query[:n], loss.depths[0], run.y[:n], scores[0, :n], weight
-            gradient, hessian = (one[None] for one in ranking_slopes(*ranked))
-            spread = ranking_dispersion(gradient, hessian, weight)
-        factors = mixture(bits, len(scores))
+        gradient, hessian, voters = np.zeros((len(scores), n)), np.zeros((len(scores), n)), []
+        for outputs, given, _ in goal_rows(loss, run.y[..., :n], scores[:, :n]):
+            if run.query is None:
+                slopes = loss_slopes(*given)
+                slopes = [one * (1.0 if weight is None else weight) for one in slopes]
+                spread = dispersion(*given, weight)
+            else:
+                ranked = run.query[:n], loss.depths[0], run.y[:n], scores[0, :n], weight
+                slopes = ranking_slopes(*ranked)
+                spread = ranking_dispersion(*(one[None] for one in slopes), weight)
+            gradient[outputs], hessian[outputs] = slopes
+            voters.append((outputs[0], len(outputs), 1 / spread))
+        begin, n_outputs, _ = voters[number % len(voters)]
+        grown_for = range(begin, begin + n_outputs)
+        factors = mixture(bits, n_outputs)
         turn, p = (
             settings.feature_shares[number % len(settings.feature_shares)],
             len(run.bins.codes),
@@ -1850,13 +1867,13 @@ def boosting_rounds(run, first, last, round_steps):
         edges = run.thresholds[number // len(settings.feature_shares) % len(run.thresholds)]
         bins = run.bins if edges is None else run.bins.coarser(edges, next(bits))
         target = [
-            sum(f**power * one[k] for k, f in enumerate(factors)) * counts_as
+            sum(f**power * one[k] for k, f in zip(grown_for, factors, strict=True)) * counts_as
             for power, one in ((1, gradient), (2, hessian))
         ]
         tree, leaf, sums = run.grower.grow_gradients(
-            *(np.append(one, np.zeros(len(run.y) - n)) for one in target),
+            *(np.append(one, np.zeros(n_all - n)) for one in target),
             rows=np.flatnonzero(grows),
-            others=np.append(np.flatnonzero(~grows), np.arange(n, len(run.y))),
+            others=np.append(np.flatnonzero(~grows), np.arange(n, n_all)),
             features=features,
             bins=bins,
         )
@@ -1865,7 +1882,8 @@ def boosting_rounds(run, first, last, round_steps):
             *(np.flatnonzero(side).astype(np.int32) for side in (grows, ~grows)),
             *(np.ascontiguousarray(one) for one in (gradient, hessian)),
             settings.l2_regularization,
-            1 / spread,
+            voters,
+            0.1,
             0.5,
             np.array([0.02, 0.1, 0.5] if settings.votes else []),
             *(tree.feature, run.grower.options_of_gradients[1]),
@@ -1873,8 +1891,10 @@ def boosting_rounds(run, first, last, round_steps):
         steps = settings.learning_rate * steps
         scores = scores + steps[leaf].T
         made.append((tree, steps, sums[:, 2]))
-        judges = n < len(run.y) and run.query is None
-        of_rows = losses(*name, run.y[n:], scores[:, n:]) if judges else np.zeros(len(run.y) - n)
+        of_rows = np.zeros(n_all - n)
+        if n < n_all and run.query is None:
+            for _, given, share in goal_rows(loss, run.y[..., n:], scores[:, n:]):
+                of_rows += share * losses(*given)
         after.append(of_rows.sum() if run.weight is None else (of_rows * run.weight[n:]).sum())
     return scores, made, after
 
@@ -1912,34 +1932,47 @@ def newton_steps(tree, leaf, gradient, hessian, shrinkage):
 
 
 def boosting_round(
-    tree, leaf, grew, gradient, hessian, shrinkage, inverse_temperature, curvature, stops
+    tree, leaf, grew, gradient, hessian, shrinkage, voters, others, curvature, stops
 ):
     """Average step of every leaf over all prunings, how far the steps of single ones lie from it,
-    {leaf: (n_outputs,)} each, and their log evidence."""
+    {leaf: (n_outputs,)} each, and their log evidence.
+
+    Those who vote, [(first output, how many, inverse temperature)], count a share of the losses of
+    others.
+    """
     every = [tuple(v for v, _ in pruning) for pruning in prunings(tree)]
     pairs = list(zip(gradient, hessian, strict=True))
     grown = [newton_steps(tree, leaf[grew], g[grew], h[grew], shrinkage) for g, h in pairs]
     steps = [newton_steps(tree, leaf, g, h, shrinkage) for g, h in pairs]
-    own = np.zeros(tree.n_nodes)
+    own = np.zeros((len(voters), tree.n_nodes))
     for v in range(tree.n_nodes):
         judges = [i for i in range(len(leaf)) if not grew[i] and v in path(tree, leaf[i])]
-        for (g, h), step in zip(pairs, grown, strict=True):
-            change = sum(g[i] * step[v] + 0.5 * curvature * h[i] * step[v] ** 2 for i in judges)
-            own[v] -= inverse_temperature * change
-    weight = np.zeros(len(every))
-    for number, pruning in enumerate(every):
-        inner = len({u for v in pruning for u in path(tree, v)[:-1]})
-        early = sum(tree.left[v] != LEAF for v in pruning)
-        prior = np.mean([(1 - stop) ** inner * stop**early for stop in stops])
-        weight[number] = prior * np.exp(own[list(pruning)].sum())
-    found, deviations = {}, {}
-    for u in np.flatnonzero(tree.left == LEAF):
-        cells = [next(v for v in pruning if v in path(tree, u)) for pruning in every]
-        mean = [float(weight @ step[cells] / weight.sum()) for step in steps]
-        off = [step[cells] - m for step, m in zip(steps, mean, strict=True)]
-        found[int(u)] = mean
-        deviations[int(u)] = [math.sqrt(weight @ one**2 / weight.sum()) for one in off]
-    return found, deviations, float(np.log(weight.sum()))
+        for number, (first, n_outputs, inverse_temperature) in enumerate(voters):
+            for k in range(first, first + n_outputs):
+                (g, h), step = pairs[k], grown[k][v]
+                change = sum(g[i] * step + 0.5 * curvature * h[i] * step**2 for i in judges)
+                own[number, v] -= inverse_temperature * change
+    found = {int(u): [0.0] * len(steps) for u in np.flatnonzero(tree.left == LEAF)}
+    deviations, evidence = {u: [0.0] * len(steps) for u in found}, 0.0
+    for number, (first, n_outputs, _) in enumerate(voters):
+        told = own[number] + others * np.delete(own, number, axis=0).sum(axis=0)
+        weight = np.array([pruning_prior(tree, one, stops) for one in every])
+        weight *= np.exp([told[list(pruning)].sum() for pruning in every])
+        evidence += float(np.log(weight.sum()))
+        for u, said in found.items():
+            cells = [next(v for v in pruning if v in path(tree, u)) for pruning in every]
+            for k in range(first, first + n_outputs):
+                said[k] = float(weight @ steps[k][cells] / weight.sum())
+                off = steps[k][cells] - said[k]
+                deviations[u][k] = math.sqrt(weight @ off**2 / weight.sum())
+    return found, deviations, evidence
+
+
+def pruning_prior(tree, pruning, stops):
+    """Mean probability of a pruning by branching priors of some stop probabilities."""
+    inner = len({u for v in pruning for u in path(tree, v)[:-1]})
+    early = sum(tree.left[v] != LEAF for v in pruning)
+    return np.mean([(1 - stop) ** inner * stop**early for stop in stops])
 
 
 def standard_errors(fits, own, scores, deviations, weight):

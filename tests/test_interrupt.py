@@ -183,7 +183,7 @@ LOOPS = {
         *(np.flatnonzero(s.leaf % 2 == k).astype(np.int32) for k in (0, 1)),
         s.target[None],
         np.ones((1, len(s.leaf))),
-        *(1.0, 1.0, 0.5, np.array([0.5]), s.tree.feature, None),
+        *(1.0, [(0, 1, 1.0)], 0.0, 0.5, np.array([0.5]), s.tree.feature, None),
     ),
     "slopes": lambda s: _core.loss_slopes("classes", 0.5, s.target, s.target[None]),
     "losses": lambda s: _core.losses("huber", 0.5, s.target, s.target[None]),

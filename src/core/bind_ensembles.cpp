@@ -15,10 +15,26 @@ void expect_probabilities(std::span<const double> stop) {
     throw std::invalid_argument("stop must lie between 0 and 1");
 }
 
+// First of the outputs that vote together, how many they are, and the temperature of their loss.
+using VotersGiven = std::vector<std::tuple<std::int64_t, std::int64_t, double>>;
+
+// What shares outputs 0, ..., n_outputs - 1 out, in any order.
+template <class Part>
+void expect_shared_out(std::vector<Part> parts, std::int64_t n_outputs) {
+  std::ranges::sort(parts, {}, &Part::first);
+  std::int64_t next = 0;
+  for (const Part& part : parts) {
+    if (part.first != next || part.n_outputs < 1 || part.n_outputs > n_outputs - next)
+      throw std::invalid_argument("each output must belong to one goal");
+    next += part.n_outputs;
+  }
+  if (next != n_outputs) throw std::invalid_argument("each output must belong to one goal");
+}
+
 auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const Ints& others,
                  const Doubles2& gradient, const Doubles2& hessian, double shrinkage,
-                 double temperature, double curvature, const Doubles& stop, const Ints& feature,
-                 const std::optional<In<std::int8_t, 1>>& slope) {
+                 const VotersGiven& given, double share, double curvature, const Doubles& stop,
+                 const Ints& feature, const std::optional<In<std::int8_t, 1>>& slope) {
   const Shape tree = shape(left);
   const std::size_t n = leaf.size(), n_outputs = gradient.shape(0);
   const RoundRows rows{view(leaf), view(growing), view(others),
@@ -31,7 +47,10 @@ auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const 
   expect_codes("growing", rows.growing, static_cast<std::int64_t>(n));
   expect_codes("others", rows.others, static_cast<std::int64_t>(n));
   expect_probabilities(view(stop));
-  RoundVote vote{shrinkage, temperature, curvature, view(stop), {}, {}};
+  std::vector<Voters> voters;
+  for (const auto& [first, of, temperature] : given) voters.push_back({first, of, temperature});
+  expect_shared_out(voters, static_cast<std::int64_t>(n_outputs));
+  RoundVote vote{shrinkage, voters, share, curvature, view(stop), {}, {}};
   if (slope) {
     vote.feature = sized("feature", feature, tree.size());
     vote.slope = view(*slope);
@@ -41,7 +60,7 @@ auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const 
     return certree::round_steps(tree, rows, vote, step, deviation, weight);
   };
   return run(loop, Rows<double>(tree.size(), n_outputs), Rows<double>(tree.size(), n_outputs),
-             Column<double>(tree.size()));
+             Rows<double>(voters.size(), tree.size()));
 }
 
 // A quantile, or the power of the mean that is the variance.
@@ -174,17 +193,34 @@ double dispersion(const std::string& name, double parameter, const Doubles& y,
 // Codes, what is kept of the bins, y, weight, keys, numbers of thresholds, seed, scores, values of
 // the last rows, slopes of a custom loss, and queries where these are ranked.
 using RunArguments =
-    std::tuple<Codes, Kept, Doubles, std::optional<Doubles>, In<std::uint64_t, 1>, Ints,
+    std::tuple<Codes, Kept, Doubles2, std::optional<Doubles>, In<std::uint64_t, 1>, Ints,
                std::uint64_t, Doubles2, Doubles2, Doubles2, std::optional<Ranked>>;
-// Name of the loss, its parameter, learning rate, l2, curvature, share of the rows that
-// grow, stops, numbers of features.
+// Of each goal the parameter of the loss, its share in that of a row, its first output, how many it
+// has, and its target.
+using Goals = std::vector<std::tuple<double, double, std::int64_t, std::int64_t, std::int64_t>>;
+// Name of the loss, goals, learning rate, share of other goals in votes, l2, curvature, share of
+// the rows that grow, stops, numbers of features.
 using RoundArguments =
-    std::tuple<std::string, double, double, double, double, double, Doubles, Ints>;
+    std::tuple<std::string, Goals, double, double, double, double, double, Doubles, Ints>;
 
 // Whether scores are taken, rounds without a gain that are the last ones, tol, and scores so far.
 using Watched = std::tuple<bool, std::int64_t, double, Doubles>;
 
-RunRows rows_of(const RunArguments& given, bool is_custom) {
+std::vector<Goal> goals_of(const std::string& name, const Goals& given) {
+  if (given.empty()) throw std::invalid_argument("rounds have a goal at least");
+  std::vector<Goal> goals;
+  for (const auto& [parameter, share, first, n_outputs, target] : given) {
+    const Loss loss = loss_of_rounds(name, parameter);
+    if (n_outputs < 1 || (n_outputs > 1 && loss.kind != LossKind::classes))
+      throw std::invalid_argument("a loss of numbers takes scores of one output");
+    if (target < 0 || std::cmp_greater_equal(target, given.size()))
+      throw std::invalid_argument("targets are as many as goals");
+    goals.push_back({loss, share, first, n_outputs, target});
+  }
+  return goals;
+}
+
+RunRows rows_of(const RunArguments& given, bool is_custom, std::size_t n_goals) {
   const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores, values, slopes, ranked] =
       given;
   const std::size_t p = codes.shape(0), n = codes.shape(1) + values.shape(0);
@@ -195,7 +231,7 @@ RunRows rows_of(const RunArguments& given, bool is_custom) {
   RunRows rows{
       {kept_bins(kept, p), view(codes)},
       sized("values", values, values.shape(0), p),
-      sized("y", y, n),
+      sized("y", y, n_goals, n),
       sized("weight", weight, n),
       view(keys),
       view(n_thresholds),
@@ -214,22 +250,22 @@ RunRows rows_of(const RunArguments& given, bool is_custom) {
 auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& given,
                  const Watched& watched, const Limits& limits, const Slopes& monotonic,
                  const Groups& groups, std::int64_t first, std::int64_t last, int n_threads) {
-  const auto& [name, parameter, learning_rate, l2, curvature, subsample, stop, n_features] = given;
+  const auto& [name, parts, learning_rate, others, l2, curvature, subsample, stop, n_features] =
+      given;
   const auto& [is_on, n_iter_no_change, tol, before_them] = watched;
   const Watch watch{is_on, n_iter_no_change, tol, view(before_them)};
   if (runs.empty() || first < 0 || first > last)
     throw std::invalid_argument("rounds are numbered from 0, and runs are some");
   const std::size_t p = std::get<0>(runs[0]).shape(0), n_runs = runs.size();
   const int threads_of_run = std::max(1, n_threads / static_cast<int>(n_runs));
-  const RoundSettings settings{loss_of_rounds(name, parameter),
-                               learning_rate,
-                               l2,
-                               curvature,
-                               subsample,
-                               view(stop),
-                               view(n_features),
-                               growth_of(limits, monotonic, groups, p, threads_of_run)};
-  const bool is_custom = settings.loss.kind == LossKind::custom;
+  const std::vector<Goal> goals = goals_of(name, parts);
+  const std::size_t n_outputs = std::get<7>(runs[0]).shape(0);
+  expect_shared_out(goals, static_cast<std::int64_t>(n_outputs));
+  const RoundSettings settings{
+      goals,      learning_rate,    others,
+      l2,         curvature,        subsample,
+      view(stop), view(n_features), growth_of(limits, monotonic, groups, p, threads_of_run)};
+  const bool is_custom = goals[0].loss.kind == LossKind::custom;
   if (is_custom && (last - first > 1 || is_on))
     throw std::invalid_argument("slopes are those of one round, which nobody watches");
   expect_probabilities(view(stop));
@@ -240,12 +276,13 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
   std::vector<RunRows> rows;
   std::vector<Rows<double>> scores;
   for (const RunArguments& one : runs) {
-    rows.push_back(rows_of(one, is_custom));
+    rows.push_back(rows_of(one, is_custom, goals.size()));
     if (std::get<0>(one).shape(0) != p)
       throw std::invalid_argument("runs must have the same features");
-    if (std::get<10>(one).has_value() != (settings.loss.kind == LossKind::ranking))
+    if (std::get<10>(one).has_value() != (goals[0].loss.kind == LossKind::ranking))
       throw std::invalid_argument("queries are of rows that are ranked");
-    const auto before = scores_of(settings.loss, std::get<7>(one), rows.back().y.size());
+    const auto n = static_cast<std::size_t>(rows.back().y.width);
+    const auto before = sized("scores", std::get<7>(one), n_outputs, n);
     scores.emplace_back(before.n_rows, before.width);
     std::ranges::copy(before.values(), scores.back().view().data);
   }
@@ -258,7 +295,7 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
   });
   const auto hand_over = [&](std::size_t j) {
     RunTrees& trees = made[j];
-    const std::size_t m = trees.rows.size(), n_outputs = std::get<7>(runs[j]).shape(0);
+    const std::size_t m = trees.rows.size();
     const std::size_t n_scores = trees.scores.size() / 2;
     return std::tuple(scores[j].hand_over(),
                       handed_over(std::move(trees.nodes), std::move(trees.root)),
@@ -378,7 +415,7 @@ void bind_ensembles(nb::module_& core) {
            "Of each run: scores, columns of the trees, steps, their deviations, growing rows of "
            "nodes, losses, and scores of rounds that are watched.");
   core.def("round_steps", &round_steps, "left"_array, "leaf"_array, "growing"_array, "others"_array,
-           "gradient"_array, "hessian"_array, "shrinkage"_a, "temperature"_a, "curvature"_a,
+           "gradient"_array, "hessian"_array, "shrinkage"_a, "voters"_a, "share"_a, "curvature"_a,
            "stop"_array, "feature"_array, "slope"_array_or_none,
            "(steps, deviations, weight, log evidence) of a tree whose prunings have been weighed.");
   core.def("pack_trees", &pack_trees, "feature"_array, "threshold"_array, "left"_array,

@@ -33,6 +33,7 @@ from certree.ensembles.losses import (
     weighted_quantile,
 )
 from certree.ensembles.rounds import UNWATCHED, Settings, advance, started
+from certree.ensembles.several_losses import SeveralLosses
 from certree.ensembles.stopping import best_rounds
 from certree.grow import BinnedGrower, Bins
 from certree.rows.features import FeatureColumns
@@ -61,19 +62,22 @@ def parted(flags):
 
 @given(
     trees(max_inner=4, max_chain=1),
-    st.integers(1, 2),
+    st.sampled_from([[1], [2], [1, 1], [2, 1], [1, 1, 1]]),
     st.integers(0, 12),
     st.sampled_from([0.0, 0.5, 5.0]),
     st.sampled_from([0.0, 0.5, 1.0]),
     st.sampled_from([(0.5,), (0.02, 0.1, 0.5)]),
     st.integers(0, 2**32 - 1),
 )
-def test_a_round_averages_over_all_prunings(tree, n_outputs, n, shrinkage, curvature, stops, seed):
-    random = np.random.default_rng(seed)
+def test_a_round_averages_over_all_prunings(tree, sizes, n, shrinkage, curvature, stops, seed):
+    random, n_outputs = np.random.default_rng(seed), sum(sizes)
+    ends = np.cumsum(sizes)
+    order = random.permutation(len(sizes))
+    voters = [(int(ends[j] - sizes[j]), sizes[j], 0.7 / (j + 1)) for j in order]
     leaf = random.choice(np.flatnonzero(tree.is_leaf), n).astype(np.int32)
     grew = random.random(n) < 0.6
     gradient, hessian = random.normal(size=(n_outputs, n)), 0.1 + random.random((n_outputs, n))
-    settings = (shrinkage, 0.7, curvature)
+    settings = (shrinkage, voters, 0.3, curvature)
     sides, slopes = parted(grew), (gradient, hessian)
     rest = (*settings, np.array(stops), tree.feature, None)
     steps, deviation, weight, evidence = _core.round_steps(tree.left, leaf, *sides, *slopes, *rest)
@@ -84,7 +88,8 @@ def test_a_round_averages_over_all_prunings(tree, n_outputs, n, shrinkage, curva
         np.testing.assert_allclose(steps[u], value, rtol=1e-8, atol=1e-8)
         # The root of a variance of 0 but for rounding.
         np.testing.assert_allclose(deviation[u], deviations[u], rtol=1e-8, atol=1e-6)
-        assert weight[reference.path(tree, u)].sum() == pytest.approx(1)
+        for of_voters in weight:
+            assert of_voters[reference.path(tree, u)].sum() == pytest.approx(1)
     assert evidence == pytest.approx(log_evidence, abs=1e-8)
 
 
@@ -95,7 +100,7 @@ def test_a_round_does_not_depend_on_the_order_of_rows(tree, n, seed):
     grew = random.random(n) < 0.6
     gradient, hessian = random.normal(size=(1, n)) * 1e3, random.random((1, n))
     order = random.permutation(n)
-    rest = (1.0, 1.0, 0.5, np.array([0.1]), tree.feature, None)
+    rest = (1.0, [(0, 1, 1.0)], 0.0, 0.5, np.array([0.1]), tree.feature, None)
     first = _core.round_steps(tree.left, leaf, *parted(grew), gradient, hessian, *rest)
     turned = np.ascontiguousarray(gradient[:, order]), np.ascontiguousarray(hessian[:, order])
     sides = parted(grew[order])
@@ -109,10 +114,10 @@ def test_without_a_vote_the_whole_tree_steps():
     leaf, sides = np.array([1, 2, 2, -1], dtype=np.int32), parted(np.ones(4, dtype=bool))
     slopes = np.array([[1.0, -2.0, -4.0, 100.0]]), np.ones((1, 4))
     steps, deviation, weight, _ = _core.round_steps(
-        left, leaf, *sides, *slopes, 0.0, 1.0, 0.5, np.zeros(0), feature, None
+        left, leaf, *sides, *slopes, 0.0, [(0, 1, 1.0)], 0.0, 0.5, np.zeros(0), feature, None
     )
     np.testing.assert_allclose(steps[1:, 0], [-1.0, 3.0])
-    assert weight.tolist() == [0.0, 1.0, 1.0]
+    assert weight.tolist() == [[0.0, 1.0, 1.0]]
     assert not deviation.any()
 
 
@@ -126,9 +131,13 @@ def test_the_door_of_rounds_checks():
         (leaf, both, [0.0], "stop must lie between 0 and 1"),
         (leaf[:1], both, [0.5], "length 2, expected 1"),
     ):
-        rest = (1.0, 1.0, 1.0, np.array(stops), left, None)
+        rest = (1.0, [(0, 1, 1.0)], 0.0, 1.0, np.array(stops), left, None)
         with pytest.raises(ValueError, match=message):
             _core.round_steps(left, leaves, none, rows, ones, ones, *rest)
+    for voters in ([], [(0, 2, 1.0)], [(1, 1, 1.0)], [(0, 1, 1.0), (0, 1, 1.0)], [(0, 0, 1.0)]):
+        rest = (1.0, voters, 0.0, 1.0, np.array([0.5]), left, None)
+        with pytest.raises(ValueError, match="each output must belong to one goal"):
+            _core.round_steps(left, leaf, none, both, ones, ones, *rest)
 
 
 # -- many trees ------------------------------------------------------------------------------------
@@ -607,6 +616,8 @@ def a_run(
     y = random.integers(0, max(2, loss.n_outputs), n).astype(np.int32)
     if loss.name != "classes":
         y = random.gamma(1.0, size=n) + np.abs(np.nan_to_num(X[:, 0]))
+    if isinstance(loss, SeveralLosses) and loss.core_name != "quantile":
+        y = np.column_stack([y**k + k for k in range(1, loss.n_outputs + 1)])
     weight = random.integers(1, 4, n).astype(float) if weighted else None
     given = {"feature_shares": (0.5, 1.0), "subsample": 0.7, "votes": True, **options}
     settings = Settings(loss, learning_rate=0.3, l2_regularization=1.0, **given)
@@ -641,6 +652,14 @@ RUNS = [
     (LogLoss(3), {"n_judging": 15, "beside": True}),
     (SquaredLoss(), {"n_judging": 10, "beside": True}),
     (PoissonLoss(), {"n_judging": 10, "weighted": True, "beside": True}),
+    (SeveralLosses.each([SquaredLoss()] * 3), {"n_judging": 10}),
+    (SeveralLosses.each([SquaredLoss()] * 2), {"weighted": True, "beside": True}),
+    (SeveralLosses.each([GammaLoss()] * 3), {"n_judging": 10, "weighted": True, "subsample": 1.0}),
+    (SeveralLosses.each([TweedieLoss()] * 2), {"n_judging": 10, "votes": False}),
+    (
+        SeveralLosses.each([QuantileLoss(quantile=q) for q in (0.9, 0.1, 0.5)]),
+        {"n_judging": 10, "weighted": True},
+    ),
 ]
 
 
@@ -715,7 +734,8 @@ def test_a_fold_depends_neither_on_the_order_of_rows_nor_on_the_unit_of_weights(
 def test_the_door_of_many_rounds_checks():
     run = a_run(LogLoss(), n_judging=5)
     runs = [run._arguments()]
-    settings = ["classes", 0.5, 0.1, 1.0, 0.5, 0.7, np.array([0.5]), np.array([1], np.int32)]
+    goal, ends = (0.5, 1.0, 0, 1, 0), (np.array([0.5]), np.array([1], np.int32))
+    settings = ["classes", [goal], 0.1, 0.1, 1.0, 0.5, 0.7, *ends]
     rest = run.grower.options_of_gradients
 
     def call(one=None, other=None, first=0, last=1):
@@ -730,21 +750,26 @@ def test_the_door_of_many_rounds_checks():
     assert len(call()) == 1
     none, keys = np.zeros(0, np.int32), runs[0][4]
     for wrong, message in (
-        ({"one": (2, run.y[1:])}, "y"),
+        ({"one": (2, runs[0][2][:, 1:])}, "y"),
+        ({"one": (2, runs[0][2][:0])}, "y"),
         ({"one": (3, run.y[1:])}, "weight"),
         ({"one": (4, keys[:0])}, "keys must be those of rows"),
         ({"one": (4, np.tile(keys, 3))}, "keys must be those of rows"),
         ({"one": (5, none)}, "no number of thresholds"),
         ({"one": (7, run.scores[:, 1:])}, "scores"),
-        ({"one": (7, run.scores[:0])}, "scores of one output"),
+        ({"one": (7, run.scores[:0])}, "each output must belong to one goal"),
+        ({"other": (1, [])}, "rounds have a goal"),
+        ({"other": (1, [(0.5, 1.0, 1, 1, 0)])}, "each output must belong to one goal"),
+        ({"other": (1, [(0.5, 1.0, 0, 0, 0)])}, "scores of one output"),
+        ({"other": (1, [(0.5, 1.0, 0, 1, 1)])}, "targets are as many as goals"),
         ({"one": (8, np.zeros((2, 3)))}, "y"),
         ({"one": (8, np.zeros((0, 2)))}, "values"),
         ({"other": (0, "none")}, "no loss is none"),
-        ({"other": (5, 0.0)}, "subsample must be above 0"),
-        ({"other": (5, np.nan)}, "subsample must be above 0"),
-        ({"other": (6, np.array([1.5]))}, "stop must lie between 0 and 1"),
-        ({"other": (7, none)}, "numbers of features"),
-        ({"other": (7, np.array([0], np.int32))}, "numbers of features"),
+        ({"other": (6, 0.0)}, "subsample must be above 0"),
+        ({"other": (6, np.nan)}, "subsample must be above 0"),
+        ({"other": (7, np.array([1.5]))}, "stop must lie between 0 and 1"),
+        ({"other": (8, none)}, "numbers of features"),
+        ({"other": (8, np.array([0], np.int32))}, "numbers of features"),
         ({"first": 2}, "rounds are numbered"),
         ({"first": -1}, "rounds are numbered"),
     ):

@@ -17,7 +17,12 @@ from scipy.special import expit, softmax
 from sklearn.base import RegressorMixin, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from certree.ensembles.custom_loss import CustomLoss, LossOfFunctions
 from certree.ensembles.evaluation import PARAMETERS as EVALUATION
@@ -45,6 +50,7 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.offsets import checked_offset
 from certree.ensembles.rounds import Rounds, Settings, importances, started
+from certree.ensembles.several_losses import SeveralLosses
 from certree.ensembles.staged import StagedClassifier, StagedTrees, columns_of, constant_scores
 from certree.ensembles.standard_errors import StandardErrors, Thirds
 from certree.ensembles.stopping import best_rounds, longer_steps
@@ -52,7 +58,7 @@ from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower, groups_by_number
 from certree.grow.bins import Bins
 from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slopes_of
-from certree.interface.arrays import Float64, Int64, UInt64, by_row
+from certree.interface.arrays import Float64, Int64, UInt64, array_of, by_row
 from certree.interface.fitted import (
     expect_parameters_of_fit,
     fits,
@@ -151,6 +157,8 @@ class BoostedTrees(StagedTrees):
     max_leaf_nodes_: int | None
     _seed: int
     _n_first_trees: int
+    # What the losses of several outputs count in that of a row.
+    _loss_shares: tuple[float, ...] = ()
     # Whether scores of the fit started from more than what is the same for all rows.
     _has_offset: bool = False
     # Whether a fit tells standard errors, and by what.
@@ -215,8 +223,8 @@ class BoostedTrees(StagedTrees):
         ----------
         X : array-like of shape (n, p)
             Rows; NaN stands for a missing value.
-        y : array-like of shape (n,)
-            Class of each row, or a number.
+        y : array-like of shape (n,), or (n, n_outputs)
+            Class of each row, or a number; regressors take several numbers of each row.
         sample_weight : array-like of shape (n,), or None
             How many rows each row counts as. A row of weight zero is as if absent, rows of whole
             weights are like copies, up to ten for each row on average.
@@ -231,9 +239,9 @@ class BoostedTrees(StagedTrees):
         offset, offset_val : array-like of shape (n,) and (n_val,), or None
             What the score of each row starts from, in units of the scores: of the target, of its
             logarithm for "poisson", "gamma" and "tweedie", of log odds for two classes; of shape
-            (n, K) for K > 2 classes. Trees say what is to be added, and `predict` takes the offsets of
-            new rows. For counts that is the logarithm of the exposure. It must be given for both sets
-            of rows or for neither.
+            (n, K) for K > 2 classes, and (n, n_outputs) for several numbers. Trees say what is to be
+            added, and `predict` takes the offsets of new rows. For counts that is the logarithm of the
+            exposure. It must be given for both sets of rows or for neither.
         callbacks : list of callables, or None
             Each is called after each round with an `Iteration`: `n_iter`, the number of rounds so far,
             and `train_score` and `validation_score`, the scores so far. The fit stops where one returns
@@ -327,7 +335,7 @@ class BoostedTrees(StagedTrees):
             return None, None
         self._targets(y_val)
         judges, learned = training_rows(self, X_val, y_val, sample_weight_val, again=True)
-        self._loss().expect_domain(judges.y)
+        self._loss().expect_domain(judges.y.T)
         judges = self._beside("offset_val", offset_val, judges)
         return judges, learned.get("sample_hashes_")
 
@@ -339,11 +347,15 @@ class BoostedTrees(StagedTrees):
         callbacks: Sequence[Callback] = (),
     ) -> Evaluation:
         """Grow the trees of some rows, after those of the fit before."""
-        loss, goes_on = self._loss(), before is not None
+        goes_on = before is not None
+        if not goes_on:
+            self._loss_shares = ()
+        loss = self._loss()
         training, judges, stops = self._parted(given, judges, goes_on)
         if not goes_on:
             self._choose_parameters(len(training.y))
         run, start = self._started(training, loss)
+        self._loss_shares = getattr(run.settings.loss, "shares", ())
         n_rounds, first = self._n_rounds(training, run, not goes_on, stops), 0
         run = run.anew(thresholds=self.thresholds_)
         if before is not None and n_rounds < self.n_iter_:
@@ -382,14 +394,14 @@ class BoostedTrees(StagedTrees):
     ) -> tuple[Training, Training | None, bool]:
         """Rows that train, those that judge, and whether these stop the fit."""
         training, loss = _copied(given), self._loss()
-        loss.expect_domain(training.y)
+        loss.expect_domain(training.y.T)
         if not goes_on:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         stops = stops_early(self.early_stopping, len(training.y))
         if stops and judges is None and self.validation_fraction is not None:
             random_state = np.random.RandomState(self._seed)
             training, judges = training.held_out(self.validation_fraction, random_state)
-            loss.expect_domain(training.y)
+            loss.expect_domain(training.y.T)
         return training, judges, stops
 
     def _keep(self, before: Trees, members: list[Rounds], n_rounds: int) -> None:
@@ -648,6 +660,7 @@ class BoostedTrees(StagedTrees):
             "max_leaf_nodes": self.max_leaf_nodes_,
             **({"has_offset": True} if self._has_offset else {}),
             **(self._errors.stored() if self.standard_errors else {}),
+            **({"shares": np.array(self._loss_shares)} if self._loss_shares else {}),
         }
 
     def __restore__(self, stored: Stored) -> None:
@@ -658,6 +671,8 @@ class BoostedTrees(StagedTrees):
         leaves = stored["max_leaf_nodes"]
         self.max_leaf_nodes_ = None if leaves is None else stored.whole("max_leaf_nodes", 2)
         n_outputs = self._loss().n_outputs
+        if n_outputs > 1 and "shares" in stored:
+            self._loss_shares = tuple(stored.numbers("shares", (n_outputs,), 0).tolist())
         value = stored.numbers("trees.value", (None, n_outputs))
         self.trees_ = self._stored_trees(Trees, stored.of("trees"), value=value)
         self._n_first_trees = stored.whole("n_first_trees")
@@ -748,8 +763,9 @@ class BoostedTrees(StagedTrees):
 
         Returns
         -------
-        ndarray of shape (n,)
-            Classes, or numbers in units of the target.
+        ndarray of shape (n,), or (n, n_outputs)
+            Classes, or numbers in units of the target; of several quantiles one column each, which
+            ascend.
         """
         return self._answers(self._scores_after(X, n_iter, offset))
 
@@ -812,7 +828,7 @@ class BoostedTrees(StagedTrees):
         -------
         ndarray of int64, shape (n, T)
             Leaves, numbered among the nodes of their tree, for each tree of `trees_`; one tree serves
-            all classes.
+            all classes, and all numbers.
         """
         rows = self._new_rows(X)
         leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, len(rows)))
@@ -884,7 +900,7 @@ class BoostedTrees(StagedTrees):
     ) -> Float64:
         """By how much the mean loss rises where a feature is shuffled, on average, (p,)."""
         loss, rows, known = self._loss(), self._new_rows(X).copy(), self._targets(y)
-        check_consistent_length(rows, known)
+        check_consistent_length(rows, known.T)
         loss.expect_domain(known)
         start = self._new_offset(offset, rows)
 
@@ -911,7 +927,7 @@ class BoostedTrees(StagedTrees):
         ----------
         X : array-like of shape (n, p)
             Rows.
-        y : array-like of shape (n,)
+        y : array-like of shape (n,), or (n, n_outputs)
             Their classes, among those of the fit, or numbers.
         offset : array-like of shape (n,) or (n, K), or None
             What the scores of the rows start from; None: 0.
@@ -919,13 +935,23 @@ class BoostedTrees(StagedTrees):
         Returns
         -------
         ndarray of shape (T,)
-            The loss that the rounds lower, of classes the log loss in nats.
+            The loss that the rounds lower, of classes the log loss in nats. Of several numbers, or
+            quantiles, the mean of their losses, each divided by what it was of the rows of the fit
+            before the first round.
         """
         loss, rows, known = self._loss(), self._new_rows(X), self._targets(y)
-        check_consistent_length(rows, known)
+        check_consistent_length(rows, known.T)
         loss.expect_domain(known)
         stages = self._staged(rows, self._new_offset(offset, rows))
         return np.array([loss.of_rows(known, scores).mean() for scores in stages])
+
+
+def _takes_one(what: str, given: str) -> str:
+    """What is said where there are several outputs."""
+    return (
+        f"{what} takes one number for each row, got {given}: sklearn.multioutput.MultiOutputRegressor "
+        "fits one model for each column"
+    )
 
 
 def _stored_thresholds(given: Any) -> tuple[int | None, ...]:
@@ -1235,6 +1261,12 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     See `BoostedTreesClassifier`, whose attributes it has but for those that speak of classes.
 
+    Rows may have several numbers. One tree serves all of them: each number in turn is the one that a
+    round's tree grows for, and its leaves step for all. A number's vote over the prunings counts the
+    loss of that number and a tenth of those of the others, in units of their dispersions, so that
+    neither units nor the order of the columns matter. Numbers that share much are told better than by a
+    model for each; those that share nothing are told better by `MultiOutputRegressor`.
+
     Of at most 1000 rows, rounds on "squared_error" start halfway to a ridge regression on standardised
     numbers, on whether they are missing, and on categories: a tree of at most 64 leaves, or
     `max_leaf_nodes`, follows it along each feature. These trees are the first of `trees_`, and no
@@ -1248,8 +1280,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         which is squared for the nine tenths of the rows that lie nearest; "poisson", "gamma" and
         "tweedie", half of the deviances, for counts, for positive targets, and for amounts many of
         which are 0: trees then add up to the log of the prediction. Or a `CustomLoss`.
-    quantile : float or None, default=None
-        Of the loss "quantile", between 0 and 1; None: the median.
+    quantile : float, array-like of float or None, default=None
+        Of the loss "quantile", between 0 and 1; None: the median. Several ones, which ascend, are
+        outputs of one fit; predictions are sorted, so that they never cross.
     power : float or None, default=None
         Of the loss "tweedie", between 1 (Poisson) and 2 (gamma): the variance is this power of the
         mean; None: 1.5.
@@ -1285,7 +1318,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         Which features hold categories; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
         For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
-        must not rise, 0 otherwise.
+        must not rise, 0 otherwise; of one output only.
     interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
         Groups of features that may act together in a tree; see `BoostedTreesClassifier`.
     standard_errors : bool, default=False
@@ -1318,14 +1351,22 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     verbose : int, default=0
         Whether a progress bar is shown.
 
+    Attributes
+    ----------
+    n_outputs_ : int
+        Number of columns of y; 1 where it is a column itself.
+
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.datasets import load_diabetes
     >>> from certree.ensembles import BoostedTreesRegressor
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = BoostedTreesRegressor(max_iter=50, random_state=0).fit(X, y)
     >>> model.predict(X[:2]).shape
     (2,)
+    >>> model.fit(X, np.column_stack([y, X[:, 2] ** 2])).predict(X[:2]).shape
+    (2, 2)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -1334,7 +1375,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
             StrOptions(set(get_args(LossName))),
             CustomLoss,
         ],
-        "quantile": [Interval(Real, 0, 1, closed="neither"), None],
+        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
         "power": [Interval(Real, 1, 2, closed="neither"), None],
     }
 
@@ -1342,7 +1383,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         self,
         loss: LossName | CustomLoss = "squared_error",
         *,
-        quantile: float | None = None,
+        quantile: float | ArrayLike | None = None,
         power: float | None = None,
         quality: Quality = "default",
         learning_rate: float = 0.1,
@@ -1373,15 +1414,16 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     _MEMBERS: ClassVar[int] = 4
     _LEAVES: ClassVar[tuple[int, int]] = 16, 31
+    _takes_outputs: ClassVar[bool] = True
 
     def _n_folds(self) -> int:
         return _FOLDS_OF_NUMBERS
 
     def _first_trees(self, run: Rounds) -> tuple[Trees, Float64]:
-        if self.loss != "squared_error" or len(run.y) > _LINEAR_ROWS:
+        if self.loss != "squared_error" or run.y.shape[-1] > _LINEAR_ROWS:
             return super()._first_trees(run)
         if run.offset is not None:
-            run = run.anew(y=run.y - run.offset[0])
+            run = run.anew(y=run.y - run.offset.reshape(run.y.shape))
         return linear_start(run, _STEPS if self.max_leaf_nodes == "auto" else self.max_leaf_nodes)
 
     def _loss(self) -> Any:
@@ -1390,12 +1432,50 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
                 raise ValueError(
                     f'{name}={getattr(self, name)!r} takes loss="{of}", got {self.loss!r}'
                 )
+        n, quantiles = self._n_targets, self._quantiles()
+        for what, is_given in (
+            ("loss=CustomLoss(...)", isinstance(self.loss, CustomLoss)),
+            ("quantile=[...]", len(quantiles) > 1),
+        ):
+            if n > 1 and is_given:
+                raise ValueError(_takes_one(what, f"y of {n} columns"))
+        if len(quantiles) > 1:
+            losses = [QuantileLoss(quantile=one) for one in quantiles]
+            return SeveralLosses.each(losses, self._loss_shares)
+        one = self._loss_of_one(*quantiles)
+        return one if n == 1 else SeveralLosses.each([one] * n, self._loss_shares)
+
+    @property
+    def _n_targets(self) -> int:
+        return int(self.__dict__.get("n_outputs_", 1))
+
+    def _slopes(self) -> Slopes:
+        slopes = super()._slopes()
+        if slopes is not None and self._loss().n_outputs > 1:
+            outputs = f"{self._loss().n_outputs} outputs"
+            raise ValueError(_takes_one("monotonic_cst", outputs))
+        return slopes
+
+    def _quantiles(self) -> list[float]:
+        """The quantiles that are predicted; one for other losses."""
+        given = 0.5 if self.quantile is None else self.quantile
+        if isinstance(given, Real):
+            return [float(given)]
+        quantiles = array_of("quantile", given)
+        known = quantiles.ndim == 1 and quantiles.dtype.kind in "fiu" and len(quantiles) > 0
+        if not known or not ((quantiles > 0) & (quantiles < 1)).all():
+            raise ValueError(f"quantile must hold numbers between 0 and 1, got {given!r}")
+        if not (np.diff(quantiles) > 0).all():
+            raise ValueError(f"quantile must hold ascending numbers, got {given!r}")
+        return [float(one) for one in quantiles]
+
+    def _loss_of_one(self, quantile: float) -> Loss:
         if isinstance(self.loss, CustomLoss):
             return LossOfFunctions(given=self.loss)
         if self.loss == "tweedie":
             return TweedieLoss(power=1.5 if self.power is None else float(self.power))
         if self.loss == "quantile":
-            return QuantileLoss(quantile=0.5 if self.quantile is None else float(self.quantile))
+            return QuantileLoss(quantile=quantile)
         return {
             "squared_error": SquaredLoss,
             "absolute_error": QuantileLoss,
@@ -1405,16 +1485,69 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         }[self.loss]()
 
     def _targets(self, y: Any) -> NDArray[Any]:
-        return np.asarray(column_or_1d(y), dtype=np.float64)
+        if self._n_targets == 1:
+            return np.asarray(column_or_1d(y), dtype=np.float64)
+        known = np.asarray(check_array(y, input_name="y", ensure_2d=False), dtype=np.float64)
+        if known.shape[1:] != (self._n_targets,):
+            raise ValueError(
+                f"y must have shape (n, {self._n_targets}), as in the fit, got {known.shape}"
+            )
+        return known.T
 
     def _given_targets(self, y: NDArray[Any]) -> NDArray[Any]:
         return y
 
     def _link(self) -> Link:
-        return "exp" if self._loss().is_log else "identity"
+        if self._loss().is_log:
+            return "exp"
+        return "sorted" if self._n_quantiles > 1 else "identity"
+
+    @property
+    def _n_quantiles(self) -> int:
+        return len(self._quantiles())
+
+    def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
+        parts = super()._parts(base, added)
+        if self._n_quantiles > 1:
+            parts["output_names"] = [f"quantile {one:g}" for one in self._quantiles()]
+        return parts
+
+    @reads_state
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Give R2, of several outputs on average.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        y : array-like of shape (n,), or (n, n_outputs)
+            Their numbers.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as.
+
+        Returns
+        -------
+        float
+            1 for numbers that are predicted exactly, 0 for their mean.
+
+        Raises
+        ------
+        ValueError
+            If several quantiles are predicted, none of which is the prediction.
+        """
+        if self._n_quantiles > 1:
+            raise ValueError(
+                "score is that of one prediction, and several quantiles are predicted: use "
+                "sklearn.metrics.mean_pinball_loss for each column of predict(X)"
+            )
+        return float(super().score(X, y, sample_weight))
 
     def _answers(self, scores: Float64) -> NDArray[Any]:
-        return np.exp(scores[0]) if self._loss().is_log else scores[0]
+        said = columns_of(np.exp(scores) if self._loss().is_log else scores)
+        return np.sort(said, axis=1) if self._n_quantiles > 1 else said
 
     def _told_errors(self, scores: Float64, errors: Float64) -> Float64:
-        return np.exp(scores[0]) * errors[0] if self._loss().is_log else errors[0]
+        told = columns_of(np.exp(scores) * errors if self._loss().is_log else errors)
+        if self._n_quantiles == 1:
+            return told
+        return np.take_along_axis(told, np.argsort(scores.T, axis=1, kind="stable"), axis=1)

@@ -576,6 +576,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     least_scale_: float
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BoostedTreesRegressor._parameter_constraints,
+        "quantile": [Interval(Real, 0, 1, closed="neither"), None],
         "train_size": [Interval(Real, 0, 1, closed="neither")],
         "coverage": [Interval(Real, 0, 1, closed="neither")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
@@ -585,6 +586,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     del _parameter_constraints["warm_start"]
     # What is certified holds whatever the mean is.
     del _parameter_constraints["standard_errors"]
+    _takes_outputs: ClassVar[bool] = False
     _takes_offset: ClassVar[bool] = False
 
     def __init__(

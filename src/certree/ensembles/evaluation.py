@@ -205,10 +205,10 @@ def scores_by_loss(run: Rounds) -> list[Score]:
         if run.query is not None:
             ranked = run.query[rows], *loss.depths
             return -mean_ranking_loss(ranked, run.y[rows], said[0], weight)
-        return -loss.mean(run.y[rows], said, weight)
+        return -loss.mean(run.y[..., rows], said, weight)
 
-    n = len(run.keys)
-    return [partial(score, rows) for rows in (slice(n), slice(n, None)) if len(run.y[rows])]
+    n, n_all = len(run.keys), run.scores.shape[1]
+    return [partial(score, rows) for rows in (slice(n), slice(n, n_all)) if rows.start != n_all]
 
 
 def scorer_of(model: Any) -> Callable[..., Any] | None:

@@ -9,8 +9,8 @@ from threadpoolctl import ThreadpoolController
 
 from certree.ensembles.rounds import Rounds
 from certree.grow.bins import MISSING
-from certree.interface.arrays import Float64, in_units_of_largest
-from certree.tree import Trees
+from certree.interface.arrays import Float64, Int32, in_units_of_largest
+from certree.tree import Tree, Trees
 
 # Penalties that are chosen among, for columns of variance 1.
 _PENALTIES = np.logspace(-3, 6, 28)
@@ -25,7 +25,8 @@ def linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]:
     """Grow trees on half of what a ridge regression adds to the mean, one for each feature.
 
     A leaf says the mean of its rows. So nothing extrapolates, and the trees keep all limits of the
-    grower but that of leaves: those of slopes, too.
+    grower but that of leaves: those of slopes, too. Of several numbers a tree follows the one to which
+    its feature adds most in units of its deviation, and says the means of all.
 
     Parameters
     ----------
@@ -42,21 +43,29 @@ def linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]:
         How many rows are in each of their nodes.
     """
     grower = replace(run.grower, max_leaves=n_steps)
-    weight = np.ones(len(run.y)) if run.weight is None else run.weight
+    weight = np.ones(len(run.keys)) if run.weight is None else run.weight
+    # By keys, as the last bits of sums depend on the order.
+    order = np.argsort(run.keys, kind="stable")
     trees, rows = [], [np.zeros(0)]
-    for j, term in enumerate(ridge_terms(run)):
-        tree, _, sums = grower.grow_gradients(-_SHARE * weight * term, weight, features=[j])
-        gradient, hessian, n = sums.T
+    for j, terms in enumerate(ridge_terms(run).swapaxes(0, 1)):
+        gradients = -_SHARE * weight * terms
+        largest = _largest(terms[:, order], run.y[..., order])
+        tree, leaf, sums = grower.grow_gradients(gradients[largest], weight, features=[j])
+        _, hessian, n = sums.T
         if len(n) > 1:
+            total = sums[:, :1]
+            if len(terms) > 1:
+                total = _sums(tree, leaf[order], gradients[:, order])
             # Rows of next to no weight have a sum of 0.
-            steps = np.divide(-gradient, hessian, out=np.zeros(len(n)), where=hessian > 0)
-            trees.append(tree.saying(steps[:, None]))
+            known = (hessian > 0)[:, None]
+            steps = np.divide(-total, hessian[:, None], out=np.zeros(total.shape), where=known)
+            trees.append(tree.saying(steps))
             rows.append(n)
     return Trees.joined(trees, run.bins.n_features, len(run.scores)), np.concatenate(rows)
 
 
 def ridge_terms(run: Rounds) -> Float64:
-    """What each feature adds to the mean in a ridge regression on all of them, (p, n).
+    """What each feature adds to the means in ridge regressions on all of them, (n_outputs, p, n).
 
     Its columns are the middles of bins of numbers, with the mean where a value is missing, whether it
     is missing, and one for each category. They have mean 0 and variance 1.
@@ -66,14 +75,16 @@ def ridge_terms(run: Rounds) -> Float64:
     weight = np.ones(len(order)) if run.weight is None else run.weight[order]
     columns = [_columns(run, j, order, weight) for j in range(run.bins.n_features)]
     design = np.concatenate(columns, axis=1)
-    terms = np.zeros((len(columns), len(order)))
-    if not design.size or run.y.min() == run.y.max():
-        return terms
-    with _linear_algebra().limit(limits=1, user_api="blas"):
-        slopes = ridge_slopes(design, run.y[order], weight)
+    targets = np.atleast_2d(run.y)
+    terms = np.zeros((len(targets), len(columns), len(order)))
     ends = np.cumsum([one.shape[1] for one in columns])[:-1]
-    for term, column, slope in zip(terms, columns, np.split(slopes, ends), strict=True):
-        term[order] = (column * slope).sum(axis=1)
+    for of_output, y in zip(terms, targets, strict=True):
+        if not design.size or y.min() == y.max():
+            continue
+        with _linear_algebra().limit(limits=1, user_api="blas"):
+            slopes = ridge_slopes(design, y[order], weight)
+        for term, column, slope in zip(of_output, columns, np.split(slopes, ends), strict=True):
+            term[order] = (column * slope).sum(axis=1)
     return terms
 
 
@@ -95,6 +106,24 @@ def ridge_slopes(design: Float64, y: Float64, weight: Float64) -> Float64:
     best = np.flatnonzero(loss <= loss.min() * (1 + _ROUNDING))[-1]
     slopes: Float64 = (along * size / (size**2 + _PENALTIES[best])) @ right
     return slopes
+
+
+def _largest(terms: Float64, y: Float64) -> int:
+    """The output whose terms (n_outputs, n) are largest beside the deviation of its numbers."""
+    if len(terms) == 1:
+        return 0
+    deviation = y.std(axis=1)
+    shares = terms.std(axis=1) / np.where(deviation > 0, deviation, 1.0)
+    return int(np.argmax(shares))
+
+
+def _sums(tree: Tree, leaf: Int32, gradients: Float64) -> Float64:
+    """Sums over the rows of each node of what has as many rows as outputs, (m, n_outputs)."""
+    totals = [np.bincount(leaf, one, tree.n_nodes) for one in gradients]
+    sums: Float64 = np.stack(totals, axis=1)
+    for v in np.flatnonzero(~tree.is_leaf)[::-1]:
+        sums[v] = sums[tree.left[v]] + sums[tree.left[v] + 1]
+    return sums
 
 
 def _columns(run: Rounds, j: int, order: NDArray[np.intp], weight: Float64) -> Float64:

@@ -13,6 +13,10 @@ from scipy.special import softmax
 from certree import _core
 from certree.interface.arrays import Float64, Int32
 
+# What outputs are for: the parameter of their loss, its share in that of a row, the first of the
+# outputs, how many there are, and which target they have.
+Goal = tuple[float, float, int, int, int]
+
 # So often at most the odds of classes are scaled to fit beside offsets, and until they fit so well.
 _SCALINGS, _SCALED = 300, 1e-9
 
@@ -41,6 +45,19 @@ class Loss:
     def parameter(self) -> float:
         """The number that the core knows it by beside its name."""
         return self.quantile
+
+    @property
+    def core_name(self) -> str:
+        """What the core knows it by."""
+        return self.name
+
+    def goals(self) -> list[Goal]:
+        """What the core is told of it beside its name."""
+        return [(self.parameter, 1.0, 0, self.n_outputs, 0)]
+
+    def targets(self, y: NDArray[Any]) -> Float64:
+        """Targets as rounds take them, of numbers or codes of classes (n,)."""
+        return y.astype(np.float64)
 
     def expect_domain(self, y: NDArray[Any]) -> None:
         """Refuse targets that the loss is not made for."""

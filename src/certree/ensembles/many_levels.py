@@ -45,8 +45,8 @@ class Target:
 
     Parameters
     ----------
-    y : ndarray of float64, shape (n,)
-        Numbers, or codes of classes.
+    y : ndarray of float64, shape (n,) or (n_outputs, n)
+        Numbers, or codes of classes; of several numbers those of each output.
     n_outputs : int
         How many scores rows have: one for numbers and for two classes.
     weight : ndarray of float64, shape (n,), or None
@@ -60,7 +60,7 @@ class Target:
     def at(self, rows: slice) -> Self:
         """That of some rows."""
         return replace(
-            self, y=self.y[rows], weight=None if self.weight is None else self.weight[rows]
+            self, y=self.y[..., rows], weight=None if self.weight is None else self.weight[rows]
         )
 
     def columns(self) -> Float64:
@@ -68,6 +68,8 @@ class Target:
         if self.n_outputs == 1:
             return self.y[None]
         n_classes = self.n_outputs if self.n_outputs <= _MOST_CLASSES else 0
+        if self.y.ndim == 2:
+            return self.y[:n_classes]
         of_classes: Any = self.y == np.arange(n_classes)[:, None]
         return of_classes.astype(np.float64)
 

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from certree._core import make_rounds
 from certree.ensembles.losses import Loss
 from certree.ensembles.many_levels import LevelStatistics, ManyLevels, Target
+from certree.ensembles.several_losses import SeveralLosses
 from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, Int32, UInt64, in_units_of_largest
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold
-from certree.rows.hashes import content_keys
+from certree.rows.hashes import content_keys, sample_hashes
 from certree.rows.training import Training
 from certree.tree import LEAF, Trees
 
@@ -27,6 +28,9 @@ from certree.tree import LEAF, Trees
 _STOPS, _NO_STOPS = np.array([0.02, 0.1, 0.5]), np.zeros(0)
 # Rows that weigh have shaped the scores that they weigh, so their Hessians count half.
 _CURVATURE = 0.5
+# Each of several numbers has a vote of its own, in which losses of all others count so much: cuts that
+# serve many of them are made more gladly, and those that serve one do not move the others by noise.
+_OTHERS = 0.1
 
 # Whether scores are taken after each round, so many rounds without a gain are the last ones (0: any
 # number), what a gain must exceed, and the scores so far.
@@ -56,8 +60,8 @@ class Rounds:
         How rounds are made.
     grower : BinnedGrower
         Grows trees on the rows: first those that train, then those that judge.
-    y : ndarray of float64, shape (n,)
-        Targets, or codes of classes.
+    y : ndarray of float64, shape (n,) or (n_outputs, n)
+        Targets, or codes of classes; of several numbers those of each output.
     weight : ndarray of shape (n,), or None
         Weights of the rows.
     keys : ndarray of uint64, shape (n_training,)
@@ -128,17 +132,17 @@ class Rounds:
         weight = None
         if fold.grow_weight is not None and fold.judge_weight is not None:
             weight = np.concatenate([_normalised(fold.grow_weight), fold.judge_weight])
-        y, n = self.y[rows], len(fold.grow)
+        y, n = self.y[..., rows], len(fold.grow)
         offset = None if self.offset is None else self.offset[:, rows]
         of_training = [None if one is None else one[..., :n] for one in (weight, offset)]
-        start = self.settings.loss.start(y[:n], *of_training)
+        start = self.settings.loss.start(y[..., :n], *of_training)
         return self.anew(
             settings=replace(self.settings, learning_rate=rate),
             grower=replace(self.grower, bins=bins),
             y=y,
             weight=weight,
             keys=self.keys[fold.grow],
-            scores=constant_scores(start, len(y), offset),
+            scores=constant_scores(start, len(rows), offset),
             offset=offset,
             query=None if self.query is None else self.query[rows],
             many=None if self.many is None else self.many.at(rows),
@@ -172,10 +176,11 @@ class Rounds:
         """The same beside other rows that judge it, which may have values that are in no bin."""
         weight = None
         if self.weight is not None or rows.weight is not None:
-            own = np.ones(len(self.y)) if self.weight is None else self.weight
+            own = np.ones(self.y.shape[-1]) if self.weight is None else self.weight
             others = np.ones(len(rows.y)) if rows.weight is None else _normalised(rows.weight)
             weight = np.concatenate([own, others])
-        y, offset, query = np.concatenate([self.y, rows.y]), None, None
+        y = np.concatenate([self.y, self.settings.loss.targets(rows.y.T)], axis=-1)
+        offset = query = None
         if self.offset is not None and rows.offset is not None:
             offset = np.concatenate([self.offset, rows.offset], axis=1)
         if self.query is not None and rows.sides.groups is not None:
@@ -184,7 +189,7 @@ class Rounds:
             y=y,
             weight=weight,
             query=query,
-            scores=constant_scores(start, len(y), offset),
+            scores=constant_scores(start, y.shape[-1], offset),
             offset=offset,
             values=np.asarray(rows.features.matrix, dtype=np.float64),
         )
@@ -196,16 +201,17 @@ class Rounds:
     def loss_of_judges(self) -> float:
         """Sum of losses of the rows that judge."""
         n = len(self.keys)
-        weight = np.ones(len(self.y) - n) if self.weight is None else self.weight[n:]
-        return fsum(weight * self.settings.loss.of_rows(self.y[n:], self.scores[:, n:]))
+        weight = np.ones(self.y.shape[-1] - n) if self.weight is None else self.weight[n:]
+        return fsum(weight * self.settings.loss.of_rows(self.y[..., n:], self.scores[:, n:]))
 
     def _arguments(self) -> tuple[Any, ...]:
         """The run as the core takes it."""
         n_thresholds = np.array([min(one or 0, MISSING) for one in self.thresholds], dtype=np.int32)
-        rows = self.bins.codes, self.bins.kept, self.y, self.weight, self.keys
+        y = np.atleast_2d(self.y)
+        rows = self.bins.codes, self.bins.kept, y, self.weight, self.keys
         values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
         n = len(self.keys)
-        slopes = self.settings.loss.given_slopes(self.y[:n], self.scores[:, :n])
+        slopes = self.settings.loss.given_slopes(self.y[..., :n], self.scores[:, :n])
         ranked = None if self.query is None else (self.query, *self.settings.loss.depths)
         return *rows, n_thresholds, self.seed, self.scores, values, slopes, ranked
 
@@ -252,9 +258,10 @@ def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float6
     made: Any = make_rounds(
         [run._arguments() for run in runs],
         (
-            loss.name,
-            loss.parameter,
+            loss.core_name,
+            loss.goals(),
             settings.learning_rate,
+            _OTHERS,
             settings.l2_regularization,
             _CURVATURE,
             settings.subsample,
@@ -302,10 +309,14 @@ def started(
     if weight is not None:
         weight = _normalised(weight)
     # The keys first: they take the most memory while they are made.
-    keys = content_keys(*features.parts, y, *(() if weight is None else (weight,)))
-    start = settings.loss.start(y, weight, offset)
+    loss, told_apart = settings.loss, y
+    if isinstance(loss, SeveralLosses):
+        loss = loss.known_by(y.T, weight, sample_hashes(*features.parts))
+        settings, told_apart = replace(settings, loss=loss), loss.ordered(y)
+    keys = content_keys(*features.parts, told_apart, *(() if weight is None else (weight,)))
+    start = loss.start(y.T, weight, offset)
     scores = constant_scores(start, len(y), offset)
-    numbers = y.astype(np.float64)
-    run = Rounds(settings, grower, numbers, weight, keys, thresholds, scores, seed, offset)
+    targets = loss.targets(y.T)
+    run = Rounds(settings, grower, targets, weight, keys, thresholds, scores, seed, offset)
     run.many = ManyLevels.of(features, grower.bins, run.target(), keys)
     return run, start

@@ -33,7 +33,8 @@ def parts_of(
     elif classes is not None:
         return _parts_of_shares(base, added, classes)
     else:
-        names, scale = ["prediction"], "raw score" if link == "exp" else "target"
+        names = ["prediction"] if len(base) == 1 else [f"y[{k}]" for k in range(len(base))]
+        scale = "raw score" if link == "exp" else "target"
     return {"base": base, "contributions": added, "output_names": names, "scale": scale}
 
 
@@ -236,7 +237,7 @@ class Explanation:
         """Which outputs of a row are shown: of classes those that are likeliest."""
         if self.scale == "target":
             return [*range(len(predicted))]
-        if len(predicted) == 2:  # the other one mirrors it
+        if len(predicted) == 2 and self.scale == "probability":  # the other one mirrors it
             return [int(predicted.argmax())]
         return np.argsort(-predicted, kind="stable")[:_OUTPUTS].tolist()
 

@@ -103,7 +103,8 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
             Contributions to the probabilities of the classes, in forests before their power, or to the
             number. Of boosted trees and AdaBoost to the score: the log odds of the second of two
             classes (of AdaBoost half of them), a score for each of more classes, or the number, for
-            "poisson", "gamma" and "tweedie" its logarithm.
+            "poisson", "gamma" and "tweedie" its logarithm; several numbers are outputs "y[0]" and so
+            on, and several quantiles those before they are sorted.
         """
         rows, values = self._rows_and_values(X)
         parts = self._parts(*self._contributions(rows))
@@ -174,7 +175,8 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         DecisionTreeClassifier, RandomForestClassifier, HistGradientBoostingClassifier or regressor
-            For a tree, for a forest, and for boosted trees, which have missing values only there.
+            For a tree, for a forest, and for boosted trees, which have missing values only there; of
+            several numbers one HistGradientBoostingRegressor for each, in a MultiOutputRegressor.
             Predictions are equal for rows of float32; the first two round others to float32. Where
             no row of the fit lacked a value, a single tree sends rows that lack it to the child with
             more rows, where this model averages over both.
@@ -184,8 +186,9 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         TypeError
             If leaves hold models.
         ValueError
-            If a forest has a power (see `Leaves`), chains of cuts would need more than 2**22 nodes, or
-            a preprocessor or learners that are no trees of certree have a part.
+            If a forest has a power (see `Leaves`), one fit has several quantiles, chains of cuts would
+            need more than 2**22 nodes, or a preprocessor or learners that are no trees of certree have
+            a part.
         NotFittedError
             If there is no fit.
 
@@ -208,8 +211,8 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
 
         Needs ``certree[onnx]``. The input ``X``, (n, p), holds numbers, NaN where a value is missing,
         and codes of categories as ``categories_.encode(X)`` gives them; their names stand in the
-        model's metadata. Outputs are ``label`` and ``probabilities``, (n, K), or ``variable``, (n, 1),
-        as those of skl2onnx.
+        model's metadata. Outputs are ``label`` and ``probabilities``, (n, K), or ``variable``, (n, 1)
+        or of several numbers (n, q), as those of skl2onnx.
 
         Parameters
         ----------
@@ -296,12 +299,14 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         -------
         str
             A SELECT with the columns `keep`, "prediction" and, of a classifier, "probability_" and
-            each class; with a number behind it, where classes differ by case only.
+            each class; with a number behind it, where classes differ by case only. Of several numbers
+            "prediction_0" and so on.
 
         Raises
         ------
         TypeError, ValueError, NotFittedError
-            As in `to_onnx`, and if names differ by case only, are empty or hold a NUL.
+            As in `to_onnx`, and if names differ by case only, are empty or hold a NUL, or one fit has
+            several quantiles.
 
         Examples
         --------

@@ -14,7 +14,7 @@ from certree.rows.categories import Categories
 from certree.tree import LEAF, Tree
 
 Kind = Literal["tree", "forest", "boosted"]
-Link = Literal["identity", "exp", "logistic", "softmax", "shares"]
+Link = Literal["identity", "exp", "sorted", "logistic", "softmax", "shares"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,9 +30,10 @@ class Formula:
     kind : {"tree", "forest", "boosted"}
         What the sum over the trees is: the value of the only one, their mean, or what is added to
         `start`.
-    link : {"identity", "exp", "logistic", "softmax", "shares"}
-        From the outputs to the prediction. "shares" raises them to `power` and divides them by their
-        sum. Where two classes have one output, "logistic" and "shares" take it for the second.
+    link : {"identity", "exp", "sorted", "logistic", "softmax", "shares"}
+        From the outputs to the prediction. "sorted" lets them ascend. "shares" raises them to `power`
+        and divides them by their sum. Where two classes have one output, "logistic" and "shares" take
+        it for the second.
     start : ndarray of shape (n_outputs,)
         What boosted trees are added to.
     power : float

@@ -124,7 +124,7 @@ def onnx_model(formula: Formula, dtype: Any) -> Any:
 def outputs_of(formula: Formula, dtype: Any) -> list[_Value]:
     """The outputs, as skl2onnx calls those of classifiers and of regressors."""
     if formula.classes is None:
-        return [("variable", dtype, [None, 1])]
+        return [("variable", dtype, [None, formula.n_outputs])]
     return [
         ("label", class_labels(formula).dtype, [None]),
         ("probabilities", dtype, [None, len(formula.classes)]),
@@ -292,11 +292,22 @@ def _write_ensemble(graph: Graph, formula: Formula, rows: str, outputs: list[str
         # onnxruntime leaves out an Add of a constant that is 0 in float32.
         scores = graph.add("Sum", total, graph.constant(formula.start))
     if formula.classes is None:
-        predicted = graph.add("Exp", scores) if formula.link == "exp" else scores
+        predicted = _numbers(graph, formula, scores)
     else:
         ranked, predicted = _shares(graph, formula, scores)
         _write_label(graph, formula, ranked, outputs[0])
     graph.add("Cast", predicted, output=outputs[-1], to=_onnx_type(graph.dtype))
+
+
+def _numbers(graph: Graph, formula: Formula, scores: str) -> str:
+    """Write the numbers that scores predict."""
+    if formula.link == "exp":
+        return graph.add("Exp", scores)
+    if formula.link == "sorted":
+        ends = [graph.name(), f"{graph.name()}_places"]
+        inputs = [scores, graph.constant([formula.n_outputs])]
+        return graph.add_many("TopK", inputs, ends, axis=1, largest=0, sorted=1)[0]
+    return scores
 
 
 def _write_label(graph: Graph, formula: Formula, ranked: str, output: str) -> None:

@@ -17,6 +17,7 @@ from sklearn.ensemble import (
 )
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.tree._tree import NODE_DTYPE
 from sklearn.tree._tree import Tree as TreeOfSklearn
@@ -117,11 +118,16 @@ def _decision_tree(nodes: _Nodes, classes: NDArray[Any] | None) -> Any:
     table["weighted_n_node_samples"] = nodes.rows
     table["missing_go_to_left"] = tree.missing_left
     if classes is None:
-        model = _fitted(DecisionTreeRegressor(), p, None)
+        model = _fitted(DecisionTreeRegressor(), p, None, nodes.value.shape[1])
     else:
         model = _fitted(DecisionTreeClassifier(), p, classes)
-    inside = TreeOfSklearn(p, np.array([nodes.value.shape[1]], dtype=np.intp), 1)
+    # Of classes one output has all shares; numbers are an output each.
+    n_outputs = nodes.value.shape[1]
+    inside = TreeOfSklearn(p, np.array([n_outputs], dtype=np.intp), 1)
     values = np.ascontiguousarray(nodes.value[:, None, :])
+    if classes is None and n_outputs > 1:
+        inside = TreeOfSklearn(p, np.ones(n_outputs, dtype=np.intp), n_outputs)
+        values = np.ascontiguousarray(nodes.value[:, :, None])
     depth = int(nodes.depth.max())
     inside.__setstate__({"max_depth": depth, "node_count": m, "nodes": table, "values": values})
     model.tree_ = inside
@@ -137,7 +143,7 @@ def _random_forest(formula: Formula) -> Any:
         )
     p, classes, n_trees = formula.n_features, formula.classes, len(formula.trees)
     if classes is None:
-        model = _fitted(RandomForestRegressor(1), p, None)
+        model = _fitted(RandomForestRegressor(1), p, None, formula.n_outputs)
     else:
         model = _fitted(RandomForestClassifier(1), p, classes)
     codes = None if classes is None else np.arange(len(classes), dtype=np.float64)
@@ -147,14 +153,29 @@ def _random_forest(formula: Formula) -> Any:
 
 def _boosting(formula: Formula) -> Any:
     p, classes, n_trees = formula.n_features, formula.classes, len(formula.trees)
-    if classes is None:
-        loss = "poisson" if formula.link == "exp" else "squared_error"
-        model = _fitted(HistGradientBoostingRegressor(loss=loss, max_iter=1), p, None)
-    else:
+    predictors = [_predictors(_Nodes.of(formula, i)) for i in range(n_trees)]
+    if classes is not None:
         model = _fitted(HistGradientBoostingClassifier(max_iter=1), p, classes)
-    model._baseline_prediction = formula.start[None, :].copy()
-    model._predictors = [_predictors(_Nodes.of(formula, i)) for i in range(n_trees)]
-    return model.set_params(max_iter=n_trees)
+        return _with_trees(model, formula.start, predictors)
+    if formula.link == "sorted":
+        raise ValueError(
+            "scikit-learn sorts no predictions, as quantiles of one fit are: use to_onnx() or "
+            "to_dict(), or fit a model for each quantile"
+        )
+    loss = "poisson" if formula.link == "exp" else "squared_error"
+    one = HistGradientBoostingRegressor(loss=loss, max_iter=1)
+    if formula.n_outputs == 1:
+        return _with_trees(_fitted(one, p, None), formula.start, predictors)
+    several = _fitted(MultiOutputRegressor(one), p, None, formula.n_outputs)
+    for k, model in enumerate(several.estimators_):
+        _with_trees(model, formula.start[k : k + 1], [[trees[k]] for trees in predictors])
+    return several
+
+
+def _with_trees(model: Any, start: Float64, predictors: list[list[TreePredictor]]) -> Any:
+    model._baseline_prediction = start[None, :].copy()
+    model._predictors = predictors
+    return model.set_params(max_iter=len(predictors))
 
 
 def _predictors(nodes: _Nodes) -> list[TreePredictor]:
@@ -179,9 +200,10 @@ def _predictors(nodes: _Nodes) -> list[TreePredictor]:
     return predictors
 
 
-def _fitted(model: Any, p: int, classes: NDArray[Any] | None) -> Any:
-    """Fit to a row or two of each class."""
-    y = np.ones(2) if classes is None else np.repeat(classes, 2)
+def _fitted(model: Any, p: int, classes: NDArray[Any] | None, n_outputs: int = 1) -> Any:
+    """Fit to a row or two of each class, or to so many numbers."""
+    y = np.ones((2, n_outputs) if n_outputs > 1 else 2)
+    y = y if classes is None else np.repeat(classes, 2)
     return model.fit(np.zeros((len(y), p)), y)
 
 

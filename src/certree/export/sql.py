@@ -24,16 +24,23 @@ _TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 def sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str:
     """A statement that selects what a model predicts for the rows of a table."""
     classes = [] if formula.classes is None else formula.labels
+    if formula.link == "sorted":
+        raise ValueError(
+            "SQL sorts no columns of a row, as quantiles of one fit are: use to_onnx() or to_dict(), "
+            "or fit a model for each quantile"
+        )
     shares = _distinct([f"probability_{one}" for one in classes])
-    _expect_apart(formula, keep, [_PREDICTION, *shares])
-    prefix = _free_prefix([table, *keep, *formula.names, _PREDICTION, *shares])
+    n_numbers = 1 if classes else formula.n_outputs
+    numbers = [_PREDICTION] if n_numbers == 1 else [f"{_PREDICTION}_{k}" for k in range(n_numbers)]
+    _expect_apart(formula, keep, [*numbers, *shares])
+    prefix = _free_prefix([table, *keep, *formula.names, *numbers, *shares])
     selects, read = _Selects.of(table, keep, prefix), _features_read(formula)
     columns = [_value(formula, one, selects.column(formula.names[one])) for one in read]
     values = dict(zip(read, selects.add("x", columns), strict=True))
     said = [_score(formula, values, k) for k in range(formula.n_outputs)]
     if not classes:
-        predicted = f"EXP({said[0]})" if formula.link == "exp" else said[0]
-        return selects.statement(keep, [(predicted, _PREDICTION)])
+        predicted = [f"EXP({one})" if formula.link == "exp" else one for one in said]
+        return selects.statement(keep, [*zip(predicted, numbers, strict=True)])
     ranked, probabilities = _probabilities(formula, selects, selects.add("score", said))
     best = _of_largest(ranked, [_literal(one) for one in classes])
     named = zip(probabilities, shares, strict=True)

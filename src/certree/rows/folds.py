@@ -189,7 +189,9 @@ def _dealt(
     numeric = np.issubdtype(y.dtype, np.floating)
     hashes = _hashes(X, rng)
     if numeric:
-        hashes = mix(hashes + _hashes(y[:, None], rng))
+        # In whatever order several targets stand.
+        targets = y[:, None] if y.ndim == 1 else np.sort(y, axis=1)
+        hashes = mix(hashes + _hashes(targets, rng))
     y = np.zeros(len(y), dtype=np.int32) if numeric else y
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
     order = np.lexsort((weight, hashes, y))

@@ -19,8 +19,10 @@ _MOST_FEATURES = 2**24
 def stored_features(model: Any) -> dict[str, Any]:
     """What a file holds of the features."""
     names = getattr(model, "feature_names_in_", None)
+    n_outputs = getattr(model, "n_outputs_", 1)
     return {
         "n_features": int(model.n_features_in_),
+        **({} if n_outputs == 1 else {"n_outputs": n_outputs}),
         "categories": None if model.categories_ is None else [*model.categories_.names],
         "feature_names": None if names is None else [str(name) for name in names],
     }
@@ -31,6 +33,8 @@ def restored_features(stored: Stored) -> dict[str, Any]:
     p = stored.whole("n_features", 1, _MOST_FEATURES)
     categories, names = _categories(stored["categories"], p), stored["feature_names"]
     learned = {"n_features_in_": p, "categories_": categories}
+    if "n_outputs" in stored:
+        learned["n_outputs_"] = stored.whole("n_outputs", 2, _MOST_FEATURES)
     return learned if names is None else {**learned, "feature_names_in_": _names(names, p)}
 
 

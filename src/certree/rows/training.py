@@ -96,9 +96,9 @@ class Training:
     ----------
     features : FeatureColumns
         Numbers, and codes of categories; NaN where one is missing.
-    y : ndarray of shape (n,)
-        Classes 0, 1, ... (int32) or a numeric target (float64). Rows that only weigh may be of a class
-        that no growing row has: all such classes are `other_class`.
+    y : ndarray of shape (n,), or (n, n_outputs)
+        Classes 0, 1, ... (int32) or a numeric target (float64), of several outputs in columns. Rows
+        that only weigh may be of a class that no growing row has: all such classes are `other_class`.
     weight : ndarray of float64, shape (n,), or None
         Positive weight of each row; None: 1 each.
     sides : Sides
@@ -290,10 +290,13 @@ class TakesRows:
     n_features_in_: int
     classes_: NDArray[Any]
     n_classes_: int
+    n_outputs_: int
     # Whether categories make cells, which those of an identifier would spoil.
     _splits_categories: ClassVar[bool] = True
     # Whether a fit reads features column by column, in whatever memory they came.
     _takes_columns: ClassVar[bool] = False
+    # Whether rows may have several targets; else they are refused.
+    _takes_outputs: ClassVar[bool] = False
     # Whether infinite numbers count as the outermost ones; else they are refused.
     _takes_infinities: ClassVar[bool] = False
 
@@ -351,6 +354,8 @@ class TakesRows:
         """Check the parameters and what a file holds, and set the fitted attributes."""
         model: Any = self
         model._validate_params()
+        if self._takes_outputs:
+            self.n_outputs_ = 1
         self.__dict__.update(restored_features(stored))
         if is_classifier(self):
             self.__dict__.update(restored_classes(stored))
@@ -418,6 +423,7 @@ class TakesRows:
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()  # type: ignore[misc] # of BaseEstimator
         tags.input_tags.allow_nan = self._takes_missing_values()
+        tags.target_tags.multi_output = self._takes_outputs
         return tags
 
     @offered_if(lambda model: hasattr(model, "predict_proba"))
@@ -540,7 +546,7 @@ def training_rows(
         hashes = _hashes(model, features, again)
         learned |= {**of_classes, "sample_hashes_": hashes}
     else:
-        codes = plain(target, np.float64)
+        codes, learned = plain(target, np.float64), learned | _outputs(model, target, again)
     about = groups, indices, n_given, repeats, duplicates == "copies"
     sides = TrainCalibrationSplit(sides.grow, sides.weigh, *about)
     training = Training(features, codes, weight, sides)
@@ -593,7 +599,8 @@ def _weighed(
     if times.dtype.kind in "mM" and np.isnat(times).any():
         raise ValueError("Input y contains NaT, where every row must have a class.")
     with np.errstate(invalid="ignore"):  # it adds all numbers up to look for infinite ones
-        target = _check_y(y, y_numeric=not is_of_classes, estimator=model)
+        several = _several_outputs(model, times)
+        target = _check_y(y, several, y_numeric=not is_of_classes, estimator=model)
     check_consistent_length(X, target)
     weight = None
     if sample_weight is not None:
@@ -609,6 +616,20 @@ def _weighed(
             weight = _times(compute_sample_weight(factors, target), weight)
     _expect_sum(weight)
     return target, weight
+
+
+def _several_outputs(model: Any, y: NDArray[Any]) -> bool:
+    """Whether targets are in several columns, which not all models take."""
+    if y.ndim != 2 or y.shape[1] < 2:
+        return False
+    if not model._takes_outputs:
+        kind = "Classifier" if is_classifier(model) else "Regressor"
+        raise ValueError(
+            f"y should be a 1d array, got an array of shape {y.shape} instead: "
+            f"{type(model).__name__} predicts one output, and sklearn.multioutput.MultiOutput{kind} "
+            "fits one model for each column"
+        )
+    return True
 
 
 def _times(factor: Float64, weight: Float64 | None) -> Float64:
@@ -741,6 +762,16 @@ def _classes(
         raise ValueError(f"y must hold classes among {known}, got {np.unique(target[~is_known])}")
     coded = np.where(is_known, codes, other_class(len(known))).astype(np.int32)
     return coded, {"classes_": known, "n_classes_": len(known)}
+
+
+def _outputs(model: Any, target: NDArray[Any], again: bool) -> dict[str, Any]:
+    """How many outputs rows have, for models that take several."""
+    if not model._takes_outputs:
+        return {}
+    n_outputs = 1 if target.ndim == 1 else target.shape[1]
+    if again and n_outputs != model.n_outputs_:
+        raise ValueError(f"y must have {model.n_outputs_} outputs, as in the fit, got {n_outputs}")
+    return {"n_outputs_": n_outputs}
 
 
 def _hashes(model: Any, features: FeatureColumns, again: bool) -> UInt64 | None:

@@ -109,68 +109,90 @@ double mix_priors(Shape tree, std::span<const double> own, std::span<const doubl
   return best + std::log(total / static_cast<double>(n_laws));
 }
 
-// step: (m, n_outputs) the value of the root and the changes of the values down to each node, each
-// by the probability that a pruning goes that far: at leaves the average over the prunings.
-// deviation: (m, n_outputs) standard deviation of what the prunings say, as far as it is known
+// step: (m, n_outputs) of some outputs the value of the root and the changes of the values down to
+// each node, each by the probability that a pruning goes that far: at leaves the average over the
+// prunings.
+// variance: (m, n_outputs) of these outputs that of what the prunings say, as far as it is known
 // there.
-void add_changes(Shape tree, Table<const double> value, std::span<const double> weight,
-                 Table<double> step, Table<double> deviation) {
+void add_changes(Shape tree, const Voters& voters, Table<const double> value,
+                 std::span<const double> weight, Table<double> step, Table<double> variance) {
   std::vector<double> reached(tree.size(), 1.0);
+  const std::int64_t first = voters.first, end = first + voters.n_outputs;
   // (m, n_outputs) what a node says beyond the average of the prunings so far.
   const auto distances = make_buffer<double>(value.n_rows, value.width);
   const Table<double> distance{distances.get(), value.n_rows, value.width};
-  std::fill_n(distance.data, value.width, 0.0);
-  std::copy_n(value.data, value.width, step.data);
-  std::fill_n(deviation.data, deviation.width, 0.0);
+  std::fill_n(distance.data + first, voters.n_outputs, 0.0);
+  std::copy_n(value.data + first, voters.n_outputs, step.data + first);
+  std::fill_n(variance.data + first, voters.n_outputs, 0.0);
   for (std::size_t v = 0; v < tree.size(); ++v) {
     if (tree.is_leaf(v)) continue;
     for (const std::size_t child : {tree.left(v), tree.left(v) + 1}) {
       reached[child] = std::max(reached[v] - weight[v], 0.0);
-      for (std::int64_t k = 0; k < value.width; ++k) {
+      for (std::int64_t k = first; k < end; ++k) {
         const double moved = value.row(child)[k] - value.row(v)[k], change = reached[child] * moved;
         step.row(child)[k] = step.row(v)[k] + change;
         const double before = distance.row(v)[k], after = before + (1.0 - reached[child]) * moved;
         distance.row(child)[k] = after;
         // What the mean of the squares gains, less what the square of the mean does.
         const double more = change * (before + after);
-        deviation.row(child)[k] = std::max(deviation.row(v)[k] + more, 0.0);
+        variance.row(child)[k] = std::max(variance.row(v)[k] + more, 0.0);
       }
     }
   }
-  for (double& variance : deviation.values()) variance = std::sqrt(variance);
+}
+
+// own: (n_voters, m) log weights by the losses of each, to which those of all others are added, as
+// far as they count.
+void add_others(double share, Table<double> own) {
+  const auto m = static_cast<std::size_t>(own.width);
+  std::vector<double> all(m, 0.0);
+  for (std::int64_t j = 0; j < own.n_rows; ++j)
+    for (std::size_t v = 0; v < m; ++v) all[v] += own.row(j)[v];
+  for (std::int64_t j = 0; j < own.n_rows; ++j)
+    for (std::size_t v = 0; v < m; ++v) own.row(j)[v] += share * (all[v] - own.row(j)[v]);
 }
 
 }  // namespace
 
 double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Table<double> step,
-                   Table<double> deviation, std::span<double> weight) {
+                   Table<double> deviation, Table<double> weight) {
   const std::size_t m = tree.size();
+  const auto width = static_cast<std::int64_t>(m), n_voters = std::ssize(vote.voters);
   const std::int64_t n_outputs = step.width;
   Sides sides(m);
-  std::vector<double> own(m, 0.0), grown(m), refilled(m);
-  const auto values = make_buffer<double>(m, n_outputs);
-  for (std::int64_t k = 0; k < n_outputs; ++k) {
-    sides.sum(tree, rows, k);
-    shrunk(tree, vote, [&](std::size_t v) { return sides.grown[v]; }, grown);
-    const auto of_both = [&](std::size_t v) {
-      const Sums &a = sides.grown[v], &b = sides.other[v];
-      return Sums{a.gradient + b.gradient, a.hessian + b.hessian};
-    };
-    shrunk(tree, vote, of_both, refilled);
-    for (std::size_t v = 0; v < m; ++v) {
-      const auto& [gradient, hessian] = sides.other[v];
-      const double half = 0.5 * vote.curvature * hessian * grown[v];
-      own[v] -= vote.temperature * (gradient + half) * grown[v];
-      values[v * static_cast<std::size_t>(n_outputs) + static_cast<std::size_t>(k)] = refilled[v];
+  std::vector<double> log_weight(m * vote.voters.size(), 0.0), grown(m), refilled(m);
+  const Table<double> own{log_weight.data(), n_voters, width};
+  const auto room = make_buffer<double>(m, n_outputs);
+  const Table<double> values{room.get(), width, n_outputs};
+  for (std::int64_t j = 0; j < n_voters; ++j) {
+    const Voters& voters = vote.voters[static_cast<std::size_t>(j)];
+    for (std::int64_t k = voters.first; k < voters.first + voters.n_outputs; ++k) {
+      sides.sum(tree, rows, k);
+      shrunk(tree, vote, [&](std::size_t v) { return sides.grown[v]; }, grown);
+      const auto of_both = [&](std::size_t v) {
+        const Sums &a = sides.grown[v], &b = sides.other[v];
+        return Sums{a.gradient + b.gradient, a.hessian + b.hessian};
+      };
+      shrunk(tree, vote, of_both, refilled);
+      for (std::size_t v = 0; v < m; ++v) {
+        const auto& [gradient, hessian] = sides.other[v];
+        const double half = 0.5 * vote.curvature * hessian * grown[v];
+        own.row(j)[v] -= voters.temperature * (gradient + half) * grown[v];
+        values.row(v)[k] = refilled[v];
+      }
     }
   }
+  if (n_voters > 1) add_others(vote.others, own);
   double evidence = 0.0;
-  if (vote.stop.empty())
-    for (std::size_t v = 0; v < m; ++v) weight[v] = tree.is_leaf(v) ? 1.0 : 0.0;
-  else
-    evidence = mix_priors(tree, own, vote.stop, weight);
-  add_changes(tree, {values.get(), static_cast<std::int64_t>(m), n_outputs}, weight, step,
-              deviation);
+  for (std::int64_t j = 0; j < n_voters; ++j) {
+    const std::span<double> of_voters(weight.row(j), m);
+    if (vote.stop.empty())
+      for (std::size_t v = 0; v < m; ++v) of_voters[v] = tree.is_leaf(v) ? 1.0 : 0.0;
+    else
+      evidence += mix_priors(tree, {own.row(j), m}, vote.stop, of_voters);
+    add_changes(tree, vote.voters[static_cast<std::size_t>(j)], values, of_voters, step, deviation);
+  }
+  for (double& one : deviation.values()) one = std::sqrt(one);
   return evidence;
 }
 

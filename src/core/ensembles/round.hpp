@@ -15,11 +15,19 @@ struct RoundRows {
   Table<const double> hessian;            // (n_outputs, n)
 };
 
+// Outputs that belong together, as scores of the classes of a row do: one vote serves them.
+struct Voters {
+  std::int64_t first, n_outputs;
+  double temperature;  // of their loss of the rows that weigh
+};
+
 // How prunings are weighed.
 struct RoundVote {
-  double shrinkage;              // Hessian of rows like its parent's that every cell is given
-  double temperature;            // of the loss of the rows that weigh
-  double curvature;              // share of their Hessians that counts
+  double shrinkage;  // Hessian of rows like its parent's that every cell is given
+  std::span<const Voters>
+      voters;        // who share out the outputs, in the order of which losses are added
+  double others;     // share of the losses of all others that counts in a vote
+  double curvature;  // share of their Hessians that counts
   std::span<const double> stop;  // probabilities of a cell to be a leaf, equally likely; or empty
   std::span<const std::int32_t> feature;  // (m,) that nodes compare
   std::span<const std::int8_t> slope;     // (p,) sign along each feature, 0: any; or empty
@@ -31,8 +39,9 @@ struct RoundVote {
 // Prunings weigh by their prior and by the loss, to second order, that the steps of the rows that
 // grew the tree cost the other rows. Without probabilities the whole tree is the only one.
 // deviation: (m, n_outputs) standard deviation of what the prunings predict, known likewise.
-// weight: (m,) probability that a node is a leaf. Returns the log of the evidence.
+// weight: (n_voters, m) probability that a node is a leaf. Returns the log of the evidence, of all
+// votes together.
 double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Table<double> step,
-                   Table<double> deviation, std::span<double> weight);
+                   Table<double> deviation, Table<double> weight);
 
 }  // namespace certree

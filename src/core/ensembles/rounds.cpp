@@ -34,11 +34,10 @@ class Run {
         scores_(scores),
         n_(rows.keys.size()),
         n_binned_(static_cast<std::size_t>(rows.table.codes.width)),
-        n_all_(rows.y.size()),
-        y_(rows.y.first(n_)),
+        n_all_(static_cast<std::size_t>(rows.y.width)),
         weight_(rows.weight.empty() ? rows.weight : rows.weight.first(n_)),
         slopes_(make_buffer<double>(2 * scores.n_rows, n_)),
-        mixed_(make_buffer<double>(scores.n_rows > 1 ? 2 : 0, n_)),
+        mixed_(make_buffer<double>(2, most_outputs(settings.goals) > 1 ? n_ : 0)),
         losses_(make_buffer<double>(std::max(n_, n_all_ - n_))),
         training_(queries_from(0, n_)),
         judging_(queries_from(n_, n_all_ - n_)),
@@ -52,7 +51,8 @@ class Run {
     const std::uint64_t odd = random.bits() | 1, other_odd = random.bits() | 1;
     part_rows(odd);
     take_slopes();
-    if (n_outputs() > 1) mix(random);
+    const Goal& goal = goal_of(number);
+    if (goal.n_outputs > 1) mix(goal, random);
     BinnedTree tree = grow(random, number, other_odd);
     send_values(tree.columns);
     const std::size_t m = tree.columns.left.size();
@@ -71,18 +71,50 @@ class Run {
       if (n == 0) return 0.0;
       const auto weight = weight_of(first, n);
       if (ranks()) return -mean_ranking_loss(queries, scores_.data + first, weight);
-      return -mean_loss(settings_.loss, rows_.y.subspan(first, n), scores_from(first), weight,
-                        {losses_.get(), n});
+      return -sum_over_goals([&](const Goal& goal, std::span<const double> y) {
+        return mean_loss(goal.loss, y.subspan(first, n), scores_of(goal, first), weight,
+                         {losses_.get(), n});
+      });
     };
     return {score(0, n_, training_), score(n_, n_all_ - n_, judging_)};
   }
   bool has_judges() const { return n_all_ > n_; }
 
  private:
-  bool ranks() const { return settings_.loss.kind == LossKind::ranking; }
+  LossKind kind() const { return settings_.goals[0].loss.kind; }
+  bool ranks() const { return kind() == LossKind::ranking; }
+  static std::int64_t most_outputs(std::span<const Goal> goals) {
+    return std::ranges::max(goals, {}, &Goal::n_outputs).n_outputs;
+  }
+  // What a tree grows for: each of the goals has its turn. The others take the cuts that serve
+  // them, by votes of their own.
+  const Goal& goal_of(std::int64_t number) const {
+    return settings_.goals[static_cast<std::size_t>(number) % settings_.goals.size()];
+  }
+  std::span<const double> targets(const Goal& goal) const {
+    return {rows_.y.row(goal.target), n_all_};
+  }
+  // Some rows of a table of outputs.
+  template <class T>
+  static Table<T> part(const Table<T>& table, const Goal& goal) {
+    return {table.row(goal.first), goal.n_outputs, table.width};
+  }
+  Table<const double> scores_of(const Goal& goal, std::size_t first = 0) const {
+    return {scores_.row(goal.first) + first, goal.n_outputs, scores_.width};
+  }
+  template <class F>
+  void each_goal(const F& f) const {
+    for (const Goal& goal : settings_.goals) f(goal, targets(goal));
+  }
+  template <class F>
+  double sum_over_goals(const F& f) const {
+    double sum = 0.0;
+    each_goal([&](const Goal& goal, std::span<const double> y) { sum += goal.share * f(goal, y); });
+    return sum;
+  }
   Queries queries_from(std::size_t first, std::size_t n) const {
     if (!ranks()) return {};
-    return queries_of(rows_.goal, rows_.query.subspan(first, n), rows_.y.subspan(first, n));
+    return queries_of(rows_.goal, rows_.query.subspan(first, n), {rows_.y.row(0) + first, n});
   }
   std::span<const double> weight_of(std::size_t first, std::size_t n) const {
     return rows_.weight.empty() ? rows_.weight : rows_.weight.subspan(first, n);
@@ -127,13 +159,16 @@ class Run {
   }
 
   void take_slopes() {
-    if (settings_.loss.kind == LossKind::custom)
+    if (kind() == LossKind::custom)
       std::ranges::copy(rows_.slopes.values(), slopes_.get());
     else if (ranks())
       return ranking_slopes(training_, scores_.data, weight_, settings_.growth.n_threads,
                             {slopes_.get(), n_}, {slopes_.get() + n_, n_});
     else
-      slopes_of(settings_.loss, y_, scores_, gradient(), hessian());
+      each_goal([&](const Goal& goal, std::span<const double> y) {
+        slopes_of(goal.loss, y.first(n_), scores_of(goal), part(gradient(), goal),
+                  part(hessian(), goal));
+      });
     if (weight_.empty()) return;
     for (std::int64_t k = 0; k < 2 * scores_.n_rows; ++k) {
       double* const one = slopes_.get() + k * width();
@@ -141,11 +176,21 @@ class Run {
     }
   }
 
-  // Slopes of a random direction among the outputs, which one tree serves: a random projection of
-  // the gradients is enough to find cuts that serve all of them (Iosipoi and Vakhrushev,
-  // "SketchBoost", NeurIPS 2022).
-  void mix(Random& random) {
-    const Table<double> g = gradient(), h = hessian();
+  // Losses count in units of their dispersion, so that no unit of a number matters.
+  void take_voters() {
+    voters_.clear();
+    each_goal([&](const Goal& goal, std::span<const double> y) {
+      const double dispersion = dispersion_of(goal.loss, y.first(n_), scores_of(goal), weight_,
+                                              part(gradient(), goal), part(hessian(), goal));
+      voters_.push_back({goal.first, goal.n_outputs, 1.0 / dispersion});
+    });
+  }
+
+  // Slopes of a random direction among the outputs of a goal, which one tree serves: a random
+  // projection of the gradients is enough to find cuts that serve all of them (Iosipoi and
+  // Vakhrushev, "SketchBoost", NeurIPS 2022).
+  void mix(const Goal& goal, Random& random) {
+    const Table<double> g = part(gradient(), goal), h = part(hessian(), goal);
     double *const to_g = mixed_.get(), *const to_h = to_g + n_;
     std::fill_n(to_g, 2 * n_, 0.0);
     for (std::int64_t k = 0; k < g.n_rows; ++k) {
@@ -159,9 +204,11 @@ class Run {
 
   // What a tree grows on. Weights of the rows as in Rubin, "The Bayesian bootstrap", 1981, tell
   // trees apart further.
-  Derivatives response(std::uint64_t odd) const {
-    const double* const slopes = n_outputs() > 1 ? mixed_.get() : slopes_.get();
-    Derivatives made{{slopes, n_}, {slopes + n_, n_}, 0.0, 0.0};
+  Derivatives response(const Goal& goal, std::uint64_t odd) const {
+    const bool is_mixed = goal.n_outputs > 1;
+    const double* const first = is_mixed ? mixed_.get() : gradient().row(goal.first);
+    const double* const second = is_mixed ? first + n_ : hessian().row(goal.first);
+    Derivatives made{{first, n_}, {second, n_}, 0.0, 0.0};
     if (settings_.subsample < 1.0) made.factors = {rows_.keys, odd, exponential()};
     return made;
   }
@@ -185,8 +232,8 @@ class Run {
       table.high = {coarser_.high.data(), p, kMostBins};
       table.codes = {coarse.data, p, coarse.width};
     }
-    return grow_gradients(table, {growing_, sent_}, features, settings_.growth, response(odd),
-                          std::span(leaf_).first(n_binned_));
+    return grow_gradients(table, {growing_, sent_}, features, settings_.growth,
+                          response(goal_of(number), odd), std::span(leaf_).first(n_binned_));
   }
 
   // A threshold may lie anywhere between values of bins, so bins would not tell all rows apart.
@@ -202,18 +249,23 @@ class Run {
     const std::size_t m = tree.columns.left.size(), before = trees.value.size();
     trees.value.resize(before + m * n_outputs());
     trees.deviation.resize(before + m * n_outputs());
-    weights_.resize(m);
+    weights_.resize(settings_.goals.size() * m);
+    take_voters();
     const RoundRows round{leaf_, growing_, std::span(sent_).first(n_others_), gradient(),
                           hessian()};
-    const double dispersion =
-        dispersion_of(settings_.loss, y_, scores_, weight_, gradient(), hessian());
-    const RoundVote vote{settings_.l2,   1.0 / dispersion,     settings_.curvature,
-                         settings_.stop, tree.columns.feature, settings_.growth.monotonic};
+    const RoundVote vote{settings_.l2,
+                         voters_,
+                         settings_.others,
+                         settings_.curvature,
+                         settings_.stop,
+                         tree.columns.feature,
+                         settings_.growth.monotonic};
     const auto of_nodes = [&](std::vector<double>& all) {
       return Table<double>{all.data() + before, static_cast<std::int64_t>(m), scores_.n_rows};
     };
     const Table<double> step = of_nodes(trees.value), deviation = of_nodes(trees.deviation);
-    round_steps(Shape{tree.columns.left}, round, vote, step, deviation, weights_);
+    const Table<double> weight{weights_.data(), std::ssize(voters_), step.n_rows};
+    round_steps(Shape{tree.columns.left}, round, vote, step, deviation, weight);
     for (double& one : step.values()) one *= settings_.learning_rate;
     for (double& one : deviation.values()) one *= settings_.learning_rate;
   }
@@ -225,27 +277,26 @@ class Run {
     }
   }
 
-  Table<const double> scores_from(std::size_t first) const {
-    return {scores_.data + first, scores_.n_rows, scores_.width};
-  }
-
   double loss_of_judges() {
     const std::size_t n_judging = n_all_ - n_;
-    if (n_judging == 0 || settings_.loss.kind == LossKind::custom) return 0.0;
+    if (n_judging == 0 || kind() == LossKind::custom) return 0.0;
     const auto weight = weight_of(n_, n_judging);
     if (ranks()) return ranking_loss(judging_, scores_.data + n_, weight);
     const std::span<double> losses(losses_.get(), n_judging);
-    losses_of(settings_.loss, rows_.y.subspan(n_), scores_from(n_), losses);
-    return sum_of(losses, weight);
+    return sum_over_goals([&](const Goal& goal, std::span<const double> y) {
+      losses_of(goal.loss, y.subspan(n_), scores_of(goal, n_), losses);
+      return sum_of(losses, weight);
+    });
   }
 
   const RunRows& rows_;
   const RoundSettings& settings_;
   Table<double> scores_;
   std::size_t n_, n_binned_, n_all_;
-  std::span<const double> y_, weight_;
+  std::span<const double> weight_;
   Buffer<double> slopes_;  // gradients, then Hessians, (n_outputs, n) each
-  Buffer<double> mixed_;  // of one gradient and Hessian, (n,) each, where there are several outputs
+  Buffer<double> mixed_;   // gradient and Hessian, (n,) each, where a goal has several outputs
+  std::vector<Voters> voters_;
   Buffer<double> losses_;
   Queries training_, judging_;  // where rows are ranked
   std::vector<std::int32_t> leaf_, all_features_;

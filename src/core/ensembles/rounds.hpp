@@ -20,10 +20,19 @@ struct Watch {
 // that which others have to beat.
 std::int64_t rounds_without_gain(std::span<const double> scores, double tol);
 
+// What outputs are for: all of them the classes of a row, or each a number of its own.
+struct Goal {
+  Loss loss;
+  double share;                   // of its loss in that of a row
+  std::int64_t first, n_outputs;  // which outputs
+  std::int64_t target;            // which row of the targets
+};
+
 // What rounds are made with.
 struct RoundSettings {
-  Loss loss;
+  std::span<const Goal> goals;  // of one kind, in the order in which they are added up
   double learning_rate;
+  double others;                             // share of the losses of other goals in a goal's vote
   double l2;                                 // Hessian by which a step is drawn to its parent's
   double curvature;                          // share of the Hessians of rows that weigh
   double subsample;                          // share of the rows that grow trees; 1: all, each once
@@ -37,7 +46,7 @@ struct RoundSettings {
 struct RunRows {
   BinnedTable table;                           // (p, n less those of which values are given)
   Table<const double> values;                  // (any, p) of the last rows
-  std::span<const double> y;                   // (n,)
+  Table<const double> y;                       // (n_targets, n)
   std::span<const double> weight;              // (n,) or empty
   std::span<const std::uint64_t> keys;         // (n_training,) by which rows are drawn
   std::span<const std::int32_t> n_thresholds;  // of a feature, one after the other; 0: all

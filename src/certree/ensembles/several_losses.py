@@ -1,0 +1,130 @@
+"""Losses of several numbers of each row, which one tree serves, as it serves the scores of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.ensembles.losses import Goal, Loss
+from certree.interface.arrays import Float64, UInt64, in_units_of_largest
+from certree.rows.hashes import mix, sample_hashes
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralLosses(Loss):
+    """The mean of losses of one kind, each of a score of its own: of several numbers, or quantiles.
+
+    Each is in units of what it is at the start, the same for all rows, so that no unit of a number
+    matters. Where outputs are added up they are so in an order that the targets tell, not the columns
+    in which they stand.
+
+    Parameters
+    ----------
+    of : tuple of Loss
+        The losses.
+    shares : tuple of float
+        What each counts in the loss of a row; empty before the rows of the fit are known.
+    order : tuple of int
+        In which order they are added up; empty likewise.
+    """
+
+    name: ClassVar[str] = "several"
+
+    of: tuple[Loss, ...] = ()
+    shares: tuple[float, ...] = ()
+    order: tuple[int, ...] = ()
+
+    @classmethod
+    def each(cls, losses: Any, shares: tuple[float, ...] = ()) -> Self:
+        """That of some losses."""
+        of = tuple(losses)
+        return cls(n_outputs=len(of), of=of, shares=shares)
+
+    @property
+    def core_name(self) -> str:
+        """What the core knows each of them by."""
+        return self.of[0].core_name
+
+    @property
+    def is_log(self) -> bool:
+        """Whether scores are logs of predictions."""
+        return self.of[0].is_log
+
+    def targets(self, y: NDArray[Any]) -> Float64:
+        """Targets of each output, (n_outputs, n), by those of the rows: (n,) are of all of them."""
+        shape = len(self.of), y.shape[-1]
+        return np.ascontiguousarray(np.broadcast_to(y, shape), dtype=np.float64)
+
+    def expect_domain(self, y: NDArray[Any]) -> None:
+        """Refuse targets that the loss is not made for."""
+        for one in np.atleast_2d(y):
+            self.of[0].expect_domain(one)
+
+    def known_by(self, y: NDArray[Any], weight: Float64 | None, rows: UInt64) -> Self:
+        """The same beside the rows (n,) of a fit, told by their hashes."""
+        targets = self.targets(y)
+        keys = [_key(one, rows) for one in targets]
+        # Of one target quantiles are told apart.
+        about = [one.parameter for one in self.of], keys
+        order = tuple(int(k) for k in np.lexsort(about))
+        if self.shares:
+            return replace(self, order=order)
+        lost = [
+            loss.mean(one, np.repeat(loss.start(one, weight)[:, None], len(one), axis=1), weight)
+            for loss, one in zip(self.of, targets, strict=True)
+        ]
+        shares = tuple(1 / (len(lost) * one) if one > 0 else 1 / len(lost) for one in lost)
+        return replace(self, order=order, shares=shares)
+
+    def ordered(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Targets of rows, (n,) or (n, n_outputs), of which columns stand in that order."""
+        return y if y.ndim == 1 else y[:, list(self.order)]
+
+    def goals(self) -> list[Goal]:
+        """What the core is told of each, in the order in which they are added up."""
+        return [
+            (self.of[k].parameter, share, k, 1, k)
+            for k, share in zip(*self._in_order(), strict=True)
+        ]
+
+    def start(
+        self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
+    ) -> Float64:
+        """The best scores that are the same for all rows, beside offsets, (n_outputs,)."""
+        return np.concatenate(
+            [
+                loss.start(one, weight, None if offset is None else offset[k : k + 1])
+                for k, (loss, one) in enumerate(zip(self.of, self.targets(y), strict=True))
+            ]
+        )
+
+    def of_rows(self, y: NDArray[Any], scores: Float64) -> Float64:
+        """Loss of each row, (n,)."""
+        return self._sum(lambda loss, *rows: loss.of_rows(*rows), y, scores)
+
+    def mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
+        """Mean loss of rows, in whatever order they come."""
+        return float(self._sum(lambda loss, *rows: loss.mean(*rows, weight), y, scores))
+
+    def _in_order(self) -> tuple[tuple[int, ...], list[float]]:
+        n = len(self.of)
+        order, shares = self.order or tuple(range(n)), self.shares or (1 / n,) * n
+        return order, [shares[k] for k in order]
+
+    def _sum(self, of: Callable[..., Any], y: NDArray[Any], scores: Float64) -> Any:
+        targets = self.targets(y)
+        return sum(
+            share * of(self.of[k], targets[k], np.ascontiguousarray(scores[k : k + 1]))
+            for k, share in zip(*self._in_order(), strict=True)
+        )
+
+
+def _key(target: Float64, rows: UInt64) -> int:
+    """A number for a target of rows (n,), in whatever order these come and unit that is."""
+    scaled = in_units_of_largest(target) if target.any() else target
+    each = mix(rows ^ sample_hashes(scaled))
+    return int(each.sum(dtype=np.uint64))
