@@ -14,7 +14,7 @@ ifneq ($(DATA),)
 export CERTREE_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench docs clean
+.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench pages figures docs clean
 
 demo: $(VENV)/user.done
 	mkdir -p demo
@@ -67,7 +67,8 @@ FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/developer.done
 	cd tests && ../$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS)
 
-# The report, in a real Chromium without a window; needs the programs chromium and chromedriver.
+# The report, and the site if it is built, in a real Chromium without a window; needs the programs
+# chromium and chromedriver.
 browser: $(VENV)/browser.done
 	$(BIN)/python -m pytest -p no:randomly tests/browser
 
@@ -77,11 +78,23 @@ validity: $(VENV)/developer.done
 bench: $(VENV)/developer.done
 	for name in grow memory cart counts forest_growth forest size categorical levels weigh prunings rules decorated predict predict_boosted naive_bayes table2 table2_cells table2_borders single_tree learning_curves boosting boosting_large boosting_steps boosting_tuned classes certificates duplicates thresholds certified_boosting certified_forest small_tree bands evidence explain boolean shapley import_time interrupt; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
-docs: $(VENV)/developer.done
+# All code and all figures on the pages.
+pages: $(VENV)/developer.done
 	$(BIN)/python -m pytest -q tests/test_docs.py
 
+# What README and docs say of benchmarks/results.
+figures: $(VENV)/developer.done
+	$(BIN)/python -m benchmarks.figures
+
+# The site, in build/site; what is written on the way there starts afresh.
+SITE := build/site
+docs: $(VENV)/docs.done
+	rm -rf $(SITE) build/doctrees docs/gallery docs/reference
+	$(BIN)/python -m sphinx -q -W --keep-going -j $(CORES) -d build/doctrees docs $(SITE)
+	$(BIN)/python -m pytest -q -p no:randomly tests/browser/test_site.py
+
 clean:
-	rm -rf build demo $(VENV) $(VENV)-oldest $(VENV)-memory $(VENV)-races
+	rm -rf build demo docs/gallery docs/reference $(VENV) $(VENV)-oldest $(VENV)-memory $(VENV)-races
 
 $(VENV)/bin/python $(VENV)-oldest/bin/python $(VENV)-memory/bin/python $(VENV)-races/bin/python:
 	$(PYTHON) -m venv $(patsubst %/bin/python,%,$@)
@@ -98,6 +111,11 @@ $(VENV)/developer.done: $(SOURCES) | $(BIN)/python
 
 $(VENV)/browser.done: $(VENV)/developer.done
 	$(BIN)/python -m pip install -q "selenium>=4.20"
+	$(BIN)/python -m pip install -q --no-deps "axe-playwright-python>=0.1.8" # for the script that it ships
+	touch $@
+
+$(VENV)/docs.done: $(VENV)/browser.done
+	$(BIN)/python -m pip install -q --no-build-isolation -e ".[dev,docs]" -C cmake.define.CERTREE_WERROR=ON
 	touch $@
 
 # uv alone can take the lowest versions; -U makes it forget those that are installed.
