@@ -106,7 +106,9 @@ wheel: $(WHEEL)/tools.done
 	case "$$(echo dist/*.whl)" in *abi3*) $(WHEEL)/bin/python -m abi3audit --strict dist/*.whl;; esac
 	for resolution in highest lowest-direct; do \
 	    $(WHEEL)/bin/uv venv -q --clear --python $(WHEEL)/bin/python build/tried && \
-	    $(WHEEL)/bin/uv pip install -q --python build/tried/bin/python --resolution $$resolution \
+	    $(WHEEL)/bin/uv pip compile -q --resolution $$resolution --python build/tried/bin/python \
+	        --no-emit-index-url --extra all -o build/tried/versions.txt pyproject.toml && \
+	    $(WHEEL)/bin/uv pip install -q --python build/tried/bin/python -c build/tried/versions.txt \
 	        "certree[all] @ file://$$(echo $(CURDIR)/dist/*.whl)" && \
 	    build/tried/bin/python tests/smoke.py || exit 1; done
 
@@ -129,14 +131,19 @@ clean:
 $(VENV)/bin/python $(VENV)-oldest/bin/python $(VENV)-memory/bin/python $(VENV)-races/bin/python $(WHEEL)/bin/python:
 	$(PYTHON) -m venv $(patsubst %/bin/python,%,$@)
 
-$(VENV)/user.done: $(SOURCES) $(wildcard src/certree/*.py src/certree/*/*.py) | $(BIN)/python
-	test -e $(VENV)/developer.done || $(BIN)/python -m pip install -q ".[all]"
+# Dependencies of the build are installed first, so that all builds of .venv start from the same place and
+# share what they compile. A compiler that warns of something must not keep anybody from the demo.
+BUILD_FROM := $(BIN)/python -m pip install -q $(LOCK) "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.24" ninja
+BUILD := $(BIN)/python -m pip install -q --no-build-isolation $(LOCK)
+STRICT := -C cmake.define.CERTREE_WERROR=ON
+
+$(VENV)/user.done: $(SOURCES) | $(BIN)/python
+	test -e $(VENV)/developer.done || { $(BUILD_FROM) && { $(BUILD) $(STRICT) -e ".[all]" || $(BUILD) -e ".[all]"; }; }
 	touch $@
 
-# Dependencies of the build are installed first, so that editable builds start from the same place.
 $(VENV)/developer.done: $(SOURCES) | $(BIN)/python
-	$(BIN)/python -m pip install -q $(LOCK) "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.24" ninja
-	$(BIN)/python -m pip install -q --no-build-isolation $(LOCK) -e ".[dev]" -C cmake.define.CERTREE_WERROR=ON
+	$(BUILD_FROM)
+	$(BUILD) $(STRICT) -e ".[dev]"
 	touch $@
 
 $(WHEEL)/tools.done: | $(WHEEL)/bin/python
@@ -149,7 +156,7 @@ $(VENV)/browser.done: $(VENV)/developer.done
 	touch $@
 
 $(VENV)/docs.done: $(VENV)/browser.done
-	$(BIN)/python -m pip install -q --no-build-isolation $(LOCK) -e ".[dev,docs]" -C cmake.define.CERTREE_WERROR=ON
+	$(BUILD) $(STRICT) -e ".[dev,docs]"
 	touch $@
 
 # uv alone can take the lowest versions; -U makes it forget those that are installed.
