@@ -43,7 +43,8 @@ def show(browser, path, width, scheme="light"):
 
 
 def forget(browser):
-    """Drop what has been complained of and asked for so far."""
+    """Leave the page, and drop what it has complained of and asked for."""
+    browser.get("about:blank")
     browser.get_log("browser"), browser.get_log("performance")
 
 
