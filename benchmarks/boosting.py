@@ -29,7 +29,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.defaults import Data
 from benchmarks.learning_curves import NUMBERS, chooses, every_table, parts_of
-from benchmarks.timing import RESULTS
+from benchmarks.timing import RESULTS, note_run
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 
 SIZES = (300, 1000, 3000)
@@ -255,6 +255,8 @@ def main() -> None:
             writer.writeheader()
             writer.writerows(rows)
         print(name, n, split, flush=True)
+    if options.file.parent == RESULTS:
+        note_run(options.file.name)
     summary(rows)
 
 

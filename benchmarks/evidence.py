@@ -20,7 +20,7 @@ from sklearn.ensemble import RandomForestClassifier
 from benchmarks.boosting import FIELDS, judged, known
 from benchmarks.defaults import Data
 from benchmarks.learning_curves import TunedTree, every_table, parts_of
-from benchmarks.timing import RESULTS
+from benchmarks.timing import RESULTS, note_run
 from certree import PACBayesTreeClassifier, TreeForestClassifier
 from certree.show.picture import Picture
 from certree.show.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILLION, styled
@@ -80,6 +80,7 @@ def fitted(directory: Path, names: list[str]) -> list[dict[str, Any]]:
         writer = csv.DictWriter(file, fieldnames=FIELDS)
         writer.writeheader()
         writer.writerows(rows)
+    note_run(FILE.name)
     return rows
 
 

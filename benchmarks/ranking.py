@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import ndcg_score
 
-from benchmarks.timing import RESULTS
+from benchmarks.timing import RESULTS, note_run
 from certree import BoostedTreesRanker
 
 # Relevance 1, 2, 3 and 4 begin at these quantiles of the utility.
@@ -232,6 +232,8 @@ def main() -> None:
             writer = csv.DictWriter(file, fieldnames=FIELDS)
             writer.writeheader()
             writer.writerows(rows)
+    if options.file.parent == RESULTS:
+        note_run(options.file.name)
     summary(rows)
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -23,7 +24,8 @@ from rich.table import Table
 from certree.interface.whole import write_whole
 
 RESULTS = Path(__file__).parent / "results"
-
+# Whose versions matter to what is measured, if they are installed.
+PEERS = ("numpy", "scikit-learn", "lightgbm", "catboost", "xgboost", "mapie", "shap")
 
 Clock = Callable[[], float]
 
@@ -131,6 +133,30 @@ def report(name: str, rows: Sequence[Row]) -> None:
     RESULTS.mkdir(exist_ok=True)
     text = as_csv(name, rows)
     write_whole(RESULTS / f"{name}.csv", lambda file: file.write(text.encode()))
+    note_run(f"{name}.csv")
+
+
+def note_run(file: str) -> None:
+    """Write down in runs.csv when a file of results was made, and with which versions of the peers."""
+    found = [(name, installed(name)) for name in PEERS]
+    versions = ", ".join(f"{name} {number}" for name, number in found if number)
+    path = RESULTS / "runs.csv"
+    with path.open(newline="") as opened:
+        rows = {row["file"]: row for row in csv.DictReader(opened)}
+    rows[file] = {"file": file, "date": date.today().isoformat(), "versions": versions}
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ["file", "date", "versions"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows[name] for name in sorted(rows))
+    write_whole(path, lambda opened: opened.write(text.getvalue().encode()))
+
+
+def installed(name: str) -> str | None:
+    """The version of a distribution, None if it is not there."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def as_csv(name: str, rows: Sequence[Row]) -> str:

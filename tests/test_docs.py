@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import runpy
 import subprocess
 import sys
 from importlib import import_module
@@ -24,8 +25,9 @@ import certree.votes
 import certree.weights
 
 PROJECT = Path(__file__).parent.parent
-PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
+GALLERY = sorted((PROJECT / "examples" / "gallery").glob("plot_*.py"))
 SOURCE = PROJECT / "src"
 MODULES = [path for path in sorted(SOURCE.rglob("*.py")) if ">>> " in path.read_text("utf-8")]
 
@@ -57,7 +59,12 @@ ROOMS = [
 ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def name_of(page):
+    """A page as it is called among all others."""
+    return page.relative_to(PROJECT).with_suffix("").as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_blocks_of_a_page_run_and_print_what_they_say(page, tmp_path, monkeypatch, capsys):
     text = page.read_text(encoding="utf-8")
     blocks = list(BLOCK.finditer(text))
@@ -75,7 +82,7 @@ def test_blocks_of_a_page_run_and_print_what_they_say(page, tmp_path, monkeypatc
             assert printed == output
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_of_a_page_lead_somewhere(page):
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
@@ -87,7 +94,7 @@ def anchors_of(page):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_to_headings_of_a_page_lead_there(page):
     for target, anchor in ANCHOR.findall(page.read_text(encoding="utf-8")):
         if target.startswith("http"):
@@ -158,3 +165,39 @@ def test_example_runs(script, tmp_path, pytestconfig):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+@pytest.mark.parametrize("script", GALLERY, ids=lambda script: script.stem)
+def test_a_script_of_the_gallery_runs_and_draws(script, tmp_path, monkeypatch):
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from certree.show.picture import Picture
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(plt, "show", lambda: None)
+    try:
+        names = runpy.run_path(str(script))
+        drawn = [*map(plt.figure, plt.get_fignums())]
+        drawn += [one for one in names.values() if isinstance(one, Picture)]
+        assert drawn
+        assert all(ax.has_data() or ax.patches or ax.lines for one in drawn for ax in one.axes)
+    finally:
+        plt.close("all")
+
+
+def test_figures_on_pages_are_those_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(str(PROJECT))
+    from benchmarks.figures import MARKED, pages, renewed
+
+    texts = {page: page.read_text(encoding="utf-8") for page in pages()}
+    assert sum(len(MARKED.findall(text)) for text in texts.values()) > 15
+    stale = [
+        (name_of(page), found[2], found[3])
+        for page, text in texts.items()
+        for found in MARKED.finditer(text)
+        if renewed(found[0]) != found[0]
+    ]
+    assert not stale, "make figures writes them anew"

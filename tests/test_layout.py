@@ -64,6 +64,7 @@ TESTS_OF_NO_MODULE = {
     "test_layout.py": "the layout",
     "test_metadata_routing.py": "estimators inside what scikit-learn routes weights through",
     "test_missing.py": "rows that lack values, from growth to prediction",
+    "test_release.py": "what is published",
     "test_regressor.py": "scikit-learn's contract, by all regressors",
     "test_sklearn.py": "scikit-learn's contract, by all classifiers",
     "test_words.py": "what commands and estimators say",

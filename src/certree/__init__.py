@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from certree import boolean as boolean
     from certree import show as show
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"
 
 # Parts that most programs do without, and that take time to import.
 _IMPORTED_WHEN_USED = ("boolean", "show")

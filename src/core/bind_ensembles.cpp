@@ -374,7 +374,7 @@ auto attribute(const Ints& feature, const Doubles& threshold, const Ints& left,
 }
 
 template <class Real>
-void bind_for(nb::module_& core) {
+void bind_ensembles_of(nb::module_& core) {
   core.def("add_trees", &add_trees<Real>, "packed"_array, "category_start"_array,
            "categories"_array, "root"_array, "value"_array, "first"_a, "last"_a, "per_stage"_a,
            "X"_array, "start"_array, "n_threads"_a,
@@ -421,8 +421,8 @@ void bind_ensembles(nb::module_& core) {
   core.def("pack_trees", &pack_trees, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array,
            "What steps of walks read of each node, in one piece.");
-  bind_for<float>(core);
-  bind_for<double>(core);
+  bind_ensembles_of<float>(core);
+  bind_ensembles_of<double>(core);
 }
 
 }  // namespace certree::door

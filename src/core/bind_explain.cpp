@@ -65,7 +65,7 @@ auto interactions(const Ints& feature, const Doubles& threshold, const Ints& lef
 }
 
 template <class Real>
-void bind_for(nb::module_& core) {
+void bind_explain_of(nb::module_& core) {
   core.def("values_of_features", &values_of_features<Real>, "feature"_array, "threshold"_array,
            "left"_array, "missing_left"_array, "category_start"_array, "categories"_array,
            "root"_array, "value"_array, "X"_array, "background"_array_or_none, "both"_array_or_none,
@@ -82,8 +82,8 @@ void bind_explain(nb::module_& core) {
            "draws"_array, "wants_total"_a, "n_threads"_a,
            "(variance of each feature, first and second of each pair, variance of each pair, what "
            "is said at draws without higher orders, whole variance).");
-  bind_for<float>(core);
-  bind_for<double>(core);
+  bind_explain_of<float>(core);
+  bind_explain_of<double>(core);
 }
 
 }  // namespace certree::door

@@ -129,7 +129,7 @@ auto grow_cart(const In<Real, 2>& X, const Codes& y, const Numbers& target, std:
 }
 
 template <class Real>
-void bind_for(nb::module_& core) {
+void bind_grow_of(nb::module_& core) {
   core.def("grow_dyadic", &grow_dyadic<Real>, "X"_array, "y"_array_or_none, "weight"_array_or_none,
            "min_samples_split"_a, "max_depth"_a, "expand"_a, "n_threads"_a,
            "Columns of the dyadic tree over the rows of X.");
@@ -149,8 +149,8 @@ void bind_for(nb::module_& core) {
 }  // namespace
 
 void bind_grow(nb::module_& core) {
-  bind_for<float>(core);
-  bind_for<double>(core);
+  bind_grow_of<float>(core);
+  bind_grow_of<double>(core);
 }
 
 }  // namespace certree::door

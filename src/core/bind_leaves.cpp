@@ -100,7 +100,7 @@ auto judge_leaves(const Ints& left, const Roots& root, const Ints2& leaf, const 
 }
 
 template <class Real>
-void bind_for(nb::module_& core) {
+void bind_leaves_of(nb::module_& core) {
   core.def("find_out_of_bag", &find_out_of_bag<Real>, "packed"_array, "category_start"_array,
            "categories"_array, "root"_array, "X"_array, "draws"_a, "n_threads"_a,
            "Complements of leaves (n_trees, n) of rows out of bags; 0 for those in them.");
@@ -109,8 +109,8 @@ void bind_for(nb::module_& core) {
 }  // namespace
 
 void bind_leaves(nb::module_& core) {
-  bind_for<float>(core);
-  bind_for<double>(core);
+  bind_leaves_of<float>(core);
+  bind_leaves_of<double>(core);
   core.def("sum_leaves", &sum_leaves, "left"_array, "root"_array, "leaf"_array, "y"_array,
            "weight"_array_or_none, "n_outputs"_a, "n_threads"_a,
            "Weight and sums of the rows out of bags, by node.");

@@ -46,7 +46,7 @@ auto depths(const Ints& left, const Ints& chain) {
 }
 
 template <class Real>
-void bind_for(nb::module_& core) {
+void bind_tree_of(nb::module_& core) {
   core.def("apply", &apply<Real>, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array, "X"_array,
            "n_threads"_a, "The leaf that each row of X reaches.");
@@ -62,8 +62,8 @@ void bind_for(nb::module_& core) {
 }  // namespace
 
 void bind_tree(nb::module_& core) {
-  bind_for<float>(core);
-  bind_for<double>(core);
+  bind_tree_of<float>(core);
+  bind_tree_of<double>(core);
   core.def("depths", &depths, "left"_array, "chain"_array, "Number of cells above each node.");
 }
 

@@ -1,12 +1,10 @@
 """The report in a real browser: Chromium without a window, driven by Selenium."""
 
-import json
-import shutil
-
 import numpy as np
 import pandas as pd
 import pytest
 
+from browser.conftest import files_asked_for, forget, show
 from certree import (
     BoostedTreesClassifier,
     CertifiedTreeClassifier,
@@ -16,18 +14,10 @@ from certree import (
 )
 from certree.show import report
 
-webdriver = pytest.importorskip(
-    "selenium.webdriver", reason="selenium is not installed: make browser"
-)
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.select import Select  # noqa: E402
-
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not CHROMIUM or not DRIVER, reason="chromium and its driver are not installed"
-)
+pytest.importorskip("selenium", reason="selenium is not installed: make browser")
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
 
 # What must be shown as it is, and do nothing.
 SCRIPT, IMAGE = "</script><script>document.title='broken'</script>", "<img src=x onerror=alert(1)>"
@@ -71,47 +61,15 @@ def pages(tmp_path_factory):
     }
 
 
-@pytest.fixture(scope="module")
-def browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--force-device-scale-factor=1",
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
-
-
 @pytest.fixture
 def seen(browser, pages):
     """Opens a page at a width, and looks afterwards whether it has complained or asked for anything."""
-
-    def open_page(name, width=1280, scheme="light"):
-        media = [{"name": "prefers-color-scheme", "value": scheme}]
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        browser.get(pages[name].as_uri())
-        return browser
-
-    browser.get_log("browser"), browser.get_log("performance")
-    yield open_page
+    forget(browser)
+    yield lambda name, width=1280, scheme="light": show(browser, pages[name], width, scheme)
     assert browser.get_log("browser") == []
-    asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    urls = [
-        message["params"]["request"]["url"]
-        for message in asked
-        if message["method"] == "Network.requestWillBeSent"
-    ]
-    assert urls
-    assert {url.split(":")[0] for url in urls} <= {"file", "data"}
-    assert all(url in {page.as_uri() for page in pages.values()} for url in urls if url[0] == "f")
+    asked = files_asked_for(browser)
+    assert asked
+    assert asked <= {str(page) for page in pages.values()}
 
 
 def items(page):

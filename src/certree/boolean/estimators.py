@@ -162,7 +162,7 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
         that had no part in the fit.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X had them.
 
     References
@@ -239,7 +239,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
         Hashes of the rows of the fit.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X had them.
 
     Examples

@@ -259,7 +259,7 @@ class CertifiedForestClassifier(ForestClassifier):
         probability that a pruning drawn by its weight makes them, on average over trees.
     is_categorical_ : ndarray of bool, shape (p,), or None
         Which features hold categories; None if all are numbers.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X had them.
 
     References

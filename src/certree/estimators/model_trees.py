@@ -393,7 +393,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         `alpha`, given or chosen; empty for "cross-validated".
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X had them.
 
     References
@@ -606,7 +606,7 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         Moments of the target in its nodes.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X had them.
 
     References

@@ -124,7 +124,7 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         The categories of the features; None if all are numbers.
     is_categorical_ : ndarray of bool, shape (p,), or None
         Which features hold categories; None if all are numbers.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X had them.
 
     References
@@ -268,7 +268,7 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
         The categories of the features; None if all are numbers.
     is_categorical_ : ndarray of bool, shape (p,), or None
         Which features hold categories; None if all are numbers.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X had them.
 
     References

@@ -298,9 +298,9 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         str
-            A SELECT with the columns `keep`, "prediction" and, of a classifier, "probability_" and
+            A SELECT with the columns `keep`, "prediction" and, of a classifier, ``probability_`` and
             each class; with a number behind it, where classes differ by case only. Of several numbers
-            "prediction_0" and so on.
+            ``prediction_0`` and so on.
 
         Raises
         ------

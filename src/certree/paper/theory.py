@@ -46,7 +46,7 @@ def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Floa
     Returns
     -------
     ndarray of float64, shape (m,)
-        ``sqrt(2 (share of the rows) log(|T0| / delta) / n)``, where |T0| is the number of cells.
+        ``sqrt(2 (share of the rows) log(|T0| / delta) / n)``, where ``|T0|`` is the number of cells.
 
     Raises
     ------

@@ -42,7 +42,7 @@ class DateFeatures(TransformerMixin, BaseEstimator):
         The columns that are turned, each with its time zone; None: it has none.
     hours_ : set of str
         Those of them whose parts have hours.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of the fit.
     n_features_in_ : int
         Number of columns of the fit.

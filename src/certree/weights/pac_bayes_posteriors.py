@@ -109,7 +109,7 @@ def theorem_posterior(
     """Weigh all prunings as the paper's Theorem 1 does.
 
     Every cell A, without rows too, has log weight ``-lambda_error (err(A) + sqrt(2 n(A) log(|T0| /
-    delta))) - 3 D0``, where |T0| and D0 are the number of cells and the depth of the tree, chains
+    delta))) - 3 D0``, where ``|T0|`` and D0 are the number of cells and the depth of the tree, chains
     counted.
 
     Parameters

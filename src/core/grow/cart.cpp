@@ -112,7 +112,7 @@ TreeColumns grow_presorted(const Rows& rows, const Stopping& stopping, const Gre
                            int n_threads) {
   using Rule = CartRule<Rows, Sweep>;
   using PartRule = CartRule<Rows, typename OfParts<Sweep>::type>;
-  std::vector<std::int64_t> precedence(static_cast<std::size_t>(rows.X.width));
+  std::vector<std::int64_t> precedence(static_cast<std::size_t>(rows.X.width()));
   std::iota(precedence.begin(), precedence.end(), std::int64_t{0});
   const Rule rule(rows, stopping, greedy, precedence, n_threads);
   if (greedy.max_leaves > 0) return grow_best_first(rule, rule.root(), greedy.max_leaves);
@@ -201,9 +201,8 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y*
   if (features.has_others())
     for (const std::size_t i : turns(n))
       lists.row(features.n_numbers())[i] = {0, static_cast<std::uint32_t>(i)};
-  const CartRows<Real, Y> rows{
-      X,         &features, &few, nullptr, y, unit.weight(), unit.exponent(), counts.get(),
-      n_classes, lists,     codes};
+  const CartRows<Y> rows{Values(X),       &features,    &few,      nullptr, y,    unit.weight(),
+                         unit.exponent(), counts.get(), n_classes, lists,   codes};
   return grow_presorted<Sweep>(rows, stopping, greedy, n_threads);
 }
 

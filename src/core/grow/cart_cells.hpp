@@ -4,6 +4,8 @@
 // else can call is inlined where it is called once, which makes the grower a tenth faster.
 #pragma once
 
+#include <variant>
+
 #include "grow/features.hpp"
 #include "grow/growth.hpp"
 
@@ -33,12 +35,30 @@ struct Cut {
   bool is_made() const { return feature >= 0; }
 };
 
+// The numbers of a table. Cells know their rows by rank, and read numbers for thresholds alone; so
+// growth is compiled once for both kinds of tables.
+class Values {
+ public:
+  template <class Real>
+  explicit Values(const Table<const Real>& X) : X_(X) {}
+
+  std::int64_t width() const {
+    return std::visit([](const auto& X) { return X.width; }, X_);
+  }
+  double at(std::uint32_t row, std::int64_t j) const {
+    return std::visit([&](const auto& X) { return static_cast<double>(X.row(row)[j]); }, X_);
+  }
+
+ private:
+  std::variant<Table<const float>, Table<const double>> X_;
+};
+
 // The rows of a grower: all of them, or those of a part under numbers of its own.
-template <class Real, class Y_>
+template <class Y_>
 struct CartRows {
   using Y = Y_;
 
-  Table<const Real> X;
+  Values X;
   const Features* features;
   const FewValues* few;
   const std::uint32_t* original;  // (n,) row of X, null if it is the same
@@ -64,9 +84,7 @@ struct CartRows {
   }
   const std::uint32_t* codes_of(std::int64_t j) const { return codes.row(features->index(j)); }
   std::uint32_t row_of_X(const RankedRow& e) const { return original ? original[e.row] : e.row; }
-  double x(const RankedRow& e, std::int64_t j) const {
-    return static_cast<double>(X.row(row_of_X(e))[j]);
-  }
+  double x(const RankedRow& e, std::int64_t j) const { return X.at(row_of_X(e), j); }
   // How many rows a row counts as.
   double weight_of(const RankedRow& e) const {
     return weight ? std::ldexp(weight[e.row], weight_unit) : 1.0;

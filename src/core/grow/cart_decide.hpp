@@ -56,7 +56,7 @@ class Decisions {
 
   // Features in a random order, constant ones left out, until there are max_features; ascending.
   std::vector<std::int64_t> drawn_features(const CartCell& cell) const {
-    std::vector<std::int64_t> features(static_cast<std::size_t>(rows_.X.width)), drawn;
+    std::vector<std::int64_t> features(static_cast<std::size_t>(rows_.X.width())), drawn;
     std::iota(features.begin(), features.end(), std::int64_t{0});
     Random random(cell.key);
     for (auto n = static_cast<std::int64_t>(features.size());

@@ -56,7 +56,7 @@ class Search {
   // The best cut of the cell: of equal ones, that of the feature with precedence, then the lowest.
   Cut best(const CartCell& cell) const {
     if (cell.is_leaf) return Cut();
-    const bool all = greedy_.max_features >= rows_.X.width;
+    const bool all = greedy_.max_features >= rows_.X.width();
     Cut winner = all ? best_of_all(cell) : best_of(cell, decide_.drawn_features(cell));
     winner.heuristic |= greedy_.random_cuts || !all;
     if (greedy_.min_gain > 0.0 && winner.gain < greedy_.min_gain) return Cut();

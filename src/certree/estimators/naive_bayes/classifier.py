@@ -157,7 +157,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         Which features hold categories; None if all are numbers.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X had them.
 
     References

@@ -1,0 +1,250 @@
+"""Figures in README and docs come out of results/: `python -m benchmarks.figures` writes them anew.
+
+A figure on a page stands between two comments, which nobody sees who reads the page:
+
+    <!-- figure: lower; CatBoost; error -->four<!-- end -->
+
+The first word names a function of FIGURES, the others are what it is given. `tests/test_docs.py`
+fails where a page says anything else than the function; `make figures` runs this file.
+"""
+
+import csv
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.boosting import known
+from benchmarks.evidence import FILE, MARKS, OURS, of_boosting
+from benchmarks.timing import RESULTS
+
+PROJECT = Path(__file__).parent.parent
+MARKED = re.compile(r"(<!-- figure: ([^>]+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
+WORDS = [
+    "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+]  # fmt: skip
+# Files of results in which ours and a peer take turns, and at what.
+RACES = {
+    "cart": "growing one tree",
+    "categorical": "one tree of boosting, with categories",
+    "counts": "one tree of boosting, and its bins",
+    "forest_growth": "growing a forest",
+    "grow": "growing a KD tree",
+    "predict": "predicting by one tree",
+    "predict_boosted": "predicting by 100 trees",
+    "shapley": "Shapley values",
+    "single_tree": "a fit of one tree, tuned",
+    "naive_bayes": "naive Bayes",
+    "import_time": "the import",
+}
+
+
+def short(value: float) -> str:
+    """A number below 1 without its zero, as pages write them."""
+    if value >= 0.995:
+        return f"{value:.3g}" if value >= 10 else f"{value:.2f}"
+    return f"{value:.2g}".removeprefix("0")
+
+
+def lines_of(file: str) -> list[dict[str, str]]:
+    """All lines of a file of results."""
+    with (RESULTS / file).open(newline="", encoding="utf-8") as opened:
+        return list(csv.DictReader(opened))
+
+
+def cell(file: str, where: str, column: str, form: str) -> str:
+    """One field of the one line in which `where`, such as "table=eeg, method=tree", holds."""
+    wanted = dict(part.split("=") for part in where.split(", "))
+    found = [one for one in lines_of(file) if wanted.items() <= one.items()]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} lines of {file} have {where}, expected one")
+    return format(float(found[0][column]), form)
+
+
+def evidence() -> dict[str, dict[str, dict[str, float]]]:
+    """What every method scores on every table of the README's picture."""
+    tables = of_boosting()
+    for row in known(FILE):
+        tables[row["table"]][row["method"]] = row
+    return tables
+
+
+def ratios(method: str, field: str, to: str = OURS) -> list[float]:
+    """What a method has over another on each table."""
+    return [one[method][field] / one[to][field] for one in evidence().values()]
+
+
+def mean_ratio(method: str, field: str, to: str = OURS) -> str:
+    """Their geometric mean."""
+    return short(mean(ratios(method, field, to)))
+
+
+def mean(values: list[float]) -> float:
+    """The geometric mean."""
+    return float(np.exp(np.mean(np.log(values))))
+
+
+def below(method: str, field: str) -> str:
+    """By how many per cent ours is below a method, in geometric mean."""
+    return f"{100 * (1 - 1 / mean(ratios(method, field))):.0f} %"
+
+
+def lower(method: str, field: str, to: str = OURS) -> str:
+    """The number of tables on which a method has less than another, in words."""
+    return WORDS[sum(ratio < 1 for ratio in ratios(method, field, to))]
+
+
+def lowest(field: str) -> str:
+    """The number of tables on which ours has the least, in words."""
+    least = [min(MARKS, key=lambda method: one[method][field]) for one in evidence().values()]
+    return WORDS[least.count(OURS)]
+
+
+def table(head: list[str], lines: list[list[str]]) -> str:
+    """A table of Markdown, with room around it."""
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n\n"
+
+
+def scores(field: str) -> str:
+    """Every table by every method, the lowest in bold."""
+    lines = []
+    for name, one in evidence().items():
+        values = [one[method][field] for method in MARKS]
+        least = min(values)
+        lines.append([name, *(f"**{v:.3f}**" if v == least else f"{v:.3f}" for v in values)])
+    return table(["table", *(label for label, _, _ in MARKS.values())], lines)
+
+
+def summary() -> str:
+    """Every method over ours: losses, errors and times, and on how many tables it is ahead."""
+    lines = []
+    for method, (label, _, _) in MARKS.items():
+        told = [label]
+        for field in ("log_loss", "error"):
+            ahead = sum(ratio < 1 for ratio in ratios(method, field))
+            told += [f"{mean(ratios(method, field)):.2f}", "" if method == OURS else str(ahead)]
+        lines.append([*told, short(mean(ratios(method, "seconds")))])
+    head = ["method", "log loss", "lower on", "error", "lower on", "time of a fit"]
+    return table(head, lines)
+
+
+def races() -> dict[tuple[str, str], list[float]]:
+    """Ratios of times of ours and a peer that took turns, by what was raced in and against whom."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for name, what in RACES.items():
+        for line in lines_of(f"{name}.csv"):
+            if line["peer"] and line["ratio"]:
+                found.setdefault((what, line["peer"]), []).append(float(line["ratio"]))
+    return found
+
+
+def speed() -> str:
+    """For every race and peer the least, the median and the largest ratio of times."""
+    lines = [
+        [*key, str(len(of)), *(short(float(value)) for value in (min(of), np.median(of), max(of)))]
+        for key, of in races().items()
+    ]
+    head = ["what", "against", "cases", "time over theirs: least", "median", "most"]
+    return table(head, lines)
+
+
+def slower() -> str:
+    """Of every race and peer the cases in which the peer took less time."""
+    lines = [
+        [*key, f"{sum(ratio > 1 for ratio in of)} of {len(of)}", short(max(of))]
+        for key, of in races().items()
+        if max(of) > 1
+    ]
+    return table(["what", "quicker", "in cases", "our time over theirs: most"], lines)
+
+
+def behind(field: str) -> str:
+    """Every table on which somebody is ahead of our boosted trees, and by how much."""
+    lines = []
+    for name, one in evidence().items():
+        best = min(MARKS, key=lambda method: one[method][field])
+        if best != OURS:
+            less = 100 * (1 - one[best][field] / one[OURS][field])
+            lines.append([name, MARKS[best][0], f"{less:.1f} % lower"])
+    return table(["table", "ahead", f"its {field.replace('_', ' ')}"], lines)
+
+
+def single_trees() -> str:
+    """One tree of ours against one that is tuned: errors, log losses, and times of a fit."""
+    found: dict[str, dict[str, str]] = {}
+    for line in lines_of("single_tree.csv"):
+        if line["peer"] != "GridSearchCV":
+            continue
+        name, _, fit = line["case"].partition(", ")
+        told = found.setdefault(name, {})
+        if fit == "fit":
+            told["time"] = short(float(line["ratio"]))
+        else:
+            told[line["unit"]] = f"{float(line['figure']):.3f} / {float(line['target']):.3f}"
+    lines = [[name, told["error"], told["log loss"], told["time"]] for name, told in found.items()]
+    return table(["table", "error, ours / tuned", "log loss, ours / tuned", "time over its"], lines)
+
+
+def ranking() -> str:
+    """The mean NDCG of rankers on drawn worlds, and seconds of a fit."""
+    found: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for line in lines_of("ranking.csv"):
+        if not line["method"].startswith("no vote"):
+            found.setdefault((line["world"], line["method"]), []).append(line)
+    lines = []
+    for (world, method), of in found.items():
+        truth, seen, time = (
+            np.mean([float(one[k]) for one in of]) for k in ("truth", "seen", "seconds")
+        )
+        lines.append([world, method, f"{seen:.3f}", f"{truth:.3f}", f"{time:.2f}"])
+    head = ["world", "ranker", "NDCG, relevance as seen", "without its noise", "seconds"]
+    return table(head, sorted(lines))
+
+
+def runs() -> str:
+    """When files of results were made, and by which versions."""
+    lines = [[f"`{one['file']}`", one["date"], one["versions"]] for one in lines_of("runs.csv")]
+    return table(["file of `benchmarks/results`", "made", "versions"], lines)
+
+
+FIGURES: dict[str, Callable[..., str]] = {
+    one.__name__: one
+    for one in (
+        cell, mean_ratio, below, lower, lowest, scores, summary, speed, slower, behind,
+        single_trees, ranking, runs,
+    )
+}  # fmt: skip
+
+
+def figure(words: str) -> str:
+    """What stands between the comments that hold these words."""
+    name, *given = words.split("; ")
+    if name not in FIGURES:
+        raise ValueError(f"no figure is called {name!r}, there are {', '.join(FIGURES)}")
+    return FIGURES[name](*given)
+
+
+def renewed(text: str) -> str:
+    """A page with all its figures as the results say them."""
+    return MARKED.sub(lambda found: found[1] + figure(found[2]) + found[4], text)
+
+
+def pages() -> list[Path]:
+    """Every page that may have figures."""
+    return [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
+
+
+def main() -> None:
+    """Write the figures of all pages anew, and name the pages that have changed."""
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        if (new := renewed(text)) != text:
+            page.write_text(new, encoding="utf-8")
+            sys.stdout.write(f"{page.relative_to(PROJECT)} has new figures\n")
+
+
+if __name__ == "__main__":
+    main()

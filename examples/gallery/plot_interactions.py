@@ -1,0 +1,17 @@
+"""
+Which features act together
+===========================
+
+Friedman's function multiplies its first two features and adds the others up. Shares of the
+variance of boosted trees by features and by pairs find that out.
+"""
+
+from sklearn.datasets import make_friedman1
+
+from certree import BoostedTreesRegressor
+from certree.explain import interaction_fractions
+from certree.show import plot_interactions
+
+X, y = make_friedman1(1000, n_features=6, noise=0.5, random_state=0)
+model = BoostedTreesRegressor(max_iter=100, random_state=0).fit(X, y)
+figure = plot_interactions(interaction_fractions(model, X))

@@ -1,0 +1,60 @@
+"""Chromium without a window, driven by Selenium, and whether a page has asked for anything."""
+
+import json
+import shutil
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    webdriver = pytest.importorskip(
+        "selenium.webdriver", reason="selenium is not installed: make browser"
+    )
+    if not CHROMIUM or not DRIVER:
+        pytest.skip("chromium and its driver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--force-device-scale-factor=1",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+def show(browser, path, width, scheme="light"):
+    """Open a file at a width, on a screen that prefers light or dark colours."""
+    media = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(path if isinstance(path, str) else path.as_uri())
+    return browser
+
+
+def forget(browser):
+    """Leave the page, and drop what it has complained of and asked for."""
+    browser.get("about:blank")
+    browser.get_log("browser"), browser.get_log("performance")
+
+
+def files_asked_for(browser):
+    """Paths of all files that were asked for since; nothing else may be."""
+    asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    urls = [
+        message["params"]["request"]["url"]
+        for message in asked
+        if message["method"] == "Network.requestWillBeSent"
+    ]
+    assert {url.split(":")[0] for url in urls} <= {"file", "data"}, urls
+    return {unquote(urlsplit(url).path) for url in urls if url.startswith("file:")}
