@@ -268,3 +268,15 @@ def test_what_is_refused():
     for model in (BoostedTreesRanker(), CertifiedBoostedTreesRegressor()):
         assert "standard_errors" not in model.get_params()
         assert not hasattr(model, "predict_std")
+
+
+def test_errors_of_several_numbers_and_quantiles_stand_in_their_columns():
+    X, y = numbers()
+    both = BoostedTreesRegressor(**SHORT).fit(X, np.column_stack([y, 1000 * y]))
+    told = both.predict_std(X)
+    assert told.shape == (len(X), 2)
+    assert (told[:, 1] > 100 * told[:, 0]).mean() > 0.95
+    ends = BoostedTreesRegressor("quantile", quantile=[0.4, 0.5], **SHORT).fit(X, y)
+    scores, errors = np.array([[1.0, 3.0], [2.0, 1.0]]), np.array([[10.0, 30.0], [20.0, 11.0]])
+    # Sorted predictions take their errors along.
+    assert ends._told_errors(scores, errors).tolist() == [[10.0, 20.0], [11.0, 30.0]]
