@@ -28,6 +28,7 @@ from certree._core import (
 )
 from certree.interface.arrays import Float64, Int32, Int64, OfColumns, column, frozen, matrix
 from certree.interface.signatures import checked, expect_settings
+from certree.rows.sparse_rows import walked
 
 LEAF = -1
 # Posteriors look at every cell of a chain; those that are grown have at most 48 for each feature.
@@ -328,9 +329,9 @@ class Trees(OfColumns):
         """The same in one piece of memory a node, the sets, and the roots, for many walks."""
         return pack_trees(*self.splits), self.category_start, self.categories, self.root
 
-    def leaves(self, X: NDArray[Any], n_threads: int) -> Int32:
+    def leaves(self, X: Any, n_threads: int) -> Int32:
         """Leaf of each checked row in each tree, numbered among all nodes, (T, n)."""
-        return find_leaves(*self.packed, X, n_threads)
+        return find_leaves(*self.packed, walked(X), n_threads)
 
     def out_of_bag(self, X: NDArray[Any], drawing: tuple[str, int, int], n_threads: int) -> Int32:
         """Complements of leaves (T, n) of rows that were not drawn for a tree; 0 for others.
@@ -342,7 +343,7 @@ class Trees(OfColumns):
     def add(
         self,
         scores: Float64,
-        X: NDArray[Any],
+        X: Any,
         n_threads: int,
         first: int = 0,
         last: int | None = None,
@@ -352,7 +353,7 @@ class Trees(OfColumns):
         return self._added(scores, X, n_threads, range(first, last, max(last - first, 1)))
 
     def stages(
-        self, scores: Float64, X: NDArray[Any], n_threads: int, among: range
+        self, scores: Float64, X: Any, n_threads: int, among: range
     ) -> Iterator[Float64]:
         """The scores with what the trees of each step of a range say added, stage by stage."""
         at_once = max(_BYTES_OF_STAGES // max(scores.nbytes, 1), 1)
@@ -362,11 +363,19 @@ class Trees(OfColumns):
             for scores in added:
                 yield scores.copy()  # may be written to
 
-    def _added(self, scores: Float64, X: NDArray[Any], n_threads: int, among: range) -> Float64:
+    def _added(self, scores: Float64, X: Any, n_threads: int, among: range) -> Float64:
         """Scores after each step of a range of trees, (steps * n_outputs, n)."""
         ends = among.start, among.start + len(among) * among.step, among.step
         packed, starts, categories, root = self.packed
-        return add_trees(packed, starts, categories, root, self.value, *ends, X, scores, n_threads)
+        nodes = packed, starts, categories, root, self.value
+        return add_trees(*nodes, *ends, walked(X), scores, n_threads)
+
+    def looking_at(self, features: NDArray[np.intp]) -> Self:
+        """The same trees on a table of some of the features alone, ascending: all that they compare."""
+        places = np.searchsorted(features, self.feature)
+        feature = np.where(self.is_leaf, 0, places).astype(np.int32)
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return self.known(**{**own, "feature": frozen(feature), "n_features": len(features)})
 
     def contributions(
         self, X: NDArray[np.floating], n_threads: int, rows: Float64 | None = None

@@ -8,6 +8,13 @@
 namespace certree::door {
 namespace {
 
+auto bins_of(BinColumns&& kept) {
+  return std::tuple(owned(std::move(kept.n_bins)), owned(std::move(kept.bin_start)),
+                    owned(std::move(kept.low)), owned(std::move(kept.high)),
+                    owned(std::move(kept.level_start)), owned(std::move(kept.levels)),
+                    owned(std::move(kept.level_bin)));
+}
+
 // A column of any order in memory.
 template <class Real>
 using Values = nb::ndarray<const Real, nb::ndim<1>, nb::device::cpu>;
@@ -35,13 +42,25 @@ auto bin_features(const Features& features, const Ints& sample,
     kept = certree::bin_features(values, view(sample), flags, fine_ends, n_threads, codes);
   };
   auto codes = run(loop, Rows<std::uint8_t>(p, n));
-  return std::tuple(codes, owned(std::move(kept.n_bins)), owned(std::move(kept.low), p, kMostBins),
-                    owned(std::move(kept.high), p, kMostBins), owned(std::move(kept.level_start)),
-                    owned(std::move(kept.levels)), owned(std::move(kept.level_bin)));
+  return std::tuple_cat(std::tuple(codes), bins_of(std::move(kept)));
 }
 
-BinnedTable binned(const Codes& codes, const Kept& kept) {
-  return {kept_bins(kept, codes.shape(0)), view(codes)};
+// columns: those of each feature, by row.
+template <class Real>
+auto bin_stored(const Sparse<Real>& columns, const Ints& sample, bool fine_ends, int n_threads) {
+  const SparseRows<Real> features = rows(columns);
+  if (features.width > 2147483647)
+    throw std::invalid_argument("features have more than 2147483647 rows");
+  expect_codes("sample", view(sample), features.width);
+  BinColumns kept;
+  StoredColumns stored;
+  run([&] {
+    kept = certree::bin_stored(features, view(sample), fine_ends, n_threads, stored);
+  });
+  return std::tuple_cat(
+      std::tuple(owned(std::move(stored.start)), owned(std::move(stored.row)),
+                 owned(std::move(stored.code)), owned(std::move(stored.zero))),
+      bins_of(std::move(kept)));
 }
 
 auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::uint64_t key) {
@@ -55,21 +74,19 @@ auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::ui
     certree::coarsen(table, features, n_edges, key, bins, coarser);
   };
   auto coarser = run(loop, Rows<std::uint8_t>(p, codes.shape(1)));
-  return std::tuple(coarser, owned(std::move(bins.n_bins)),
-                    owned(std::move(bins.low), p, kMostBins),
-                    owned(std::move(bins.high), p, kMostBins));
+  return std::tuple(coarser, owned(std::move(bins.n_bins)), owned(std::move(bins.low)),
+                    owned(std::move(bins.high)));
 }
 
-auto grow_gradients(const Codes& codes, const Kept& kept, const Ints& features, const Ints& growing,
-                    const Ints& others, const Doubles& gradient, const Doubles& hessian, double l2,
+auto grow_gradients(const AnyCodes& codes, const Kept& kept, const Ints& features,
+                    const Ints& growing, const Ints& others, const Doubles& gradient, const Doubles& hessian, double l2,
                     double min_hessian, const Limits& limits, const Slopes& monotonic,
                     const Groups& groups, int n_threads) {
   const BinnedTable table = binned(codes, kept);
-  const std::size_t p = codes.shape(0), n = codes.shape(1);
+  const std::size_t p = width_of(codes), n = static_cast<std::size_t>(table.n_rows());
   const BinnedGrowth growth = growth_of(limits, monotonic, groups, p, n_threads);
   const Derivatives response{sized("gradient", gradient, n), sized("hessian", hessian, n), l2,
                              min_hessian};
-  if (n > 2147483647u) throw std::invalid_argument("codes have more than 2147483647 rows");
   if (growing.size() == 0) throw std::invalid_argument("no row grows the tree");
   expect_codes("features", view(features), static_cast<std::int64_t>(p));
   expect_codes("rows", view(growing), static_cast<std::int64_t>(n));
@@ -197,9 +214,14 @@ void bind_binned(nb::module_& core) {
   core.def("bin_features", &bin_features, "features"_array, "sample"_array,
            "category"_array_or_none, "fine_ends"_a, "n_threads"_a,
            "Codes of the values of each feature, and what is kept of the bins.");
+  const auto bin_stored_doc = "The same where values are 0 that are not stored.";
+  core.def("bin_stored", &bin_stored<float>, "columns"_a, "sample"_array, "fine_ends"_a,
+           "n_threads"_a, bin_stored_doc);
+  core.def("bin_stored", &bin_stored<double>, "columns"_a, "sample"_array, "fine_ends"_a,
+           "n_threads"_a, bin_stored_doc);
   core.def("coarsen", &coarsen, "codes"_array, "kept"_a, "n_edges"_a, "key"_a,
            "Codes, numbers, and ends of bins that are joined but at some edges drawn by a key.");
-  core.def("grow_gradients", &grow_gradients, "codes"_array, "kept"_a, "features"_array,
+  core.def("grow_gradients", &grow_gradients, "codes"_a, "kept"_a, "features"_array,
            "growing"_array, "others"_array, "gradient"_array, "hessian"_array, "l2"_a,
            "min_hessian"_a, "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none,
            "n_threads"_a,

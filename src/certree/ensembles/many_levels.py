@@ -182,6 +182,7 @@ class LevelStatistics:
             name: np.concatenate([getattr(bins, name), getattr(more, name)])
             for name in ("codes", "n_bins", "low", "high", "category")
         }
+        joined["bin_start"] = np.append(bins.bin_start, bins.bin_start[-1] + more.bin_start[1:])
         starts = np.append(bins.level_start, np.repeat(bins.level_start[-1:], more.n_features))
         slopes, groups = grower.monotonic_cst, grower.interaction_cst
         if slopes is not None:

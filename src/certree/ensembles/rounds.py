@@ -17,9 +17,9 @@ from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, Int32, UInt64, in_units_of_largest
-from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold
 from certree.rows.hashes import content_keys
+from certree.rows.sparse_rows import AnyColumns, walked
 from certree.rows.training import Training
 from certree.tree import LEAF, Trees
 
@@ -72,7 +72,7 @@ class Rounds:
         What scores start from beside what is the same for all rows.
     query : ndarray of int32, shape (n,), or None
         Number of each row's query, where queries are ranked: rows of one stand together.
-    values : ndarray of shape (any, p), or None
+    values : ndarray or csr_array of shape (any, p), or None
         The last rows, where these judge and are not among those of the grower.
     many : ManyLevels or None
         Levels of the rows, if some features have many.
@@ -90,7 +90,7 @@ class Rounds:
     seed: int
     offset: Float64 | None = None
     query: Int32 | None = None
-    values: Float64 | None = None
+    values: Any = None
     many: ManyLevels | None = None
     statistics: LevelStatistics | None = None
     parts: list[Trees] = field(default_factory=list)
@@ -119,7 +119,6 @@ class Rounds:
         """
         rate = longer * self.settings.learning_rate
         rows = np.concatenate([fold.grow, fold.judge])
-        bins = replace(self.bins, codes=np.ascontiguousarray(self.bins.codes[:, rows]))
         weight = None
         if fold.grow_weight is not None and fold.judge_weight is not None:
             weight = np.concatenate([_normalised(fold.grow_weight), fold.judge_weight])
@@ -129,7 +128,7 @@ class Rounds:
         start = self.settings.loss.start(y[:n], *of_training)
         return self.anew(
             settings=replace(self.settings, learning_rate=rate),
-            grower=replace(self.grower, bins=bins),
+            grower=replace(self.grower, bins=self.bins.at(rows)),
             y=y,
             weight=weight,
             keys=self.keys[fold.grow],
@@ -181,7 +180,7 @@ class Rounds:
             query=query,
             scores=constant_scores(start, len(y), offset),
             offset=offset,
-            values=np.asarray(rows.features.matrix, dtype=np.float64),
+            values=rows.features.matrix.astype(np.float64, copy=False),
         )
 
     def anew(self, **others: Any) -> Rounds:
@@ -199,6 +198,7 @@ class Rounds:
         n_thresholds = np.array([min(one or 0, MISSING) for one in self.thresholds], dtype=np.int32)
         rows = self.bins.codes, self.bins.kept, self.y, self.weight, self.keys
         values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
+        values = walked(values)
         n = len(self.keys)
         slopes = self.settings.loss.given_slopes(self.y[:n], self.scores[:, :n])
         ranked = None if self.query is None else (self.query, *self.settings.loss.depths)
@@ -285,7 +285,7 @@ def _normalised(weight: Float64) -> Float64:
 def started(
     settings: Settings,
     grower: BinnedGrower,
-    features: FeatureColumns,
+    features: AnyColumns,
     y: NDArray[Any],
     weight: Float64 | None,
     thresholds: Sequence[int | None],

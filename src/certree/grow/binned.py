@@ -507,10 +507,9 @@ class BinnedGrower:
     def _same_rows(self, bins: Bins | None) -> Bins:
         if bins is None:
             return self.bins
-        if bins.codes.shape != self.bins.codes.shape:
-            raise ValueError(
-                f"bins must have shape {self.bins.codes.shape}, got {bins.codes.shape}"
-            )
+        shapes = [(one.n_features, one.n_rows) for one in (self.bins, bins)]
+        if shapes[0] != shapes[1]:
+            raise ValueError(f"bins must have shape {shapes[0]}, got {shapes[1]}")
         return bins
 
     def _rows(self, rows: ArrayLike | None, others: ArrayLike | None) -> tuple[Int32, Int32]:

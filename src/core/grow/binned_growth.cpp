@@ -11,6 +11,7 @@
 #include "grow/gradients.hpp"
 #include "grow/growth.hpp"
 #include "grow/kept_sums.hpp"
+#include "grow/sparse_sums.hpp"
 #include "grow/weighted.hpp"
 
 namespace certree {
@@ -233,7 +234,8 @@ class TreeGrowth {
 // -- one tree on gradients
 
 struct SentMemory {
-  KeptMemory<Gradients> kept;
+  KeptMemory<Gradients> dense;
+  SparseMemory<Gradients> sparse;
   std::vector<std::int32_t> growing, others, room;
 };
 
@@ -248,22 +250,22 @@ void copy(std::span<const std::int32_t> from, std::vector<std::int32_t>& to) {
   for (const auto part : stretches(from)) at = std::ranges::copy(part, at).out;
 }
 
-}  // namespace
-
-BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
-                          std::span<const std::int32_t> features, const BinnedGrowth& growth,
-                          const Derivatives& response, std::span<std::int32_t> leaf) {
-  thread_local SentMemory memory;
+// Sums: what keeps those of cells, in memory of its own.
+template <class Sums, class SumsMemory>
+BinnedTree grow_by(const BinnedTable& table, const SentRows& rows,
+                   std::span<const std::int32_t> features, const BinnedGrowth& growth,
+                   const Derivatives& response, SentMemory& memory, SumsMemory& of_sums,
+                   std::span<std::int32_t> leaf) {
   const Gradients target(response, rows.growing, growth);
   copy(rows.growing, memory.growing);
   copy(rows.others, memory.others);
   fit(memory.room, std::max(rows.growing.size(), rows.others.size()));
-  fit(memory.kept.items, static_cast<std::size_t>(table.codes.width));
-  target.itemise(rows.growing, memory.kept.items.data());
+  fit(of_sums.items, static_cast<std::size_t>(table.n_rows()));
+  target.itemise(rows.growing, of_sums.items.data());
   CellSums totals;
-  target.total(rows.growing, memory.kept.items.data(), totals);
+  target.total(rows.growing, of_sums.items.data(), totals);
   totals.end_cell();
-  KeptSums<Gradients> sums(table, memory.growing, totals, features, growth, target, memory.kept);
+  Sums sums(table, memory.growing, totals, features, growth, target, of_sums);
   const MovedRows<std::int32_t> moved{memory.growing, memory.others, memory.room.data(),
                                       memory.room.data()};
   TreeGrowth tree(table, moved, growth, totals, sums);
@@ -275,6 +277,19 @@ BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
   });
   for (const std::size_t v : turns(totals.size())) target.write(totals.of(v), grown.sums);
   return grown;
+}
+
+}  // namespace
+
+BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
+                          std::span<const std::int32_t> features, const BinnedGrowth& growth,
+                          const Derivatives& response, std::span<std::int32_t> leaf) {
+  thread_local SentMemory memory;
+  if (table.is_sparse())
+    return grow_by<SparseSums<Gradients>>(table, rows, features, growth, response, memory,
+                                          memory.sparse, leaf);
+  return grow_by<KeptSums<Gradients>>(table, rows, features, growth, response, memory,
+                                      memory.dense, leaf);
 }
 
 namespace {

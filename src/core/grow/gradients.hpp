@@ -112,6 +112,12 @@ class Gradients {
   static constexpr std::size_t most_sums() { return 1; }
   static constexpr bool counts_rows() { return false; }  // the last lane does
 
+  using Lanes = std::array<std::int64_t, kLanes>;
+  static Lanes lanes_of(const Sum& sum) {
+    const std::int64_t n = rows_of(sum);
+    return {(sum.gradient_and_row - n) / (1 << kRowBits), sum.hessian, n};
+  }
+
   // The items of rows, by number of row.
   void itemise(std::span<const std::int32_t> rows, Item* items) const {
     for (const auto part : stretches(rows))
@@ -241,14 +247,6 @@ class Gradients {
     // A gain below this share of the value of the cell is what rounding leaves of nothing.
     static constexpr double kNothing = 0x1p-46;
 
-    using Lanes = std::array<std::int64_t, kLanes>;
-    static std::int64_t rows_of(const Sum& sum) {
-      return sum.gradient_and_row & ((1 << kRowBits) - 1);
-    }
-    static Lanes lanes_of(const Sum& sum) {
-      const std::int64_t n = rows_of(sum);
-      return {(sum.gradient_and_row - n) / (1 << kRowBits), sum.hessian, n};
-    }
     static Lanes entry(const FewBins<Gradients>& bins, std::size_t i) {
       return lanes_of(*bins.at(i));
     }
@@ -298,6 +296,9 @@ class Gradients {
         min_gain_(std::ldexp(growth.min_gain, hessian_.unit() - 2 * gradient_.unit())),
         response_(response) {}
 
+  static std::int64_t rows_of(const Sum& sum) {
+    return sum.gradient_and_row & ((1 << kRowBits) - 1);
+  }
   static std::int64_t gradient_of(const Item& item) {
     return (item.gradient_and_row - 1) / (1 << kRowBits);
   }

@@ -54,8 +54,9 @@ BinnedTrees grow_sample(const SampledRows& all, Rows rows, std::uint64_t seed,
     whole_weights(weight, weight);
   }
   const KeptBins bins{kept.n_bins,
-                      {kept.low.data(), p, kMostBins},
-                      {kept.high.data(), p, kMostBins},
+                      kept.bin_start,
+                      kept.low,
+                      kept.high,
                       all.category,
                       kept.level_start,
                       kept.levels,
