@@ -14,6 +14,7 @@ import numpy as np
 from joblib import cpu_count, effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
 from certree._core import (
     add_trees,
@@ -21,6 +22,7 @@ from certree._core import (
     attribute,
     blend,
     depths,
+    draw_rows,
     find_leaves,
     find_out_of_bag,
     mark_lacking,
@@ -333,11 +335,17 @@ class Trees(OfColumns):
         """Leaf of each checked row in each tree, numbered among all nodes, (T, n)."""
         return find_leaves(*self.packed, walked(X), n_threads)
 
-    def out_of_bag(self, X: NDArray[Any], drawing: tuple[str, int, int], n_threads: int) -> Int32:
+    def out_of_bag(self, X: Any, drawing: tuple[str, int, int], n_threads: int) -> Int32:
         """Complements of leaves (T, n) of rows that were not drawn for a tree; 0 for others.
 
         Rows come in the order in which they were drawn; see `BinnedGrower.drawing`.
         """
+        if issparse(X):
+            leaf = np.array(self.leaves(X, n_threads))
+            for number, own in enumerate(leaf):
+                drawn = draw_rows(len(own), drawing, number)
+                own[:] = np.where(drawn == 0, ~own, 0)
+            return leaf
         return find_out_of_bag(*self.packed, X, drawing, n_threads)
 
     def add(

@@ -54,13 +54,10 @@ auto bin_stored(const Sparse<Real>& columns, const Ints& sample, bool fine_ends,
   expect_codes("sample", view(sample), features.width);
   BinColumns kept;
   StoredColumns stored;
-  run([&] {
-    kept = certree::bin_stored(features, view(sample), fine_ends, n_threads, stored);
-  });
-  return std::tuple_cat(
-      std::tuple(owned(std::move(stored.start)), owned(std::move(stored.row)),
-                 owned(std::move(stored.code)), owned(std::move(stored.zero))),
-      bins_of(std::move(kept)));
+  run([&] { kept = certree::bin_stored(features, view(sample), fine_ends, n_threads, stored); });
+  return std::tuple_cat(std::tuple(owned(std::move(stored.start)), owned(std::move(stored.row)),
+                                   owned(std::move(stored.code)), owned(std::move(stored.zero))),
+                        bins_of(std::move(kept)));
 }
 
 auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::uint64_t key) {
@@ -79,9 +76,9 @@ auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::ui
 }
 
 auto grow_gradients(const AnyCodes& codes, const Kept& kept, const Ints& features,
-                    const Ints& growing, const Ints& others, const Doubles& gradient, const Doubles& hessian, double l2,
-                    double min_hessian, const Limits& limits, const Slopes& monotonic,
-                    const Groups& groups, int n_threads) {
+                    const Ints& growing, const Ints& others, const Doubles& gradient,
+                    const Doubles& hessian, double l2, double min_hessian, const Limits& limits,
+                    const Slopes& monotonic, const Groups& groups, int n_threads) {
   const BinnedTable table = binned(codes, kept);
   const std::size_t p = width_of(codes), n = static_cast<std::size_t>(table.n_rows());
   const BinnedGrowth growth = growth_of(limits, monotonic, groups, p, n_threads);
@@ -117,10 +114,38 @@ Bags bags_of(const Bagged& bagged, std::size_t n_rows) {
   return {drawing_of(draws, n_rows), first, n_trees, std::max<std::int64_t>(max_of_tree, 1)};
 }
 
-DrawnRows rows_of(const Codes& codes, const Kept& kept, const std::optional<Doubles>& weight) {
-  if (codes.shape(0) == 0 || codes.shape(0) > 2147483647u)
+// Codes of rows, row by row: dense, or where those of each row start, features, codes, and those of
+// 0.
+using StoredRows = std::tuple<In<std::int64_t, 1>, Ints, Bytes, Bytes>;
+using RowCodes = std::variant<Codes, StoredRows>;
+
+DrawnRows rows_of(const RowCodes& codes, const Kept& kept, const std::optional<Doubles>& weight) {
+  const auto* const dense = std::get_if<Codes>(&codes);
+  const std::size_t p = dense ? dense->shape(1) : std::get<3>(std::get<StoredRows>(codes)).size();
+  const KeptBins bins = kept_bins(kept, p);
+  DrawnRows rows{bins, {}, {}, {}};
+  if (dense) {
+    rows.codes = view(*dense);
+  } else {
+    const auto& [start, feature, code, zero] = std::get<StoredRows>(codes);
+    if (start.size() == 0) throw std::invalid_argument("start must have a number for each row");
+    rows.stored = {starts_of("start", start, start.size() - 1, feature.size()), view(feature),
+                   sized("code", code, feature.size()), view(zero)};
+    expect_codes("feature", view(feature), static_cast<std::int64_t>(p));
+    bool is_known = true;
+    for (std::size_t k = 0; k < code.size(); ++k) {
+      const std::uint8_t one = code.data()[k];
+      is_known &=
+          one == kMissingBin || one < bins.n_bins[static_cast<std::size_t>(feature.data()[k])];
+    }
+    for (std::size_t j = 0; j < p; ++j)
+      is_known &= bins.n_bins[j] == 0 || zero.data()[j] < bins.n_bins[j];
+    if (!is_known) throw std::invalid_argument("code must be those of bins");
+  }
+  if (rows.n_rows() == 0 || rows.n_rows() > 2147483647)
     throw std::invalid_argument("codes must have between 1 and 2147483647 rows");
-  return {kept_bins(kept, codes.shape(1)), view(codes), sized("weight", weight, codes.shape(0))};
+  rows.weight = sized("weight", weight, static_cast<std::size_t>(rows.n_rows()));
+  return rows;
 }
 
 // The columns of the nodes of all trees, where each starts, and what their rows sum up to.
@@ -137,7 +162,7 @@ auto grown(const Grow& grow) {
 template <class Response>
 auto grow_bags(const DrawnRows& rows, const Response& response, const Bagged& bagged,
                const BinnedGrowth& growth) {
-  const Bags bags = bags_of(bagged, static_cast<std::size_t>(rows.codes.n_rows));
+  const Bags bags = bags_of(bagged, static_cast<std::size_t>(rows.n_rows()));
   return grown([&] { return certree::grow_bags(rows, bags, growth, response); });
 }
 
@@ -149,25 +174,26 @@ Classes classes_of(const Ints& y, std::size_t n_rows, std::int32_t n_classes,
   return response;
 }
 
-auto grow_classes(const Codes& codes, const Kept& kept, const std::optional<Doubles>& weight,
+auto grow_classes(const RowCodes& codes, const Kept& kept, const std::optional<Doubles>& weight,
                   const Ints& y, std::int32_t n_classes, const std::string& criterion,
                   const Bagged& bagged, const Limits& limits, const Slopes& monotonic,
                   const Groups& groups, int n_threads) {
   const DrawnRows rows = rows_of(codes, kept, weight);
-  const Classes response = classes_of(y, codes.shape(0), n_classes, criterion);
+  const auto n = static_cast<std::size_t>(rows.n_rows());
+  const Classes response = classes_of(y, n, n_classes, criterion);
   return grow_bags(rows, response, bagged,
-                   growth_of(limits, monotonic, groups, codes.shape(1), n_threads));
+                   growth_of(limits, monotonic, groups, rows.bins.n_bins.size(), n_threads));
 }
 
-auto grow_numbers(const Codes& codes, const Kept& kept, const std::optional<Doubles>& weight,
+auto grow_numbers(const RowCodes& codes, const Kept& kept, const std::optional<Doubles>& weight,
                   const Doubles& target, const std::string& criterion, const Bagged& bagged,
                   const Limits& limits, const Slopes& monotonic, const Groups& groups,
                   int n_threads) {
   const DrawnRows rows = rows_of(codes, kept, weight);
-  const Numbers numbers{sized("target", target, codes.shape(0)),
+  const Numbers numbers{sized("target", target, static_cast<std::size_t>(rows.n_rows())),
                         criterion == "poisson" ? Criterion::poisson : Criterion::squared};
   return grow_bags(rows, numbers, bagged,
-                   growth_of(limits, monotonic, groups, codes.shape(1), n_threads));
+                   growth_of(limits, monotonic, groups, rows.bins.n_bins.size(), n_threads));
 }
 
 // samples, number of their first rows that edges are told from, seeds, max_features_of_tree.
@@ -226,11 +252,11 @@ void bind_binned(nb::module_& core) {
            "min_hessian"_a, "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none,
            "n_threads"_a,
            "Columns of a tree grown from sums of gradients and Hessians, its sums, and leaves.");
-  core.def("grow_classes", &grow_classes, "codes"_array, "kept"_a, "weight"_array_or_none,
-           "y"_array, "n_classes"_a, "criterion"_a, "bags"_a, "limits"_a, "monotonic"_array_or_none,
+  core.def("grow_classes", &grow_classes, "codes"_a, "kept"_a, "weight"_array_or_none, "y"_array,
+           "n_classes"_a, "criterion"_a, "bags"_a, "limits"_a, "monotonic"_array_or_none,
            "groups"_array_or_none, "n_threads"_a,
            "Columns of trees on classes, and weights of classes by node.");
-  core.def("grow_numbers", &grow_numbers, "codes"_array, "kept"_a, "weight"_array_or_none,
+  core.def("grow_numbers", &grow_numbers, "codes"_a, "kept"_a, "weight"_array_or_none,
            "target"_array, "criterion"_a, "bags"_a, "limits"_a, "monotonic"_array_or_none,
            "groups"_array_or_none, "n_threads"_a,
            "Columns of trees on numbers, and the weight and the sum of every node.");

@@ -72,7 +72,8 @@ inline BinnedTable binned(const AnyCodes& codes, const Kept& kept) {
       if (beyond) throw std::invalid_argument("code must be those of bins");
     }
   }
-  if (table.n_rows() > 2147483647) throw std::invalid_argument("codes have more than 2147483647 rows");
+  if (table.n_rows() > 2147483647)
+    throw std::invalid_argument("codes have more than 2147483647 rows");
   return table;
 }
 

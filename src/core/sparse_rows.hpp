@@ -15,8 +15,8 @@ struct SparseRows {
   std::int64_t n_rows() const { return std::ssize(start) - 1; }
 };
 
-// Calls take(i, row, tally) with each row as a dense one, which it is until the next one, in memory of
-// one row a thread. What take does is for its tally to say.
+// Calls take(i, row, tally) with each row as a dense one, which it is until the next one, in memory
+// of one row a thread. What take does is for its tally to say.
 template <class Real, class Take>
 void for_dense_rows(const SparseRows<Real>& rows, int n_threads, const Take& take) {
   // To clear the memory is worth so many rows.

@@ -17,7 +17,7 @@ from certree.rows.categories import categorical_mask
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
 from certree.rows.hashes import sample_hashes
-from certree.rows.sparse_rows import AnyColumns, SparseColumns
+from certree.rows.sparse_rows import AnyColumns, SparseColumns, stored
 from certree.tree import threads
 
 UInt8 = NDArray[np.uint8]
@@ -50,12 +50,21 @@ class StoredCodes(NamedTuple):
     zero: UInt8
     n_rows: int
 
+    @property
+    def _matrix(self) -> Any:
+        """Codes as a sparse matrix (n, p), which keeps those that are 0."""
+        return csc_array((self.code, self.row, self.start), shape=(self.n_rows, len(self.zero)))
+
     def at(self, rows: Indices) -> StoredCodes:
         """Some of the rows, by their numbers."""
-        shape = self.n_rows, len(self.zero)
-        taken = csc_array((self.code, self.row, self.start), shape=shape)[rows]
-        start, row = taken.indptr.astype(np.int64), taken.indices.astype(np.int32)
-        return StoredCodes(start, row, taken.data, self.zero, len(rows))
+        start, row, code, _ = stored(self._matrix[rows].tocsc().T)
+        return StoredCodes(start, row, code, self.zero, len(rows))
+
+    def by_row(self, order: Indices | None) -> tuple[Int64, Int32, UInt8, UInt8]:
+        """Where those of each row start, features, codes, and codes of 0, of rows in an order."""
+        rows = self._matrix.tocsr()
+        start, feature, code, _ = stored(rows if order is None else rows[order])
+        return start, feature, code, self.zero
 
     def column(self, j: int) -> UInt8:
         """Codes of a feature, (n,)."""
@@ -230,8 +239,8 @@ class Bins:
     @property
     def n_rows(self) -> int:
         """Number of rows, n."""
-        stored = isinstance(self.codes, StoredCodes)
-        return self.codes.n_rows if stored else self.codes.shape[1]  # type: ignore[union-attr]
+        codes = self.codes
+        return codes.n_rows if isinstance(codes, StoredCodes) else codes.shape[1]
 
     @property
     def kept(self) -> tuple[Any, ...]:

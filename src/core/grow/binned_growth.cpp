@@ -288,8 +288,8 @@ BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
   if (table.is_sparse())
     return grow_by<SparseSums<Gradients>>(table, rows, features, growth, response, memory,
                                           memory.sparse, leaf);
-  return grow_by<KeptSums<Gradients>>(table, rows, features, growth, response, memory,
-                                      memory.dense, leaf);
+  return grow_by<KeptSums<Gradients>>(table, rows, features, growth, response, memory, memory.dense,
+                                      leaf);
 }
 
 namespace {
@@ -331,7 +331,7 @@ struct WholeWeights {
   }
 };
 
-template <class Target>
+template <class Cells, class Target>
 BinnedTrees grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const Bags& bags,
                        std::int64_t number, const BinnedGrowth& growth, const Target& target,
                        std::span<const std::int32_t> count) {
@@ -349,10 +349,10 @@ BinnedTrees grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const 
   CellSums totals;
   target.total(growing, totals);
   totals.end_cell();
-  DrawnSums<Target> sums(
-      rows, growing, totals,
-      features_of_tree(rows.codes.width, bags.max_features_of_tree, key(Draw::features)), growth,
-      target);
+  DrawnSums<Target, Cells> sums(rows, growing, totals,
+                                features_of_tree(std::ssize(rows.bins.n_bins),
+                                                 bags.max_features_of_tree, key(Draw::features)),
+                                growth, target);
   TreeGrowth tree(rows.bins, MovedRows<Item>{growing, {}, room.get(), nullptr}, growth, totals,
                   sums);
   BinnedTrees grown{tree.grow(key(Draw::cells)), {0}, {}};
@@ -376,10 +376,14 @@ BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const 
   std::vector<BinnedTrees> grown(static_cast<std::size_t>(bags.n_trees));
   parallel_for(bags.n_trees, growth.n_threads, [&](std::int64_t i) {
     const std::int64_t number = bags.first + i;
-    std::vector<std::int32_t> count(static_cast<std::size_t>(rows.codes.n_rows));
+    std::vector<std::int32_t> count(static_cast<std::size_t>(rows.n_rows()));
     draw_rows(bags.drawing, number, count);
-    const auto grow_on = [&](const auto& target) {
-      return grow_drawn(rows, weight, bags, number, growth, target, count);
+    const auto grow_on = [&]<class Target>(const Target& target) {
+      const auto grow = [&]<class Cells>(std::type_identity<Cells>) {
+        return grow_drawn<Cells>(rows, weight, bags, number, growth, target, count);
+      };
+      return rows.is_sparse() ? grow(std::type_identity<SparseCells<Target>>())
+                              : grow(std::type_identity<DenseCells<Target>>());
     };
     const auto is_small = [](std::int32_t one) { return one <= Small::Item::kMostWeight; };
     grown[static_cast<std::size_t>(i)] =

@@ -115,9 +115,9 @@ class BinSizes {
   std::size_t wanted_ = 1, most_ = 1;
 };
 
-// The bounds of bins of n ascending values in runs: as many in each, or fewer towards both ends. A bin is
-// closed where it is nearest to its share of what was left when it was opened, so that a frequent
-// value takes no room from others.
+// The bounds of bins of n ascending values in runs: as many in each, or fewer towards both ends. A
+// bin is closed where it is nearest to its share of what was left when it was opened, so that a
+// frequent value takes no room from others.
 std::vector<double> balanced_bounds(std::span<const Run> runs, std::size_t n_values,
                                     bool fine_ends) {
   std::vector<double> bounds;
@@ -311,8 +311,7 @@ std::uint8_t bin_stored_numbers(std::span<const double> column, std::span<const 
     bounds.pop_back();
   }
   encode(column, bounds, code, bins);
-  const auto bin =
-      static_cast<std::size_t>(std::ranges::lower_bound(bounds, 0.0) - bounds.begin());
+  const auto bin = static_cast<std::size_t>(std::ranges::lower_bound(bounds, 0.0) - bounds.begin());
   if (has_zeros) {
     bins.low[bin] = std::min(bins.low[bin], 0.0);
     bins.high[bin] = std::max(bins.high[bin], 0.0);

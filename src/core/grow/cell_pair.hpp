@@ -1,7 +1,7 @@
 // Searching the two children of a cell together, whose sums add up to those of the cell.
 //
-// Of the two children the sums of the smaller one are added up from its rows; what the cell has more
-// than these are those of the other, if those of the cell were kept.
+// Of the two children the sums of the smaller one are added up from its rows; what the cell has
+// more than these are those of the other, if those of the cell were kept.
 #pragma once
 
 #include "grow/decide.hpp"

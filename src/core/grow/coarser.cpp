@@ -48,10 +48,11 @@ void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, s
   for (const std::int32_t feature : features) {
     const auto j = static_cast<std::size_t>(feature);
     const auto n_bins = static_cast<std::size_t>(table.n_bins[j]);
-    double *const low = bins.low.data() + table.start(j), *const high = bins.high.data() + table.start(j);
-    const bool stays =
-        table.category[j] != 0 || table.n_bins[j] <= std::max(kFewBins, n_edges + 1);
-    const auto into = stays ? same_bins() : joined_bins(table.n_bins[j], n_edges, Random(key_of(key, j)));
+    double *const low = bins.low.data() + table.start(j), *const high =
+                                                              bins.high.data() + table.start(j);
+    const bool stays = table.category[j] != 0 || table.n_bins[j] <= std::max(kFewBins, n_edges + 1);
+    const auto into =
+        stays ? same_bins() : joined_bins(table.n_bins[j], n_edges, Random(key_of(key, j)));
     if (!stays) bins.n_bins[j] = static_cast<std::int32_t>(n_edges + 1);
     for (std::size_t b = n_bins; b-- > 0;) low[into[b]] = table.low_of(j)[b];
     for (std::size_t b = 0; b < n_bins; ++b) high[into[b]] = table.high_of(j)[b];

@@ -1,7 +1,7 @@
 // Cuts of cells whose sums are kept.
 //
-// The sums of a small cell are of no use to those below it: they are made, looked at and forgotten a
-// few features at a time.
+// The sums of a small cell are of no use to those below it: they are made, looked at and forgotten
+// a few features at a time.
 #pragma once
 
 #include "grow/add_up.hpp"
@@ -39,9 +39,9 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
   }
 
  private:
-  using typename Pair::OfCell;
   using Pair::cells_, Pair::cuts_, Pair::decider_, Pair::growth_, Pair::items_, Pair::table_,
       Pair::target_, Pair::tasks_;
+  using typename Pair::OfCell;
 
   // Below so many rows it is quicker to add them up than to keep the sums of the cell above.
   static constexpr std::int64_t kWorthKeeping = 256;

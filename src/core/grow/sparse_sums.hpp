@@ -1,9 +1,9 @@
 // Cuts of cells of a table most of whose values are 0.
 //
-// A slot is a bin of a feature, or its missing values. Only rows that have a value in another bin than
-// 0 are added up by it, row by row; what a cell has more than they have lies in the bin of 0. As sums
-// are whole numbers, these are those of the dense table. Slots that nothing was added to are passed
-// over, so that a cell of few rows costs no more than what is stored of them.
+// A slot is a bin of a feature, or its missing values. Only rows that have a value in another bin
+// than 0 are added up by it, row by row; what a cell has more than they have lies in the bin of 0.
+// As sums are whole numbers, these are those of the dense table. Slots that nothing was added to
+// are passed over, so that a cell of few rows costs no more than what is stored of them.
 #pragma once
 
 #include <bit>
@@ -164,9 +164,9 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
   }
 
  private:
-  using typename Pair::OfCell;
   using Pair::cells_, Pair::cuts_, Pair::decider_, Pair::growth_, Pair::items_, Pair::table_,
       Pair::tasks_;
+  using typename Pair::OfCell;
   using Slots = typename SlotPool<Target::kLanes>::Slots;
   using Sum = typename SlotPool<Target::kLanes>::Sum;
 
@@ -196,7 +196,8 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
       return table_.stored.start[at + 1] - table_.stored.start[at];
     };
     std::int64_t total = 0, dealt = 0;
-    for (const std::int32_t j : features) total += n_stored(j) + table_.n_bins[static_cast<std::size_t>(j)] + 1;
+    for (const std::int32_t j : features)
+      total += n_stored(j) + table_.n_bins[static_cast<std::size_t>(j)] + 1;
     const std::int64_t n_parts = total >= kWorthThreads ? std::max(growth_.n_threads, 1) : 1;
     memory_.parts.resize(static_cast<std::size_t>(n_parts));
     slot_start_.resize(table_.n_bins.size());
@@ -257,9 +258,7 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
   void prepare(std::size_t which) {
     if (cuts_[which].place == SumsPool::kNone) cuts_[which].place = memory_.pool.take();
   }
-  std::int64_t n_parts(const std::vector<std::int32_t>&) const {
-    return std::ssize(memory_.parts);
-  }
+  std::int64_t n_parts(const std::vector<std::int32_t>&) const { return std::ssize(memory_.parts); }
   int n_threads(const std::vector<std::int32_t>& features) const {
     const std::size_t n = n_stored(0) + n_stored(1) + kStepsOfFeature * features.size();
     return std::cmp_less(n, kWorthThreads) ? 1 : growth_.n_threads;
@@ -329,6 +328,23 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
     }
   }
 
+  // The same from the last to the first.
+  template <class Visit>
+  static void visit_down(const Slots& slots, std::size_t begin, std::size_t end,
+                         const Visit& take) {
+    if (begin >= end) return;
+    for (std::size_t word = (end - 1) / 64 + 1; word-- > begin / 64;) {
+      std::uint64_t bits = slots.occupied[word];
+      if (64 * word < begin) bits &= ~std::uint64_t{0} << begin % 64;
+      if (end < 64 * word + 64) bits &= ~(~std::uint64_t{0} << end % 64);
+      while (bits != 0) {
+        const auto last = static_cast<std::size_t>(63 - std::countl_zero(bits));
+        take(64 * word + last);
+        bits ^= std::uint64_t{1} << last;
+      }
+    }
+  }
+
   void take_away(std::span<const std::int32_t> features, const Slots& part, Slots& all) const {
     const std::size_t end = start(features.back()) + n_bins(features.back()) + 1;
     spend((end - start(features[0])) / 64);
@@ -345,10 +361,32 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
     Tally tally;
     for (const std::int32_t j : features) {
       tally.add(kStepsOfFeature);
+      if (is_worse(j, from, of, found.value)) {
+        found.varying.push_back(j);
+        continue;
+      }
       const OccupiedBins bins = bins_of(j, from, cell, work);
       if (decider_.look(cell, j, bins, work.decider, found)) found.varying.push_back(j);
     }
     tally.pay();
+  }
+
+  // Whether no cut by a feature that varies is better than `most`: told by sums from both ends up
+  // to the bin of 0, of which nothing has to be known. False where values are missing.
+  bool is_worse(std::int32_t j, const Slots& from, const OfCell& of, double most) const {
+    const std::size_t begin = start(j), end = begin + n_bins(j);
+    const std::size_t zero = begin + table_.stored.zero[static_cast<std::size_t>(j)];
+    if (from.occupied[end / 64] >> end % 64 & 1) return false;
+    bool is_worse = true, is_any = false;
+    const auto passes = [&](Sum& side, std::size_t slot) {
+      for (std::size_t l = 0; l < side.size(); ++l) side[l] += from.sum[slot][l];
+      is_any |= from.sum[slot].back() != 0;
+      is_worse &= !(of.value(side) > most);
+    };
+    Sum below{}, above{};
+    visit(from, begin, zero, [&](std::size_t slot) { passes(below, slot); });
+    visit_down(from, zero + 1, end, [&](std::size_t slot) { passes(above, slot); });
+    return is_worse && is_any;
   }
 
   OccupiedBins bins_of(std::int32_t j, const Slots& from, const Undecided<Target>& cell,

@@ -5,10 +5,11 @@
 
 namespace certree {
 
-// A word for each value goes into a row's hash by a step of splitmix64 (Steele, Lea and Flood, "Fast
-// splittable pseudorandom number generators", 2014): its bits as double, where zeros have no sign and
-// all NaN are alike. kLongRun or more zeros in a row are one word, so that the hash of a sparse row
-// takes no time for its zeros. rounded: values as float holds them, whose hashes are others.
+// A word for each value goes into a row's hash by a step of splitmix64 (Steele, Lea and Flood,
+// "Fast splittable pseudorandom number generators", 2014): its bits as double, where zeros have no
+// sign and all NaN are alike. kLongRun or more zeros in a row are one word, so that the hash of a
+// sparse row takes no time for its zeros. rounded: values as float holds them, whose hashes are
+// others.
 inline constexpr std::int64_t kLongRun = 256;
 
 template <class Real>
