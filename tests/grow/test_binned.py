@@ -69,7 +69,7 @@ def tasks(draw, max_rows=60):
 
 def codes_of(x, bins, j=0):
     """Codes by the values that bins span."""
-    low, high = bins.low[j, : bins.n_bins[j]], bins.high[j, : bins.n_bins[j]]
+    low, high = bins.ends(j)
     inside = (low <= x[:, None]) & (x[:, None] <= high)
     assert (inside.sum(axis=1) == ~np.isnan(x)).all()
     return np.where(np.isnan(x), 255, inside.argmax(axis=1))
@@ -84,8 +84,9 @@ def test_bins_ascend_and_hold_what_they_span(n_values):
         k = bins.n_bins[j]
         n_distinct = len(np.unique(X[~np.isnan(X[:, j]), j]))
         assert min(n_distinct, 200) <= k <= min(n_distinct, 255)
-        assert (bins.low[j, :k] <= bins.high[j, :k]).all()
-        assert (bins.high[j, : k - 1] < bins.low[j, 1:k]).all()
+        low, high = bins.ends(j)
+        assert (low <= high).all()
+        assert (high[:-1] < low[1:]).all()
         assert np.array_equal(codes_of(X[:, j], bins, j), bins.codes[j])
         if n_values > 1000:
             assert np.bincount(bins.codes[j])[:k].max() < 3 * len(X) / 255
@@ -179,9 +180,10 @@ def test_trees_cut_coarser_bins_at_their_edges():
     inner = ~one.tree.is_leaf
     for j in range(2):
         thresholds = one.tree.threshold[inner & (one.tree.feature == j)]
-        between = np.searchsorted(coarser.low[j, : coarser.n_bins[j]], thresholds)
+        low, high = coarser.ends(j)
+        between = np.searchsorted(low, thresholds)
         assert set(between) <= {1, 2, 3, 4}
-        assert (coarser.high[j, between - 1] <= thresholds).all()
+        assert (high[between - 1] <= thresholds).all()
     assert np.array_equal(one.tree.apply(X), one.leaf)
     with pytest.raises(ValueError, match=r"bins must have shape \(2, 3000\), got \(2, 5\)"):
         grower.grow_gradients(g, np.ones(3000), bins=Bins.of(X[:5]))

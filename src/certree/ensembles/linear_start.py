@@ -108,8 +108,9 @@ def _columns(run: Rounds, j: int, order: NDArray[np.intp], weight: Float64) -> F
         if len(np.unique(codes[known])) > 1:
             low, high = bins.ends(j)
             middle = _within(low / 2 + high / 2, np.unique(codes[known]))
-            value = in_units_of_largest(middle)[codes[known]]
-            columns[known, 0] = value - _mean(value, weight[known])
+            if middle.any():  # those of 0 and infinity alone are nowhere else
+                value = in_units_of_largest(middle)[codes[known]]
+                columns[known, 0] = value - _mean(value, weight[known])
     columns = columns[:, columns.max(axis=0) > columns.min(axis=0)]
     columns -= _mean(columns, weight)
     columns /= np.abs(columns).max(axis=0)

@@ -410,6 +410,7 @@ class TakesRows:
     def _rows_and_values(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Do the same, and give beside the rows their values as they were given, or preprocessed."""
         table = self._table(X)
+        table = table.toarray() if issparse(table) else table
         return _checked(self, table, self.categories_, again=True).matrix, given_values(table)
 
     def _table(self, X: Any) -> Any:
