@@ -30,7 +30,7 @@ from certree._core import (
 )
 from certree.interface.arrays import Float64, Int32, Int64, OfColumns, column, frozen, matrix
 from certree.interface.signatures import checked, expect_settings
-from certree.rows.sparse_rows import walked
+from certree.rows.sparse_rows import stored
 
 LEAF = -1
 # Posteriors look at every cell of a chain; those that are grown have at most 48 for each feature.
@@ -333,7 +333,7 @@ class Trees(OfColumns):
 
     def leaves(self, X: Any, n_threads: int) -> Int32:
         """Leaf of each checked row in each tree, numbered among all nodes, (T, n)."""
-        return find_leaves(*self.packed, walked(X), n_threads)
+        return find_leaves(*self.packed, _walked(X), n_threads)
 
     def out_of_bag(self, X: Any, drawing: tuple[str, int, int], n_threads: int) -> Int32:
         """Complements of leaves (T, n) of rows that were not drawn for a tree; 0 for others.
@@ -376,7 +376,7 @@ class Trees(OfColumns):
         ends = among.start, among.start + len(among) * among.step, among.step
         packed, starts, categories, root = self.packed
         nodes = packed, starts, categories, root, self.value
-        return add_trees(*nodes, *ends, walked(X), scores, n_threads)
+        return add_trees(*nodes, *ends, _walked(X), scores, n_threads)
 
     def looking_at(self, features: NDArray[np.intp]) -> Self:
         """The same trees on a table of some of the features alone, ascending: all that they compare."""
@@ -570,6 +570,11 @@ optimal_splits, missing_both, root, value
         the children have of these rows, (m,). Otherwise it goes where `missing_left` says.
         """
         return blend(*self.splits, X, self.missing_both.view(np.uint8), rows, score, n_threads)
+
+
+def _walked(X: Any) -> Any:
+    """Checked rows as the loops of the core take them, dense or sparse."""
+    return stored(X) if issparse(X) else X
 
 
 def _expect_trees(nodes: Trees) -> None:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from certree.rows.folds import content_folds
 from certree.rows.hashes import content_keys, fit_hashes, sample_hashes
-from certree.rows.sparse_rows import SparseColumns, below_each_other, stored, walked
+from certree.rows.sparse_rows import SparseColumns, below_each_other, stored
 
 VALUES = st.sampled_from([0.0, 0.0, 0.0, -0.0, 1.0, -2.5, np.nan, np.inf, 1e-320, 0.1])
 
@@ -52,8 +52,6 @@ def test_the_core_is_given_starts_features_and_values():
     assert start.tolist() == [0, 2, 2, 3]
     start, row, value, n = own.by_feature()
     assert (start.tolist(), row.tolist(), n) == ([0, 1, 2, 3, 3], [0, 2, 0], 3)
-    dense = np.eye(2)
-    assert walked(dense) is dense
 
 
 def test_tables_below_each_other_are_sparse_if_one_is():

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from certree._core import make_rounds
 from certree.ensembles.losses import Loss
@@ -19,7 +20,7 @@ from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, Int32, UInt64, in_units_of_largest
 from certree.rows.folds import Fold
 from certree.rows.hashes import content_keys
-from certree.rows.sparse_rows import AnyColumns, walked
+from certree.rows.sparse_rows import AnyColumns, stored
 from certree.rows.training import Training
 from certree.tree import LEAF, Trees
 
@@ -198,7 +199,7 @@ class Rounds:
         n_thresholds = np.array([min(one or 0, MISSING) for one in self.thresholds], dtype=np.int32)
         rows = self.bins.codes, self.bins.kept, self.y, self.weight, self.keys
         values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
-        values = walked(values)
+        values = stored(values) if issparse(values) else values
         n = len(self.keys)
         slopes = self.settings.loss.given_slopes(self.y[:n], self.scores[:, :n])
         ranked = None if self.query is None else (self.query, *self.settings.loss.depths)

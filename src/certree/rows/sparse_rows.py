@@ -92,11 +92,6 @@ def stored(rows: Any) -> Stored:
     )
 
 
-def walked(rows: Any) -> Any:
-    """Rows as the loops of the core that walk down trees take them, dense or sparse."""
-    return stored(rows) if issparse(rows) else rows
-
-
 def below_each_other(tables: Sequence[Any]) -> Any:
     """Rows (n, p) of several tables, dense if all are."""
     if not any(map(issparse, tables)):
