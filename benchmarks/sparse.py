@@ -1,10 +1,11 @@
 """Boosted trees on sparse rows against LightGBM: seconds, and memory beyond the input.
 
-20,000 rows of 50,000 features have about 100 values each: words drawn by Zipf's law as they occur (one-hot)
-and as tf-idf, and features drawn alike. Both make 30 rounds of trees of 31 leaves and are else at their
-defaults, one thread each. Every figure is that of a process of its own, after the same on a few rows;
-the two take turns, and medians count. Seconds are of CPU; memory is how far a fit raises what is in use.
-Goal: at most 1.5 of LightGBM's time and memory of a fit, and of its time of a prediction.
+20,000 rows of 50,000 features have about 100 values each: words drawn by Zipf's law as they occur
+(one-hot) and as tf-idf, and features drawn alike. Both make 30 rounds of trees of 31 leaves and are
+else at their defaults, one thread each. Every figure is that of a process of its own, after the same
+on a few rows; the two take turns, and medians count. Seconds are of CPU; memory is how far a fit
+raises what is in use. Goal: at most 1.5 of LightGBM's time and memory of a fit, and of its time of a
+prediction.
 
 That the bits are those of the dense table is for tests/ensembles/test_boosting_sparse.py to say.
 """

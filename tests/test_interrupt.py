@@ -203,9 +203,7 @@ LOOPS = {
     "NDCG": lambda s: _core.mean_ranking_loss(queries_of(s), s.target, s.target, None),
     "boosting": lambda s: advance([s.run.anew()] * 2, 0, 3),
     "many trees": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
-    "many trees of sparse rows": lambda s: s.trees.add(
-        np.zeros((1, len(s.X))), s.sparse, s.n_jobs
-    ),
+    "many trees of sparse rows": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.sparse, s.n_jobs),
     "leaves of sparse rows": lambda s: s.trees.leaves(s.sparse, s.n_jobs),
     "small trees": lambda s: s.small_trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
     "stages": lambda s: [

@@ -360,9 +360,7 @@ class Trees(OfColumns):
         last = len(self) if last is None else last
         return self._added(scores, X, n_threads, range(first, last, max(last - first, 1)))
 
-    def stages(
-        self, scores: Float64, X: Any, n_threads: int, among: range
-    ) -> Iterator[Float64]:
+    def stages(self, scores: Float64, X: Any, n_threads: int, among: range) -> Iterator[Float64]:
         """The scores with what the trees of each step of a range say added, stage by stage."""
         at_once = max(_BYTES_OF_STAGES // max(scores.nbytes, 1), 1)
         for first in range(0, len(among), at_once):
@@ -378,7 +376,7 @@ class Trees(OfColumns):
         nodes = packed, starts, categories, root, self.value
         return add_trees(*nodes, *ends, _walked(X), scores, n_threads)
 
-    def looking_at(self, features: NDArray[np.intp]) -> Self:
+    def looking_at(self, features: Int32) -> Self:
         """The same trees on a table of some of the features alone, ascending: all that they compare."""
         places = np.searchsorted(features, self.feature)
         feature = np.where(self.is_leaf, 0, places).astype(np.int32)

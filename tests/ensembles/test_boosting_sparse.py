@@ -194,14 +194,14 @@ def test_a_warm_start_goes_on(way):
     model = BoostedTreesRegressor(max_iter=3, warm_start=True, early_stopping=True, random_state=0)
     model.fit(X, y, **offset).set_params(max_iter=8).fit(X, y, **offset)
     dense = clone(model).fit(X.toarray(), y, **offset)
-    np.testing.assert_array_equal(
-        model.predict(X, **offset), dense.predict(X.toarray(), **offset)
-    )
+    np.testing.assert_array_equal(model.predict(X, **offset), dense.predict(X.toarray(), **offset))
 
 
 def test_explanations_are_those_of_dense_rows():
     X = table(120, 12, 0.3)
-    model = BoostedTreesClassifier(max_iter=5, random_state=0).fit(X, target(X, BoostedTreesClassifier()))
+    model = BoostedTreesClassifier(max_iter=5, random_state=0).fit(
+        X, target(X, BoostedTreesClassifier())
+    )
     D = X.toarray()
     for ask in (
         lambda rows: model.explain(rows).values,
@@ -261,7 +261,9 @@ def test_what_sparse_rows_cannot_be_is_refused(container):
     X = container(np.eye(6))
     y = np.arange(6) % 2
     model = BoostedTreesClassifier(max_iter=2).fit(X, y)
-    with pytest.raises(ValueError, match="X has 5 features, but BoostedTreesClassifier is expecting 6"):
+    with pytest.raises(
+        ValueError, match="X has 5 features, but BoostedTreesClassifier is expecting 6"
+    ):
         model.predict(container(np.eye(5)))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(X, y[:5])

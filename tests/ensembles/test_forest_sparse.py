@@ -46,7 +46,9 @@ def test_a_forest_of_sparse_rows_is_that_of_the_dense_table(model, kind, weights
     X = table(kind)
     D, y = X.toarray(), target(X, model, 2 + (kind == "counts"))
     rng = np.random.default_rng(1)
-    weight = {"none": None, "whole": rng.integers(0, 4, 300), "other": rng.random(300) + 0.1}[weights]
+    weight = {"none": None, "whole": rng.integers(0, 4, 300), "other": rng.random(300) + 0.1}[
+        weights
+    ]
     fitted, dense = (clone(model).set_params(random_state=3).fit(one, y, weight) for one in (X, D))
     for name, one in vars(fitted).items():
         other = vars(dense)[name]
@@ -98,5 +100,5 @@ def test_wide_rows_and_a_constant_table_are_no_error():
 
 
 def test_certified_forests_refuse_sparse_rows():
-    with pytest.raises(TypeError, match=r"CertifiedForestClassifier requires dense data: use \.toarray"):
+    with pytest.raises(TypeError, match=r"ForestClassifier requires dense data: use \.toarray"):
         CertifiedForestClassifier(2).fit(table("counts"), np.arange(300) % 2)

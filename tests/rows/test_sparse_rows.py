@@ -1,13 +1,13 @@
-"""Rows most of whose values are 0: what comes in is not changed, and hashes are those of the dense table."""
+"""Rows most of whose values are 0: what comes in stays as it is, and hashes are those of dense rows."""
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
+import reference
 from certree.rows.folds import content_folds
 from certree.rows.hashes import content_keys, fit_hashes, sample_hashes
 from certree.rows.sparse_rows import SparseColumns, below_each_other, stored
@@ -62,7 +62,9 @@ def test_tables_below_each_other_are_sparse_if_one_is():
     np.testing.assert_array_equal(both.toarray(), np.concatenate([X, X]))
 
 
-@given(hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8), elements=VALUES))
+@given(
+    hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8), elements=VALUES)
+)
 def test_hashes_are_those_of_the_dense_table(X):
     rows = SparseColumns.of(sparse.csr_array(X)).matrix
     np.testing.assert_array_equal(sample_hashes(rows), sample_hashes(X))

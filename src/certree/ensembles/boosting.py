@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from scipy.special import expit, softmax
 from sklearn.base import RegressorMixin, is_classifier
 from sklearn.utils import check_random_state
@@ -58,7 +57,7 @@ from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, checked
 from certree.interface.stored import Stored
 from certree.rows.copies import copies
-from certree.rows.sparse_rows import AnyColumns, below_each_other
+from certree.rows.sparse_rows import AnyColumns, below_each_other, made_dense
 from certree.rows.training import Training, training_rows
 from certree.tree import Trees, all_threads
 
@@ -802,7 +801,7 @@ class BoostedTrees(StagedTrees):
         used = np.unique(self.trees_.feature[~self.trees_.is_leaf])
         # A copy of what trees look at: all of a sparse table might not fit into memory.
         rows, trees = given[:, used], self.trees_.looking_at(used)
-        rows = rows.toarray() if issparse(rows) else np.ascontiguousarray(rows)
+        rows = np.ascontiguousarray(made_dense(rows))
 
         def mean_loss() -> float:
             said = self._added(trees, self.start_, rows, start)

@@ -46,8 +46,9 @@ def tree_shares(trees: Trees, inner: Indices, fallen: Float64, before: Float64) 
 @contextmanager
 def shuffled(X: Any, j: int, order: Indices) -> Iterator[Any]:
     """Rows (n, p) whose values of a feature have another order, for a while."""
-    if issparse(X):
-        columns: Any = X.tocsc(copy=True)
+    is_sparse: bool = issparse(X)
+    if is_sparse:
+        columns = X.tocsc(copy=True)
         own = slice(*columns.indptr[j : j + 2])
         columns.indices[own] = np.argsort(order)[columns.indices[own]]
         columns.has_sorted_indices = False

@@ -156,13 +156,8 @@ class Bins:
             If X is no table of numbers, categories are not whole numbers >= 0, or sparse rows hold
             some.
         """
-        if issparse(X):
-            given: Any = X
-            matrix(given.data[:, None])
-            X = SparseColumns.of(given.tocsr().astype(np.float64))
         names = [*X.columns] if hasattr(X, "columns") else None
-        known = isinstance(X, FeatureColumns | SparseColumns)
-        features: Any = X if known else FeatureColumns((matrix(X),))
+        features = _features_of(X)
         n, p = len(features), features.n_features
         if 0 in (n, p):
             raise ValueError(f"X must have at least one row and one feature, got shape {(n, p)}")
@@ -249,12 +244,25 @@ class Bins:
         return (*numbers, self.category, self.level_start, self.levels, self.level_bin)
 
 
+def _features_of(given: Any) -> AnyColumns:
+    """Features of rows of any kind, checked unless they have been."""
+    if isinstance(given, FeatureColumns | SparseColumns):
+        return given
+    if not issparse(given):
+        return FeatureColumns((matrix(given),))
+    rows: Any = given
+    matrix(rows.data[:, None])
+    return SparseColumns.of(rows.tocsr().astype(np.float64))
+
+
 def no_rows(p: int, categorical: ArrayLike | None = None) -> Bins:
     """What is known of p features before there is any row: which of them hold categories."""
     ends, starts = np.zeros(0), np.zeros(p + 1, dtype=np.int64)
     codes, levels = np.zeros((p, 0), dtype=np.uint8), np.zeros(0, dtype=np.int32)
     category, n_bins = _category(categorical, p, None), np.zeros(p, dtype=np.int32)
-    return Bins(codes, n_bins, starts, ends, ends, category, starts, levels, levels.astype(np.uint8))
+    return Bins(
+        codes, n_bins, starts, ends, ends, category, starts, levels, levels.astype(np.uint8)
+    )
 
 
 def _category(

@@ -56,7 +56,8 @@ def first_alike(X: Any, y: ArrayLike) -> Indices:
 def _columns(X: Any) -> list[Any]:
     """Numbers that are alike where rows are."""
     if issparse(X):
-        return [SparseColumns.of(X.tocsr().astype(np.float64)).matrix]
+        rows: Any = X
+        return [SparseColumns.of(rows.tocsr().astype(np.float64)).matrix]
     if frame_of(X) is None:
         X = np.asarray(X, dtype=None if isinstance(X, np.ndarray) else object)
         X = X.reshape(len(X), math.prod(X.shape[1:]))

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
 from scipy.sparse import csr_array, hstack, issparse
 
 from certree._core import hash_rows
@@ -34,7 +33,9 @@ def sample_hashes(*tables: NDArray[Any], rounded: bool = False) -> UInt64:
         rows = hstack([csr_array(_two_dimensional(one)) for one in tables], format="csr")
         return hash_rows(stored(rows.astype(np.float64, copy=False)), rounded, 1)
     width = sum(1 if one.ndim == 1 else one.shape[1] for one in tables)
-    return _hashes_of_wide(tables, width, rounded) if width >= _LONG_RUN else _hashes(tables, rounded)
+    return (
+        _hashes_of_wide(tables, width, rounded) if width >= _LONG_RUN else _hashes(tables, rounded)
+    )
 
 
 def _hashes_of_wide(tables: tuple[NDArray[Any], ...], width: int, rounded: bool) -> UInt64:

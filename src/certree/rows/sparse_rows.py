@@ -92,6 +92,13 @@ def stored(rows: Any) -> Stored:
     )
 
 
+def made_dense(rows: Any) -> NDArray[Any]:
+    """Rows (n, p) with their zeros."""
+    is_sparse: bool = issparse(rows)
+    dense: NDArray[Any] = rows.toarray() if is_sparse else rows
+    return dense
+
+
 def below_each_other(tables: Sequence[Any]) -> Any:
     """Rows (n, p) of several tables, dense if all are."""
     if not any(map(issparse, tables)):

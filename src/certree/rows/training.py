@@ -61,7 +61,6 @@ from certree.rows.columns import (
 )
 from certree.rows.duplicates import distinct_rows, expect_few_repeats, first_alike, n_repeats
 from certree.rows.features import FeatureColumns
-from certree.rows.sparse_rows import AnyColumns, SparseColumns
 from certree.rows.folds import (
     Fold,
     Indices,
@@ -78,6 +77,7 @@ from certree.rows.learned import (
     stored_classes,
     stored_features,
 )
+from certree.rows.sparse_rows import AnyColumns, SparseColumns, made_dense
 from certree.rows.split import TrainCalibrationSplit, checked_groups
 
 # How scikit-learn is to check a matrix of features.
@@ -367,8 +367,7 @@ class TakesRows:
 
     def _new_rows(self, X: Any) -> NDArray[Any]:
         """Check rows to predict against what is known; categories become codes, and all is dense."""
-        rows = self._rows_to_walk(X)
-        return rows.toarray() if issparse(rows) else rows
+        return made_dense(self._rows_to_walk(X))
 
     def _rows_to_walk(self, X: Any) -> Any:
         """Do the same, and leave rows sparse that are."""
@@ -409,8 +408,7 @@ class TakesRows:
 
     def _rows_and_values(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Do the same, and give beside the rows their values as they were given, or preprocessed."""
-        table = self._table(X)
-        table = table.toarray() if issparse(table) else table
+        table = made_dense(self._table(X))
         return _checked(self, table, self.categories_, again=True).matrix, given_values(table)
 
     def _table(self, X: Any) -> Any:
@@ -693,7 +691,7 @@ def _features(
     given = getattr(model, "categorical_features", None)
     if not again and issparse(X) and given is not None and not isinstance(given, str):
         raise ValueError(
-            f"categorical_features must be None or \"from_dtype\" where X is sparse, got {given!r}"
+            f'categorical_features must be None or "from_dtype" where X is sparse, got {given!r}'
         )
     categories = model._categories_of(_growing(X, sides), again)
     if again:
