@@ -572,7 +572,7 @@ optimal_splits, missing_both, root, value
 
 def _walked(X: Any) -> Any:
     """Checked rows as the loops of the core take them, dense or sparse."""
-    return stored(X) if issparse(X) else X
+    return X if isinstance(X, np.ndarray) else stored(X)
 
 
 def _expect_trees(nodes: Trees) -> None:

@@ -241,22 +241,22 @@ void bind_binned(nb::module_& core) {
            "category"_array_or_none, "fine_ends"_a, "n_threads"_a,
            "Codes of the values of each feature, and what is kept of the bins.");
   const auto bin_stored_doc = "The same where values are 0 that are not stored.";
-  core.def("bin_stored", &bin_stored<float>, "columns"_a, "sample"_array, "fine_ends"_a,
+  core.def("bin_stored", &bin_stored<float>, "columns"_array, "sample"_array, "fine_ends"_a,
            "n_threads"_a, bin_stored_doc);
-  core.def("bin_stored", &bin_stored<double>, "columns"_a, "sample"_array, "fine_ends"_a,
+  core.def("bin_stored", &bin_stored<double>, "columns"_array, "sample"_array, "fine_ends"_a,
            "n_threads"_a, bin_stored_doc);
   core.def("coarsen", &coarsen, "codes"_array, "kept"_a, "n_edges"_a, "key"_a,
            "Codes, numbers, and ends of bins that are joined but at some edges drawn by a key.");
-  core.def("grow_gradients", &grow_gradients, "codes"_a, "kept"_a, "features"_array,
+  core.def("grow_gradients", &grow_gradients, "codes"_array, "kept"_a, "features"_array,
            "growing"_array, "others"_array, "gradient"_array, "hessian"_array, "l2"_a,
            "min_hessian"_a, "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none,
            "n_threads"_a,
            "Columns of a tree grown from sums of gradients and Hessians, its sums, and leaves.");
-  core.def("grow_classes", &grow_classes, "codes"_a, "kept"_a, "weight"_array_or_none, "y"_array,
-           "n_classes"_a, "criterion"_a, "bags"_a, "limits"_a, "monotonic"_array_or_none,
+  core.def("grow_classes", &grow_classes, "codes"_array, "kept"_a, "weight"_array_or_none,
+           "y"_array, "n_classes"_a, "criterion"_a, "bags"_a, "limits"_a, "monotonic"_array_or_none,
            "groups"_array_or_none, "n_threads"_a,
            "Columns of trees on classes, and weights of classes by node.");
-  core.def("grow_numbers", &grow_numbers, "codes"_a, "kept"_a, "weight"_array_or_none,
+  core.def("grow_numbers", &grow_numbers, "codes"_array, "kept"_a, "weight"_array_or_none,
            "target"_array, "criterion"_a, "bags"_a, "limits"_a, "monotonic"_array_or_none,
            "groups"_array_or_none, "n_threads"_a,
            "Columns of trees on numbers, and the weight and the sum of every node.");

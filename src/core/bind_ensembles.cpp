@@ -353,21 +353,19 @@ auto attribute(const Ints& feature, const Doubles& threshold, const Ints& left,
              Rows<double>(x.n_rows, width));
 }
 
+template <class Given>
+void bind_walks_of(nb::module_& core) {
+  core.def("add_trees", &add_trees<Given>, "packed"_array, "category_start"_array,
+           "categories"_array, "root"_array, "value"_array, "first"_a, "last"_a, "per_stage"_a,
+           "X"_array, "start"_array, "n_threads"_a,
+           "Scores (n_stages * n_outputs, n) after each stage of trees first, ..., last - 1.");
+  core.def("find_leaves", &find_leaves<Given>, "packed"_array, "category_start"_array,
+           "categories"_array, "root"_array, "X"_array, "n_threads"_a,
+           "Leaves (n_trees, n) of rows, numbered among all nodes.");
+}
+
 template <class Real>
 void bind_for(nb::module_& core) {
-  const auto add_doc =
-      "Scores (n_stages * n_outputs, n) after each stage of trees first, ..., last - 1.";
-  core.def("add_trees", &add_trees<In<Real, 2>>, "packed"_array, "category_start"_array,
-           "categories"_array, "root"_array, "value"_array, "first"_a, "last"_a, "per_stage"_a,
-           "X"_array, "start"_array, "n_threads"_a, add_doc);
-  core.def("add_trees", &add_trees<Sparse<Real>>, "packed"_array, "category_start"_array,
-           "categories"_array, "root"_array, "value"_array, "first"_a, "last"_a, "per_stage"_a,
-           "X"_a, "start"_array, "n_threads"_a, add_doc);
-  const auto leaves_doc = "Leaves (n_trees, n) of rows, numbered among all nodes.";
-  core.def("find_leaves", &find_leaves<In<Real, 2>>, "packed"_array, "category_start"_array,
-           "categories"_array, "root"_array, "X"_array, "n_threads"_a, leaves_doc);
-  core.def("find_leaves", &find_leaves<Sparse<Real>>, "packed"_array, "category_start"_array,
-           "categories"_array, "root"_array, "X"_a, "n_threads"_a, leaves_doc);
   core.def("attribute", &attribute<Real>, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
            "value"_array, "X"_array, "both"_array_or_none, "n"_array_or_none, "n_threads"_a,
@@ -407,6 +405,10 @@ void bind_ensembles(nb::module_& core) {
   core.def("pack_trees", &pack_trees, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array,
            "What steps of walks read of each node, in one piece.");
+  bind_walks_of<In<float, 2>>(core);
+  bind_walks_of<In<double, 2>>(core);
+  bind_walks_of<Sparse<float>>(core);
+  bind_walks_of<Sparse<double>>(core);
   bind_for<float>(core);
   bind_for<double>(core);
 }

@@ -23,8 +23,8 @@ auto hash_sparse(const Sparse<Real>& given, bool rounded, int n_threads) {
 void bind_rows(nb::module_& core) {
   const auto doc = "A 64-bit hash of what each row holds.";
   core.def("hash_rows", &hash_rows, "rows"_array, "rounded"_a, "n_threads"_a, doc);
-  core.def("hash_rows", &hash_sparse<float>, "rows"_a, "rounded"_a, "n_threads"_a, doc);
-  core.def("hash_rows", &hash_sparse<double>, "rows"_a, "rounded"_a, "n_threads"_a, doc);
+  core.def("hash_rows", &hash_sparse<float>, "rows"_array, "rounded"_a, "n_threads"_a, doc);
+  core.def("hash_rows", &hash_sparse<double>, "rows"_array, "rounded"_a, "n_threads"_a, doc);
 }
 
 }  // namespace certree::door

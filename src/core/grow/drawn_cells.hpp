@@ -105,7 +105,7 @@ class SparseCells {
     for_stored(items, [&](std::uint32_t, std::size_t j, std::uint8_t) {
       if (n_[j]++ == 0) touched_.push_back(static_cast<std::int32_t>(j));
     });
-    std::uint32_t begin = 0;
+    std::size_t begin = 0;
     for (const std::int32_t feature : touched_) {
       const auto j = static_cast<std::size_t>(feature);
       begin_[j] = begin;
@@ -145,8 +145,9 @@ class SparseCells {
   }
 
   const StoredByRow& stored_;
-  std::vector<std::uint32_t> begin_, n_;  // (p,) where those of a feature begin, and how many
-  std::vector<std::int32_t> touched_;     // features of which some are stored
+  std::vector<std::size_t> begin_;     // (p,) where those of a feature begin
+  std::vector<std::uint32_t> n_;       // (p,) how many they are
+  std::vector<std::int32_t> touched_;  // features of which some are stored
   std::vector<StoredCode> dealt_;
   std::vector<Sum> all_;  // of the cell
 };
