@@ -75,6 +75,8 @@ _FOLDS_OF_NUMBERS = 2
 # So few rows of numbers start from a line, of so many steps along each feature. Of more rows some
 # tables gain as much as others lose.
 _LINEAR_ROWS, _STEPS = 1000, 64
+# The regression is on dense columns, so that a table of more numbers starts from the mean.
+_LINEAR_NUMBERS = 2**24
 
 # A tree that looks at few thresholds differs from others; more rows tell more of them apart.
 _FEW_THRESHOLDS, _ROWS_OF_THRESHOLD = 6, 500
@@ -1268,7 +1270,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         return _FOLDS_OF_NUMBERS
 
     def _first_trees(self, run: Rounds) -> tuple[Trees, Float64]:
-        if self.loss != "squared_error" or len(run.y) > _LINEAR_ROWS:
+        n = len(run.y)
+        is_large = n > _LINEAR_ROWS or n * self.n_features_in_ > _LINEAR_NUMBERS
+        if self.loss != "squared_error" or is_large:
             return super()._first_trees(run)
         if run.offset is not None:
             run = run.anew(y=run.y - run.offset[0])

@@ -14,7 +14,7 @@ from certree.interface.arrays import Float64, Int32, Int64
 from certree.rows.features import FeatureColumns
 
 # Starts of rows, features and values of what is stored, and the number of features.
-Stored = tuple[Int64, Int32, NDArray[Any], int]
+StoredValues = tuple[Int64, Int32, NDArray[Any], int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class SparseColumns:
         """Scores (k, n) of all rows."""
         return scores(self.matrix)
 
-    def by_feature(self) -> Stored:
+    def by_feature(self) -> StoredValues:
         """The values of each feature, as the core takes them."""
         columns = self.matrix.tocsc()
         return stored(columns.T)
@@ -82,7 +82,7 @@ class SparseColumns:
 AnyColumns = FeatureColumns | SparseColumns
 
 
-def stored(rows: Any) -> Stored:
+def stored(rows: Any) -> StoredValues:
     """A CSR array as the core takes it."""
     return (
         rows.indptr.astype(np.int64, copy=False),

@@ -416,7 +416,7 @@ class TakesRows:
         check_is_fitted(self)
         X = _expected_rows(self, X)
         preprocessor = getattr(self, "preprocessor_", None)
-        return X if preprocessor is None else preprocessor.transform(X)
+        return X if preprocessor is None else _expected_rows(self, preprocessor.transform(X))
 
     def _feature_names(self) -> list[str]:
         return names_of_features(self)
@@ -539,7 +539,7 @@ def training_rows(
     learned: dict[str, Any] = {}
     if hasattr(model, "preprocessor"):
         learned["preprocessor_"] = step = _preprocessor(model.preprocessor, X, target, sides)
-        X = X if step is None else step.transform(X)
+        X = X if step is None else _expected_rows(model, step.transform(X))
     features, of_features = _features(model, X, sides, again)
     if not model._takes_columns and not isinstance(features, SparseColumns):
         features = FeatureColumns((features.matrix,))

@@ -14,7 +14,10 @@
 namespace certree {
 namespace {
 
-// Sums by slot, all 0 where no slot is marked. Memory stays for the next tree.
+// So many bytes stay for the next tree.
+constexpr std::size_t kKeptBytes = std::size_t{1} << 26;
+
+// Sums by slot, all 0 where no slot is marked.
 template <std::size_t n_lanes>
 class SlotPool {
  public:
@@ -56,14 +59,14 @@ class SlotPool {
   std::size_t n_taken() const { return places_.size() - free_.size(); }
   // Memory beyond what many trees will want goes back.
   void end() {
-    if (places_.size() * n_slots_ * sizeof(Sum) <= kMostBytes) return;
+    std::size_t n = 0;
+    for (const Slots& one : places_) n += one.sum.size();
+    if (n * sizeof(Sum) <= kKeptBytes) return;
     places_.clear();
     free_.clear();
   }
 
  private:
-  static constexpr std::size_t kMostBytes = std::size_t{1} << 26;
-
   static void clear(Slots& slots) {
     for (std::size_t word = 0; word < slots.occupied.size(); ++word)
       for (std::uint64_t bits = std::exchange(slots.occupied[word], 0); bits != 0; bits &= bits - 1)
@@ -157,7 +160,11 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
       list_slots(part_of(features, i, 0), part);
     });
   }
-  ~SparseSums() { memory_.pool.end(); }
+  ~SparseSums() {
+    memory_.pool.end();
+    for (SlotsOfRows& part : memory_.parts)
+      if (part.slot.capacity() * sizeof(std::uint32_t) > kKeptBytes) part = {};
+  }
 
   ScatteredCodes codes(const BinnedCell&, std::int32_t feature) const {
     return {table_, feature, memory_.scattered.data()};
@@ -171,7 +178,7 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
   using Sum = typename SlotPool<Target::kLanes>::Sum;
 
   // Sums are kept of cells of which so much is stored: at least an eighth of the slots.
-  static constexpr std::size_t kWorthKeeping = 8;
+  static constexpr std::size_t kWorthKeeping = 8, kMostBytes = std::size_t{1} << 28;
   // Starting threads takes as long as so many steps.
   static constexpr std::int64_t kWorthThreads = 1 << 17, kStepsOfFeature = 16;
 
@@ -281,7 +288,6 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
     return n_stored(which) * kWorthKeeping >= n_slots_ &&
            memory_.pool.n_taken() * n_slots_ * sizeof(Sum) <= kMostBytes;
   }
-  static constexpr std::size_t kMostBytes = std::size_t{1} << 28;
   void drop(Cut& cut) {
     memory_.pool.give_back(cut.place);
     cut.place = SumsPool::kNone;
