@@ -24,7 +24,7 @@ from certree import (
     load,
     save,
 )
-from certree.ensembles import BoostedTreesRanker
+from certree.ensembles import BoostedTreesRanker, boosting
 from certree.explain import shapley_values
 from certree.grow import bins as bins_module
 
@@ -251,6 +251,16 @@ def test_rankers_and_certified_models_follow():
     )
     assert fitted.certificate_ == dense.certificate_
     np.testing.assert_array_equal(fitted.predict_proba(X), dense.predict_proba(X.toarray()))
+
+
+def test_wide_tables_start_from_the_mean(monkeypatch):
+    X = table(100, 30)
+    y = target(X, BoostedTreesRegressor())
+    model = BoostedTreesRegressor(max_iter=2, random_state=0)
+    assert model.fit(X, y)._n_first_trees > 0
+    monkeypatch.setattr(boosting, "_LINEAR_NUMBERS", 2999)
+    assert model.fit(X, y)._n_first_trees == 0
+    assert model.fit(X[:99], y[:99])._n_first_trees > 0
 
 
 # -- what is refused
