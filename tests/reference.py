@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import groupby, pairwise, product
 
 import numpy as np
 import scipy.optimize
@@ -90,13 +90,21 @@ def majority(tree, table):
 
 
 def row_hash(row, rounded=False):
-    """Splitmix64 of the bits of each number in turn, from whole numbers without end."""
+    """Splitmix64 of the bits of each number in turn, from whole numbers without end.
+
+    256 zeros in a row, or more, are one word: what is left of 2^64 - 1 without their number.
+    """
     h = 0x9E3779B97F4A7C15 if rounded else 0
     with np.errstate(over="ignore"):
         values = np.float32(row) if rounded else row
-    for value in values:
-        number = math.nan if math.isnan(value) else 0.0 if value == 0 else float(value)
-        (bits,) = struct.unpack("<Q", struct.pack("<d", number))
+    words = []
+    for is_zero, run in groupby(values, lambda value: value == 0):
+        numbers = [math.nan if math.isnan(value) else float(value) + 0.0 for value in run]
+        if is_zero and len(numbers) >= 256:
+            words.append(2**64 - 1 - len(numbers))
+        else:
+            words += [struct.unpack("<Q", struct.pack("<d", one))[0] for one in numbers]
+    for bits in words:
         h = ((h ^ bits) + 0x9E3779B97F4A7C15) % 2**64
         h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
         h = (h ^ (h >> 27)) * 0x94D049BB133111EB % 2**64
@@ -2426,7 +2434,8 @@ def ridge_terms(run):
         if bins.category[j]:
             given = [[float(code == level) for code in column] for level in found]
         else:
-            middle = {k: (bins.low[j, k] + bins.high[j, k]) / 2 for k in found if k != 255}
+            low, high = bins.ends(j)
+            middle = {k: (low[k] + high[k]) / 2 for k in found if k != 255}
             known = [i for i in range(n) if column[i] != 255]
             total = sum(weight[i] for i in known)
             mean = sum(weight[i] * middle[column[i]] for i in known) / total if known else 0.0

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from certree import (
     Cart,
@@ -33,6 +34,7 @@ from certree.grow import BinnedGrower, Bins
 from certree.grow.binned import grow_on_samples
 from certree.grow.growing import TrainingSamples
 from certree.rows.features import FeatureColumns
+from certree.rows.sparse_rows import stored
 from certree.tree import Trees
 
 LONG_RUN = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -91,6 +93,10 @@ class Posteriors:
             settings, self.binned, FeatureColumns((self.X,)), self.y, None, (4,), 0
         )
         self.steps = np.ones(n)
+        self.sparse = csr_array(np.where(self.X > 0.2, self.X, 0.0))
+        bins = Bins.of(self.sparse)
+        self.sparse_binned = BinnedGrower(bins, max_leaves=8, n_jobs=n_jobs)
+        self.sparse_forest = BinnedGrower(bins, order="depth", max_features=2, n_jobs=n_jobs)
         self.trees = self.tree.saying(self.ones[:, None])
         self.small_trees = small_trees(40)
         priors = (np.zeros((1, len(self.left))), np.zeros((1, len(self.left))))
@@ -130,6 +136,11 @@ LOOPS = {
         np.abs(s.X * 1e3).astype(int), range(4), n_jobs=s.n_jobs
     ),
     "binned": lambda s: s.binned.grow_gradients(0.5 - s.target, s.steps),
+    "sparse bins": lambda s: Bins.of(s.sparse, n_jobs=s.n_jobs),
+    "sparse binned": lambda s: s.sparse_binned.grow_gradients(0.5 - s.target, s.steps),
+    "sparse forest": lambda s: s.sparse_forest.grow_classes(s.y, 2, 1),
+    "sparse hashes": lambda s: _core.hash_rows(stored(s.sparse), False, s.n_jobs),
+    "hashes": lambda s: _core.hash_rows(s.X, True, s.n_jobs),
     "binned classes": lambda s: s.binned.grow_classes(s.y, 2, 1),
     "forest": lambda s: s.forest.grow_classes(s.y, 2, 1),
     "forest of numbers": lambda s: s.forest.grow_numbers(s.target, 1),
@@ -192,6 +203,8 @@ LOOPS = {
     "NDCG": lambda s: _core.mean_ranking_loss(queries_of(s), s.target, s.target, None),
     "boosting": lambda s: advance([s.run.anew()] * 2, 0, 3),
     "many trees": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
+    "many trees of sparse rows": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.sparse, s.n_jobs),
+    "leaves of sparse rows": lambda s: s.trees.leaves(s.sparse, s.n_jobs),
     "small trees": lambda s: s.small_trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
     "stages": lambda s: [
         *s.small_trees.stages(np.zeros((1, len(s.X))), s.X, s.n_jobs, range(0, 40, 4))

@@ -14,6 +14,7 @@ import numpy as np
 from joblib import cpu_count, effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
 from certree._core import (
     add_trees,
@@ -21,6 +22,7 @@ from certree._core import (
     attribute,
     blend,
     depths,
+    draw_rows,
     find_leaves,
     find_out_of_bag,
     mark_lacking,
@@ -28,6 +30,7 @@ from certree._core import (
 )
 from certree.interface.arrays import Float64, Int32, Int64, OfColumns, column, frozen, matrix
 from certree.interface.signatures import checked, expect_settings
+from certree.rows.sparse_rows import stored
 
 LEAF = -1
 # Posteriors look at every cell of a chain; those that are grown have at most 48 for each feature.
@@ -328,21 +331,27 @@ class Trees(OfColumns):
         """The same in one piece of memory a node, the sets, and the roots, for many walks."""
         return pack_trees(*self.splits), self.category_start, self.categories, self.root
 
-    def leaves(self, X: NDArray[Any], n_threads: int) -> Int32:
+    def leaves(self, X: Any, n_threads: int) -> Int32:
         """Leaf of each checked row in each tree, numbered among all nodes, (T, n)."""
-        return find_leaves(*self.packed, X, n_threads)
+        return find_leaves(*self.packed, _walked(X), n_threads)
 
-    def out_of_bag(self, X: NDArray[Any], drawing: tuple[str, int, int], n_threads: int) -> Int32:
+    def out_of_bag(self, X: Any, drawing: tuple[str, int, int], n_threads: int) -> Int32:
         """Complements of leaves (T, n) of rows that were not drawn for a tree; 0 for others.
 
         Rows come in the order in which they were drawn; see `BinnedGrower.drawing`.
         """
+        if issparse(X):
+            leaf = np.array(self.leaves(X, n_threads))
+            for number, own in enumerate(leaf):
+                drawn = draw_rows(len(own), drawing, number)
+                own[:] = np.where(drawn == 0, ~own, 0)
+            return leaf
         return find_out_of_bag(*self.packed, X, drawing, n_threads)
 
     def add(
         self,
         scores: Float64,
-        X: NDArray[Any],
+        X: Any,
         n_threads: int,
         first: int = 0,
         last: int | None = None,
@@ -351,9 +360,7 @@ class Trees(OfColumns):
         last = len(self) if last is None else last
         return self._added(scores, X, n_threads, range(first, last, max(last - first, 1)))
 
-    def stages(
-        self, scores: Float64, X: NDArray[Any], n_threads: int, among: range
-    ) -> Iterator[Float64]:
+    def stages(self, scores: Float64, X: Any, n_threads: int, among: range) -> Iterator[Float64]:
         """The scores with what the trees of each step of a range say added, stage by stage."""
         at_once = max(_BYTES_OF_STAGES // max(scores.nbytes, 1), 1)
         for first in range(0, len(among), at_once):
@@ -362,11 +369,19 @@ class Trees(OfColumns):
             for scores in added:
                 yield scores.copy()  # may be written to
 
-    def _added(self, scores: Float64, X: NDArray[Any], n_threads: int, among: range) -> Float64:
+    def _added(self, scores: Float64, X: Any, n_threads: int, among: range) -> Float64:
         """Scores after each step of a range of trees, (steps * n_outputs, n)."""
         ends = among.start, among.start + len(among) * among.step, among.step
         packed, starts, categories, root = self.packed
-        return add_trees(packed, starts, categories, root, self.value, *ends, X, scores, n_threads)
+        nodes = packed, starts, categories, root, self.value
+        return add_trees(*nodes, *ends, _walked(X), scores, n_threads)
+
+    def looking_at(self, features: Int32) -> Self:
+        """The same trees on a table of some of the features alone, ascending: all that they compare."""
+        places = np.searchsorted(features, self.feature)
+        feature = np.where(self.is_leaf, 0, places).astype(np.int32)
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return self.known(**{**own, "feature": frozen(feature), "n_features": len(features)})
 
     def contributions(
         self, X: NDArray[np.floating], n_threads: int, rows: Float64 | None = None
@@ -553,6 +568,11 @@ optimal_splits, missing_both, root, value
         the children have of these rows, (m,). Otherwise it goes where `missing_left` says.
         """
         return blend(*self.splits, X, self.missing_both.view(np.uint8), rows, score, n_threads)
+
+
+def _walked(X: Any) -> Any:
+    """Checked rows as the loops of the core take them, dense or sparse."""
+    return X if isinstance(X, np.ndarray) else stored(X)
 
 
 def _expect_trees(nodes: Trees) -> None:

@@ -36,6 +36,7 @@ void bind_interrupts(nanobind::module_& core) {
 NB_MODULE(_core, core) {
   core.doc() = "The loops of certree over plain arrays.";
   bind_interrupts(core);
+  certree::door::bind_rows(core);
   certree::door::bind_grow(core);
   certree::door::bind_binned(core);
   certree::door::bind_tree(core);

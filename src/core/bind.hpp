@@ -30,6 +30,7 @@ namespace certree::door {
 namespace nb = nanobind;
 using namespace nb::literals;
 
+void bind_rows(nb::module_& core);
 void bind_tree(nb::module_& core);
 void bind_grow(nb::module_& core);
 void bind_binned(nb::module_& core);
@@ -105,6 +106,21 @@ inline void expect_codes(const char* name, std::span<const std::int32_t> codes,
   if (!are_codes(codes, n_codes))
     throw std::invalid_argument(std::string(name) + " must lie in 0 .. " +
                                 std::to_string(n_codes - 1));
+}
+
+// Starts of rows, features and values of what is stored, and the number of features.
+template <class Real>
+using Sparse = std::tuple<In<std::int64_t, 1>, Ints, In<Real, 1>, std::int64_t>;
+
+template <class Real>
+SparseRows<Real> rows(const Sparse<Real>& given) {
+  const auto& [start, feature, value, width] = given;
+  const auto starts = view(start);
+  if (starts.empty() || starts.front() != 0 || !std::ranges::is_sorted(starts) ||
+      !std::cmp_equal(starts.back(), feature.size()))
+    throw std::invalid_argument("starts of rows must ascend from 0 to the number of values");
+  expect_codes("features of values", view(feature), width);
+  return {starts, view(feature), sized("values", value, feature.size()), width};
 }
 
 inline Shape shape(const Ints& left) {

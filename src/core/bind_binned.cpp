@@ -8,6 +8,13 @@
 namespace certree::door {
 namespace {
 
+auto bins_of(BinColumns&& kept) {
+  return std::tuple(owned(std::move(kept.n_bins)), owned(std::move(kept.bin_start)),
+                    owned(std::move(kept.low)), owned(std::move(kept.high)),
+                    owned(std::move(kept.level_start)), owned(std::move(kept.levels)),
+                    owned(std::move(kept.level_bin)));
+}
+
 // A column of any order in memory.
 template <class Real>
 using Values = nb::ndarray<const Real, nb::ndim<1>, nb::device::cpu>;
@@ -35,13 +42,22 @@ auto bin_features(const Features& features, const Ints& sample,
     kept = certree::bin_features(values, view(sample), flags, fine_ends, n_threads, codes);
   };
   auto codes = run(loop, Rows<std::uint8_t>(p, n));
-  return std::tuple(codes, owned(std::move(kept.n_bins)), owned(std::move(kept.low), p, kMostBins),
-                    owned(std::move(kept.high), p, kMostBins), owned(std::move(kept.level_start)),
-                    owned(std::move(kept.levels)), owned(std::move(kept.level_bin)));
+  return std::tuple_cat(std::tuple(codes), bins_of(std::move(kept)));
 }
 
-BinnedTable binned(const Codes& codes, const Kept& kept) {
-  return {kept_bins(kept, codes.shape(0)), view(codes)};
+// columns: those of each feature, by row.
+template <class Real>
+auto bin_stored(const Sparse<Real>& columns, const Ints& sample, bool fine_ends, int n_threads) {
+  const SparseRows<Real> features = rows(columns);
+  if (features.width > 2147483647)
+    throw std::invalid_argument("features have more than 2147483647 rows");
+  expect_codes("sample", view(sample), features.width);
+  BinColumns kept;
+  StoredColumns stored;
+  run([&] { kept = certree::bin_stored(features, view(sample), fine_ends, n_threads, stored); });
+  return std::tuple_cat(std::tuple(owned(std::move(stored.start)), owned(std::move(stored.row)),
+                                   owned(std::move(stored.code)), owned(std::move(stored.zero))),
+                        bins_of(std::move(kept)));
 }
 
 auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::uint64_t key) {
@@ -55,21 +71,19 @@ auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::ui
     certree::coarsen(table, features, n_edges, key, bins, coarser);
   };
   auto coarser = run(loop, Rows<std::uint8_t>(p, codes.shape(1)));
-  return std::tuple(coarser, owned(std::move(bins.n_bins)),
-                    owned(std::move(bins.low), p, kMostBins),
-                    owned(std::move(bins.high), p, kMostBins));
+  return std::tuple(coarser, owned(std::move(bins.n_bins)), owned(std::move(bins.low)),
+                    owned(std::move(bins.high)));
 }
 
-auto grow_gradients(const Codes& codes, const Kept& kept, const Ints& features, const Ints& growing,
-                    const Ints& others, const Doubles& gradient, const Doubles& hessian, double l2,
-                    double min_hessian, const Limits& limits, const Slopes& monotonic,
-                    const Groups& groups, int n_threads) {
+auto grow_gradients(const AnyCodes& codes, const Kept& kept, const Ints& features,
+                    const Ints& growing, const Ints& others, const Doubles& gradient,
+                    const Doubles& hessian, double l2, double min_hessian, const Limits& limits,
+                    const Slopes& monotonic, const Groups& groups, int n_threads) {
   const BinnedTable table = binned(codes, kept);
-  const std::size_t p = codes.shape(0), n = codes.shape(1);
+  const std::size_t p = width_of(codes), n = static_cast<std::size_t>(table.n_rows());
   const BinnedGrowth growth = growth_of(limits, monotonic, groups, p, n_threads);
   const Derivatives response{sized("gradient", gradient, n), sized("hessian", hessian, n), l2,
                              min_hessian};
-  if (n > 2147483647u) throw std::invalid_argument("codes have more than 2147483647 rows");
   if (growing.size() == 0) throw std::invalid_argument("no row grows the tree");
   expect_codes("features", view(features), static_cast<std::int64_t>(p));
   expect_codes("rows", view(growing), static_cast<std::int64_t>(n));
@@ -100,10 +114,38 @@ Bags bags_of(const Bagged& bagged, std::size_t n_rows) {
   return {drawing_of(draws, n_rows), first, n_trees, std::max<std::int64_t>(max_of_tree, 1)};
 }
 
-DrawnRows rows_of(const Codes& codes, const Kept& kept, const std::optional<Doubles>& weight) {
-  if (codes.shape(0) == 0 || codes.shape(0) > 2147483647u)
+// Codes of rows, row by row: dense, or where those of each row start, features, codes, and those of
+// 0.
+using StoredRows = std::tuple<In<std::int64_t, 1>, Ints, Bytes, Bytes>;
+using RowCodes = std::variant<Codes, StoredRows>;
+
+DrawnRows rows_of(const RowCodes& codes, const Kept& kept, const std::optional<Doubles>& weight) {
+  const auto* const dense = std::get_if<Codes>(&codes);
+  const std::size_t p = dense ? dense->shape(1) : std::get<3>(std::get<StoredRows>(codes)).size();
+  const KeptBins bins = kept_bins(kept, p);
+  DrawnRows rows{bins, {}, {}, {}};
+  if (dense) {
+    rows.codes = view(*dense);
+  } else {
+    const auto& [start, feature, code, zero] = std::get<StoredRows>(codes);
+    if (start.size() == 0) throw std::invalid_argument("start must have a number for each row");
+    rows.stored = {starts_of("start", start, start.size() - 1, feature.size()), view(feature),
+                   sized("code", code, feature.size()), view(zero)};
+    expect_codes("feature", view(feature), static_cast<std::int64_t>(p));
+    bool is_known = true;
+    for (std::size_t k = 0; k < code.size(); ++k) {
+      const std::uint8_t one = code.data()[k];
+      is_known &=
+          one == kMissingBin || one < bins.n_bins[static_cast<std::size_t>(feature.data()[k])];
+    }
+    for (std::size_t j = 0; j < p; ++j)
+      is_known &= bins.n_bins[j] == 0 || zero.data()[j] < bins.n_bins[j];
+    if (!is_known) throw std::invalid_argument("code must be those of bins");
+  }
+  if (rows.n_rows() == 0 || rows.n_rows() > 2147483647)
     throw std::invalid_argument("codes must have between 1 and 2147483647 rows");
-  return {kept_bins(kept, codes.shape(1)), view(codes), sized("weight", weight, codes.shape(0))};
+  rows.weight = sized("weight", weight, static_cast<std::size_t>(rows.n_rows()));
+  return rows;
 }
 
 // The columns of the nodes of all trees, where each starts, and what their rows sum up to.
@@ -120,7 +162,7 @@ auto grown(const Grow& grow) {
 template <class Response>
 auto grow_bags(const DrawnRows& rows, const Response& response, const Bagged& bagged,
                const BinnedGrowth& growth) {
-  const Bags bags = bags_of(bagged, static_cast<std::size_t>(rows.codes.n_rows));
+  const Bags bags = bags_of(bagged, static_cast<std::size_t>(rows.n_rows()));
   return grown([&] { return certree::grow_bags(rows, bags, growth, response); });
 }
 
@@ -132,25 +174,26 @@ Classes classes_of(const Ints& y, std::size_t n_rows, std::int32_t n_classes,
   return response;
 }
 
-auto grow_classes(const Codes& codes, const Kept& kept, const std::optional<Doubles>& weight,
+auto grow_classes(const RowCodes& codes, const Kept& kept, const std::optional<Doubles>& weight,
                   const Ints& y, std::int32_t n_classes, const std::string& criterion,
                   const Bagged& bagged, const Limits& limits, const Slopes& monotonic,
                   const Groups& groups, int n_threads) {
   const DrawnRows rows = rows_of(codes, kept, weight);
-  const Classes response = classes_of(y, codes.shape(0), n_classes, criterion);
+  const auto n = static_cast<std::size_t>(rows.n_rows());
+  const Classes response = classes_of(y, n, n_classes, criterion);
   return grow_bags(rows, response, bagged,
-                   growth_of(limits, monotonic, groups, codes.shape(1), n_threads));
+                   growth_of(limits, monotonic, groups, rows.bins.n_bins.size(), n_threads));
 }
 
-auto grow_numbers(const Codes& codes, const Kept& kept, const std::optional<Doubles>& weight,
+auto grow_numbers(const RowCodes& codes, const Kept& kept, const std::optional<Doubles>& weight,
                   const Doubles& target, const std::string& criterion, const Bagged& bagged,
                   const Limits& limits, const Slopes& monotonic, const Groups& groups,
                   int n_threads) {
   const DrawnRows rows = rows_of(codes, kept, weight);
-  const Numbers numbers{sized("target", target, codes.shape(0)),
+  const Numbers numbers{sized("target", target, static_cast<std::size_t>(rows.n_rows())),
                         criterion == "poisson" ? Criterion::poisson : Criterion::squared};
   return grow_bags(rows, numbers, bagged,
-                   growth_of(limits, monotonic, groups, codes.shape(1), n_threads));
+                   growth_of(limits, monotonic, groups, rows.bins.n_bins.size(), n_threads));
 }
 
 // samples, number of their first rows that edges are told from, seeds, max_features_of_tree.
@@ -197,6 +240,11 @@ void bind_binned(nb::module_& core) {
   core.def("bin_features", &bin_features, "features"_array, "sample"_array,
            "category"_array_or_none, "fine_ends"_a, "n_threads"_a,
            "Codes of the values of each feature, and what is kept of the bins.");
+  const auto bin_stored_doc = "The same where values are 0 that are not stored.";
+  core.def("bin_stored", &bin_stored<float>, "columns"_array, "sample"_array, "fine_ends"_a,
+           "n_threads"_a, bin_stored_doc);
+  core.def("bin_stored", &bin_stored<double>, "columns"_array, "sample"_array, "fine_ends"_a,
+           "n_threads"_a, bin_stored_doc);
   core.def("coarsen", &coarsen, "codes"_array, "kept"_a, "n_edges"_a, "key"_a,
            "Codes, numbers, and ends of bins that are joined but at some edges drawn by a key.");
   core.def("grow_gradients", &grow_gradients, "codes"_array, "kept"_a, "features"_array,

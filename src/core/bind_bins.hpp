@@ -9,24 +9,72 @@ namespace certree::door {
 using Bytes = In<std::uint8_t, 1>;
 using Codes = In<std::uint8_t, 2>;
 
-// n_bins, low, high, category, level_start, levels, level_bin.
-using Kept = std::tuple<Ints, Doubles2, Doubles2, Bytes, In<std::int64_t, 1>, Ints, Bytes>;
+// Where the values of each feature start, their rows and codes, codes of 0, and the number of rows.
+using Stored = std::tuple<In<std::int64_t, 1>, Ints, Bytes, Bytes, std::int64_t>;
+
+// n_bins, bin_start, low, high, category, level_start, levels, level_bin.
+using Kept = std::tuple<Ints, In<std::int64_t, 1>, Doubles, Doubles, Bytes, In<std::int64_t, 1>,
+                        Ints, Bytes>;
+
+// Starts of parts, one behind the other, of so many things.
+inline std::span<const std::int64_t> starts_of(const char* name, const In<std::int64_t, 1>& start,
+                                               std::size_t n_parts, std::size_t n_things) {
+  const auto starts = sized(name, start, n_parts + 1);
+  if (!std::ranges::is_sorted(starts) || starts.front() != 0 ||
+      !std::cmp_equal(starts.back(), n_things))
+    throw std::invalid_argument(std::string(name) + " must ascend from 0 to " +
+                                std::to_string(n_things));
+  return starts;
+}
 
 inline KeptBins kept_bins(const Kept& kept, std::size_t p) {
-  const auto& [n_bins, low, high, category, level_start, levels, level_bin] = kept;
-  const std::size_t most = kMostBins;
+  const auto& [n_bins, bin_start, low, high, category, level_start, levels, level_bin] = kept;
   expect_codes("n_bins", sized("n_bins", n_bins, p), kMostBins + 1);
-  const auto starts = sized("level_start", level_start, p + 1);
-  if (!std::ranges::is_sorted(starts) || starts.front() != 0 ||
-      starts.back() != static_cast<std::int64_t>(levels.size()))
-    throw std::invalid_argument("level_start must ascend from 0 to the number of levels");
+  const auto bins = starts_of("bin_start", bin_start, p, low.size());
+  for (std::size_t j = 0; j < p; ++j)
+    if (bins[j + 1] - bins[j] < n_bins.data()[j])
+      throw std::invalid_argument("bin_start leaves too little room for the bins");
   return {view(n_bins),
-          sized("low", low, p, most),
-          sized("high", high, p, most),
+          bins,
+          view(low),
+          sized("high", high, low.size()),
           sized("category", category, p),
-          starts,
+          starts_of("level_start", level_start, p, levels.size()),
           view(levels),
           sized("level_bin", level_bin, levels.size())};
+}
+
+// Codes of p features, dense or stored, and what is kept of their bins.
+using AnyCodes = std::variant<Codes, Stored>;
+
+inline std::size_t width_of(const AnyCodes& codes) {
+  if (const auto* dense = std::get_if<Codes>(&codes)) return dense->shape(0);
+  return std::get<3>(std::get<Stored>(codes)).size();
+}
+
+inline BinnedTable binned(const AnyCodes& codes, const Kept& kept) {
+  const std::size_t p = width_of(codes);
+  BinnedTable table{kept_bins(kept, p), {}, {}};
+  if (const auto* dense = std::get_if<Codes>(&codes)) {
+    table.codes = view(*dense);
+  } else {
+    const auto& [start, row, code, zero, n_rows] = std::get<Stored>(codes);
+    table.stored = {starts_of("start", start, p, row.size()), view(row),
+                    sized("code", code, row.size()), view(zero), n_rows};
+    expect_codes("row", view(row), n_rows);
+    for (std::size_t j = 0; j < p; ++j) {
+      const std::int32_t n_bins = table.n_bins[j];
+      unsigned beyond = n_bins > 0 && table.stored.zero[j] >= n_bins;
+      for (std::int64_t k = table.stored.start[j]; k < table.stored.start[j + 1]; ++k) {
+        const std::uint8_t one = code.data()[k];
+        beyond |= (one >= n_bins) & (one != kMissingBin);
+      }
+      if (beyond) throw std::invalid_argument("code must be those of bins");
+    }
+  }
+  if (table.n_rows() > 2147483647)
+    throw std::invalid_argument("codes have more than 2147483647 rows");
+  return table;
 }
 
 using Slopes = std::optional<In<std::int8_t, 1>>;

@@ -193,8 +193,9 @@ double dispersion(const std::string& name, double parameter, const Doubles& y,
 // Codes, what is kept of the bins, y, weight, keys, numbers of thresholds, seed, scores, values of
 // the last rows, slopes of a custom loss, and queries where these are ranked.
 using RunArguments =
-    std::tuple<Codes, Kept, Doubles2, std::optional<Doubles>, In<std::uint64_t, 1>, Ints,
-               std::uint64_t, Doubles2, Doubles2, Doubles2, std::optional<Ranked>>;
+    std::tuple<AnyCodes, Kept, Doubles2, std::optional<Doubles>, In<std::uint64_t, 1>, Ints,
+               std::uint64_t, Doubles2, std::variant<Doubles2, Sparse<double>>, Doubles2,
+               std::optional<Ranked>>;
 // Of each goal the parameter of the loss, its share in that of a row, its first output, how many it
 // has, and its target.
 using Goals = std::vector<std::tuple<double, double, std::int64_t, std::int64_t, std::int64_t>>;
@@ -223,14 +224,26 @@ std::vector<Goal> goals_of(const std::string& name, const Goals& given) {
 RunRows rows_of(const RunArguments& given, bool is_custom, std::size_t n_goals) {
   const auto& [codes, kept, y, weight, keys, n_thresholds, seed, scores, values, slopes, ranked] =
       given;
-  const std::size_t p = codes.shape(0), n = codes.shape(1) + values.shape(0);
+  const BinnedTable table = binned(codes, kept);
+  const std::size_t p = width_of(codes);
+  Table<const double> dense;
+  SparseRows<double> stored;
+  if (const auto* given_values = std::get_if<Doubles2>(&values))
+    dense = sized("values", *given_values, given_values->shape(0), p);
+  else
+    stored = rows(std::get<Sparse<double>>(values));
+  if (!stored.start.empty() && !std::cmp_equal(stored.width, p))
+    throw std::invalid_argument("values must have as many features as codes");
+  const std::int64_t n_values = stored.start.empty() ? dense.n_rows : stored.n_rows();
+  const auto n = static_cast<std::size_t>(table.n_rows() + n_values);
   if (n > 2147483647u) throw std::invalid_argument("codes have more than 2147483647 rows");
-  if (keys.size() == 0 || keys.size() > codes.shape(1))
+  if (keys.size() == 0 || std::cmp_greater(keys.size(), table.n_rows()))
     throw std::invalid_argument("keys must be those of rows, at least one");
   if (n_thresholds.size() == 0) throw std::invalid_argument("no number of thresholds is given");
   RunRows rows{
-      {kept_bins(kept, p), view(codes)},
-      sized("values", values, values.shape(0), p),
+      table,
+      dense,
+      stored,
       sized("y", y, n_goals, n),
       sized("weight", weight, n),
       view(keys),
@@ -256,7 +269,7 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
   const Watch watch{is_on, n_iter_no_change, tol, view(before_them)};
   if (runs.empty() || first < 0 || first > last)
     throw std::invalid_argument("rounds are numbered from 0, and runs are some");
-  const std::size_t p = std::get<0>(runs[0]).shape(0), n_runs = runs.size();
+  const std::size_t p = width_of(std::get<0>(runs[0])), n_runs = runs.size();
   const int threads_of_run = std::max(1, n_threads / static_cast<int>(n_runs));
   const std::vector<Goal> goals = goals_of(name, parts);
   const std::size_t n_outputs = std::get<7>(runs[0]).shape(0);
@@ -277,7 +290,7 @@ auto make_rounds(const std::vector<RunArguments>& runs, const RoundArguments& gi
   std::vector<Rows<double>> scores;
   for (const RunArguments& one : runs) {
     rows.push_back(rows_of(one, is_custom, goals.size()));
-    if (std::get<0>(one).shape(0) != p)
+    if (width_of(std::get<0>(one)) != p)
       throw std::invalid_argument("runs must have the same features");
     if (std::get<10>(one).has_value() != (goals[0].loss.kind == LossKind::ranking))
       throw std::invalid_argument("queries are of rows that are ranked");
@@ -324,10 +337,16 @@ auto pack_trees(const Ints& feature, const Doubles& threshold, const Ints& left,
   return run(loop, Rows<std::uint64_t>(m, 2));
 }
 
+std::int64_t length(const auto& table) { return table.n_rows; }
 template <class Real>
+std::int64_t length(const SparseRows<Real>& rows) {
+  return rows.n_rows();
+}
+
+template <class Given>
 auto add_trees(const Packed& packed, const In<std::int64_t, 1>& category_start,
                const Ints& categories, const In<std::int64_t, 1>& root, const Doubles2& value,
-               std::int64_t first, std::int64_t last, std::int64_t per_stage, const In<Real, 2>& X,
+               std::int64_t first, std::int64_t last, std::int64_t per_stage, const Given& X,
                const Doubles2& start, int n_threads) {
   TreesView trees = packed_trees(packed, category_start, categories, root);
   trees.value = sized("value", value, packed.shape(0));
@@ -337,23 +356,23 @@ auto add_trees(const Packed& packed, const In<std::int64_t, 1>& category_start,
     throw std::invalid_argument("per_stage must divide the number of trees");
   const std::int64_t n_stages = std::max<std::int64_t>((last - first) / per_stage, 1);
   const auto x = rows(X);
-  const auto before = sized("start", start, value.shape(1), static_cast<std::size_t>(x.n_rows));
+  const auto before = sized("start", start, value.shape(1), static_cast<std::size_t>(length(x)));
   const auto loop = [&](auto total) {
     std::ranges::copy(before.values(), total.data);
     certree::add_trees(trees, static_cast<std::size_t>(first), static_cast<std::size_t>(last),
                        static_cast<std::size_t>(per_stage), x, n_threads, total);
   };
-  return run(loop, PredictedRows<double>(checked_size(n_stages, before.n_rows), x.n_rows));
+  return run(loop, PredictedRows<double>(checked_size(n_stages, before.n_rows), length(x)));
 }
 
-template <class Real>
+template <class Given>
 auto find_leaves(const Packed& packed, const In<std::int64_t, 1>& category_start,
-                 const Ints& categories, const In<std::int64_t, 1>& root, const In<Real, 2>& X,
+                 const Ints& categories, const In<std::int64_t, 1>& root, const Given& X,
                  int n_threads) {
   const TreesView trees = packed_trees(packed, category_start, categories, root);
   const auto x = rows(X);
   const auto loop = [&](auto leaf) { certree::find_leaves(trees, x, n_threads, leaf); };
-  return run(loop, Rows<std::int32_t>(root.size(), x.n_rows));
+  return run(loop, Rows<std::int32_t>(root.size(), length(x)));
 }
 
 template <class Real>
@@ -373,15 +392,19 @@ auto attribute(const Ints& feature, const Doubles& threshold, const Ints& left,
              Rows<double>(x.n_rows, width));
 }
 
-template <class Real>
-void bind_ensembles_of(nb::module_& core) {
-  core.def("add_trees", &add_trees<Real>, "packed"_array, "category_start"_array,
+template <class Given>
+void bind_walks_of(nb::module_& core) {
+  core.def("add_trees", &add_trees<Given>, "packed"_array, "category_start"_array,
            "categories"_array, "root"_array, "value"_array, "first"_a, "last"_a, "per_stage"_a,
            "X"_array, "start"_array, "n_threads"_a,
            "Scores (n_stages * n_outputs, n) after each stage of trees first, ..., last - 1.");
-  core.def("find_leaves", &find_leaves<Real>, "packed"_array, "category_start"_array,
+  core.def("find_leaves", &find_leaves<Given>, "packed"_array, "category_start"_array,
            "categories"_array, "root"_array, "X"_array, "n_threads"_a,
            "Leaves (n_trees, n) of rows, numbered among all nodes.");
+}
+
+template <class Real>
+void bind_for(nb::module_& core) {
   core.def("attribute", &attribute<Real>, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
            "value"_array, "X"_array, "both"_array_or_none, "n"_array_or_none, "n_threads"_a,
@@ -421,8 +444,12 @@ void bind_ensembles(nb::module_& core) {
   core.def("pack_trees", &pack_trees, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array,
            "What steps of walks read of each node, in one piece.");
-  bind_ensembles_of<float>(core);
-  bind_ensembles_of<double>(core);
+  bind_walks_of<In<float, 2>>(core);
+  bind_walks_of<In<double, 2>>(core);
+  bind_walks_of<Sparse<float>>(core);
+  bind_walks_of<Sparse<double>>(core);
+  bind_for<float>(core);
+  bind_for<double>(core);
 }
 
 }  // namespace certree::door

@@ -144,6 +144,16 @@ void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<s
 }
 
 template <class Real>
+void apply(const TreeView& tree, const SparseRows<Real>& X, int n_threads,
+           std::span<std::int32_t> leaf) {
+  with_steps(tree, [&](const auto& steps) {
+    for_dense_rows(X, n_threads, [&](std::int64_t i, const Real* x, Tally& tally) {
+      leaf[static_cast<std::size_t>(i)] = walk(tree, steps, x, 0, tally);
+    });
+  });
+}
+
+template <class Real>
 void blend(const TreeView& tree, const Branches& branches, Table<const Real> X,
            Table<const double> score, int n_threads, Table<double> out) {
   with_steps(tree, [&](const auto& steps) {
@@ -159,6 +169,7 @@ void mark_lacking(const TreeView& tree, Table<const Real> X, std::span<std::uint
 
 template void apply(const TreeView&, Table<const float>, int, std::span<std::int32_t>);
 template void apply(const TreeView&, Table<const double>, int, std::span<std::int32_t>);
+template void apply(const TreeView&, const SparseRows<double>&, int, std::span<std::int32_t>);
 template void blend(const TreeView&, const Branches&, Table<const float>, Table<const double>, int,
                     Table<double>);
 template void blend(const TreeView&, const Branches&, Table<const double>, Table<const double>, int,

@@ -16,7 +16,7 @@
 // pointers.
 #pragma once
 
-#include "interrupt.hpp"
+#include "sparse_rows.hpp"
 
 namespace certree {
 
@@ -89,6 +89,10 @@ void end_columns(TreeColumns& all);
 // leaf: int32 (n_rows,) the leaf that each row reaches.
 template <class Real>
 void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<std::int32_t> leaf);
+
+template <class Real>
+void apply(const TreeView& tree, const SparseRows<Real>& X, int n_threads,
+           std::span<std::int32_t> leaf);
 
 // How rows that lack a value are sent on.
 struct Branches {

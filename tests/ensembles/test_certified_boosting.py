@@ -339,12 +339,17 @@ def test_files_of_numbers_answer_alike(widths, tmp_path):
 def expected_failures(_):
     return {
         "check_sample_weight_equivalence_on_dense_data": "rows are dealt by their numbers",
+        "check_sample_weight_equivalence_on_sparse_data": "rows are dealt by their numbers",
     }
 
 
 @pytest.mark.filterwarnings("ignore:.* rows that certify repeat other rows:UserWarning")
 @parametrize_with_checks(
-    [CertifiedBoostedTreesClassifier(max_iter=5), CertifiedBoostedTreesRegressor(max_iter=60)],
+    # Of rows that are dealt anew a class of few may be on one side alone.
+    [
+        CertifiedBoostedTreesClassifier(max_iter=5, random_state=0),
+        CertifiedBoostedTreesRegressor(max_iter=60, random_state=0),
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learns_checks_pass(estimator, check):

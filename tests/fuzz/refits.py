@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
@@ -138,6 +139,25 @@ def _as_float32(wide: np.ndarray) -> np.ndarray | None:
     return numbers.astype(np.float32) if largest < 1e38 else None
 
 
+def sparse_rows(random: Random, subject: Subject) -> None:
+    """What is not stored is 0: the same bits as of the dense table, whichever zeros are stored."""
+    table, model = subject.table, subject.model
+    if not (table.is_numeric and getattr(model, "_takes_sparse", False)):
+        return
+    if not isinstance(getattr(model, "categorical_features", None), str | None):
+        return
+    wide = np.asarray(replace(table, container="array").X).astype(float)
+    wide[np.random.default_rng(random.getrandbits(63)).random(wide.shape) < random.random()] = 0.0
+    dense = clone(model).fit(wide, subject.y)
+    kind = random.choice([sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])
+    X = kind(wide)
+    if random.random() < 0.3 and X.format == "csr":
+        X.data[: X.nnz // 4], wide = 0.0, None
+        dense = clone(model).fit(X.toarray(), subject.y)
+    other = clone(model).fit(X, subject.y)
+    _compare(other, X, dense, X.toarray() if wide is None else wide)
+
+
 def another_number_of_threads(random: Random, subject: Subject) -> None:
     """Threads change the time alone."""
     if "n_jobs" in subject.model.get_params(deep=False):
@@ -169,6 +189,7 @@ REFITS: list[Callable[[Random, Subject], None]] = [
     copies_of_rows,
     another_container,
     another_layout,
+    sparse_rows,
     another_number_of_threads,
     another_unit,
 ]

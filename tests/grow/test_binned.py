@@ -1,14 +1,19 @@
 """The grower from bins: bins, and single trees from whole sums over them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import sparse
 
 import reference
 from certree import Tree, grow_cart
+from certree._core import grow_classes
 from certree.grow import BinnedGrower, Bins
+from certree.grow import bins as bins_module
 from certree.rows.hashes import sample_hashes
 
 COLUMNS = [name for name in Tree.__dataclass_fields__ if name != "optimal_splits"]
@@ -69,7 +74,7 @@ def tasks(draw, max_rows=60):
 
 def codes_of(x, bins, j=0):
     """Codes by the values that bins span."""
-    low, high = bins.low[j, : bins.n_bins[j]], bins.high[j, : bins.n_bins[j]]
+    low, high = bins.ends(j)
     inside = (low <= x[:, None]) & (x[:, None] <= high)
     assert (inside.sum(axis=1) == ~np.isnan(x)).all()
     return np.where(np.isnan(x), 255, inside.argmax(axis=1))
@@ -84,8 +89,9 @@ def test_bins_ascend_and_hold_what_they_span(n_values):
         k = bins.n_bins[j]
         n_distinct = len(np.unique(X[~np.isnan(X[:, j]), j]))
         assert min(n_distinct, 200) <= k <= min(n_distinct, 255)
-        assert (bins.low[j, :k] <= bins.high[j, :k]).all()
-        assert (bins.high[j, : k - 1] < bins.low[j, 1:k]).all()
+        low, high = bins.ends(j)
+        assert (low <= high).all()
+        assert (high[:-1] < low[1:]).all()
         assert np.array_equal(codes_of(X[:, j], bins, j), bins.codes[j])
         if n_values > 1000:
             assert np.bincount(bins.codes[j])[:k].max() < 3 * len(X) / 255
@@ -179,9 +185,10 @@ def test_trees_cut_coarser_bins_at_their_edges():
     inner = ~one.tree.is_leaf
     for j in range(2):
         thresholds = one.tree.threshold[inner & (one.tree.feature == j)]
-        between = np.searchsorted(coarser.low[j, : coarser.n_bins[j]], thresholds)
+        low, high = coarser.ends(j)
+        between = np.searchsorted(low, thresholds)
         assert set(between) <= {1, 2, 3, 4}
-        assert (coarser.high[j, between - 1] <= thresholds).all()
+        assert (high[between - 1] <= thresholds).all()
     assert np.array_equal(one.tree.apply(X), one.leaf)
     with pytest.raises(ValueError, match=r"bins must have shape \(2, 3000\), got \(2, 5\)"):
         grower.grow_gradients(g, np.ones(3000), bins=Bins.of(X[:5]))
@@ -684,3 +691,97 @@ def test_gradients_take_given_rows_and_all_cuts(options, name):
 def test_tables_without_rows_are_refused():
     with pytest.raises(ValueError, match="at least one row and one feature"):
         Bins.of(np.zeros((0, 2)))
+
+
+# -- rows most of whose values are 0
+
+
+def sparse_table(seed, n=300, p=6):
+    """Values of both signs, some of them missing, few or many of a feature."""
+    rng = np.random.default_rng(seed)
+    X = sparse.random(n, p, rng.choice([0.05, 0.5, 1.0]), format="csr", random_state=rng)
+    X.data -= rng.choice([0.0, 0.4, 1.5])
+    if seed % 4 < 2:
+        X.data[rng.random(X.nnz) < 0.1] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("fine_ends", [False, True])
+def test_bins_of_sparse_rows_are_those_of_the_dense_table(seed, fine_ends, monkeypatch):
+    if seed % 2:
+        monkeypatch.setattr(bins_module, "EDGE_ROWS", 400)
+    X = sparse_table(seed, n=700)
+    bins, dense = (Bins.of(one, fine_ends=fine_ends, n_jobs=2) for one in (X, X.toarray()))
+    for mine, theirs in zip(bins.kept, dense.kept, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert (bins.n_features, bins.n_rows) == (dense.n_features, dense.n_rows)
+    rows = np.random.default_rng(0).integers(0, 700, 50)
+    for j in range(6):
+        np.testing.assert_array_equal(bins.column(j), dense.codes[j])
+        np.testing.assert_array_equal(bins.at(rows).column(j), dense.at(rows).codes[j])
+        assert (bins.codes.zero[j] != bins.codes.code[slice(*bins.codes.start[j : j + 2])]).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_trees_of_sparse_rows_are_those_of_the_dense_table(seed):
+    rng = np.random.default_rng(seed)
+    X = sparse_table(seed)
+    g, h = rng.normal(size=300) - np.nan_to_num(X.toarray()[:, 0]), rng.random(300)
+    how = {
+        "max_leaves": [None, 5][seed % 2],
+        "min_samples_leaf": 1 + seed % 3,
+        "order": ["best", "level"][seed % 2],
+        "monotonic_cst": [None, [1, 0, -1, 0, 0, 0]][seed // 2 % 2],
+        "interaction_cst": [None, [[0, 1], [1, 2, 3]]][seed // 3 % 2],
+    }
+    rows = rng.integers(0, 300, 200)
+    one, other = (
+        BinnedGrower(Bins.of(X_of), **how, n_jobs=n_jobs).grow_gradients(
+            g, h, l2=0.5, rows=rows, others=np.arange(50), features=[0, 1, 3, 5]
+        )
+        for X_of, n_jobs in ((X, 2), (X.toarray(), 1))
+    )
+    expect_same(one, other)
+
+
+def test_sparse_bins_refuse_what_they_cannot_do():
+    bins = Bins.of(sparse.csr_array(np.eye(40)))
+    with pytest.raises(TypeError, match="coarser bins are those of dense rows"):
+        bins.coarser(4, 1)
+    with pytest.raises(ValueError, match="sparse rows hold numbers alone"):
+        Bins.of(sparse.csr_array(np.eye(4)), [0])
+    with pytest.raises(ValueError, match="contains infinity"):
+        Bins.of(sparse.csr_array([[np.inf, 0.0]]))
+    with pytest.raises(ValueError, match="at least one row and one feature"):
+        Bins.of(sparse.csr_array((0, 3)))
+
+
+def test_the_core_refuses_codes_that_do_not_go_together():
+    bins = Bins.of(sparse.csr_array(np.eye(5)))
+    codes = bins.codes
+    wrong = [
+        codes._replace(start=codes.start[:-1]),
+        codes._replace(start=codes.start[::-1].copy()),
+        codes._replace(row=codes.row + 1),
+        codes._replace(code=codes.code + 1),
+        codes._replace(code=codes.code[:-1]),
+        codes._replace(zero=codes.zero + 9),
+        codes._replace(n_rows=3),
+    ]
+    for one in wrong:
+        grower = BinnedGrower(replace(bins, codes=one))
+        with pytest.raises(ValueError, match=r"must|expected|code|start|row"):
+            grower.grow_gradients(np.ones(one.n_rows), np.ones(one.n_rows))
+    start, feature, code, zero = codes.by_row(None)
+    rest = (bins.kept, None, np.zeros(5, dtype=np.int32), 2, "gini")
+    options = (grower.drawing, 0, 1, 5), grower._limits, None, None, 1
+    for rows in (
+        (start[::-1].copy(), feature, code, zero),
+        (start, feature + 1, code, zero),
+        (start, feature, code + 1, zero),
+        (start, feature, code, zero + 9),
+        (start[:0], feature, code, zero),
+    ):
+        with pytest.raises(ValueError, match=r"must|expected"):
+            grow_classes(rows, *rest, *options)

@@ -70,8 +70,8 @@ from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, checked
 from certree.interface.stored import Stored
 from certree.rows.copies import copies
-from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold
+from certree.rows.sparse_rows import AnyColumns, below_each_other, made_dense
 from certree.rows.training import Training, training_rows
 from certree.tree import Trees, all_threads
 
@@ -89,6 +89,8 @@ _FOLDS_OF_NUMBERS = 2
 # So few rows of numbers start from a line, of so many steps along each feature. Of more rows some
 # tables gain as much as others lose.
 _LINEAR_ROWS, _STEPS = 1000, 64
+# The regression is on dense columns, so that a table of more numbers starts from the mean.
+_LINEAR_NUMBERS = 2**24
 
 # A tree that looks at few thresholds differs from others; more rows tell more of them apart.
 _FEW_THRESHOLDS, _ROWS_OF_THRESHOLD = 6, 500
@@ -169,6 +171,7 @@ class BoostedTrees(StagedTrees):
 
     _takes_columns: ClassVar[bool] = True
     _takes_infinities: ClassVar[bool] = True
+    _takes_sparse: ClassVar[bool] = True
     # Fits that are averaged for the best quality. Most leaves where rows are few, and beyond: smaller
     # trees are as good there, and cost less.
     _MEMBERS: ClassVar[int]
@@ -221,8 +224,9 @@ class BoostedTrees(StagedTrees):
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value.
+        X : array-like or sparse matrix of shape (n, p)
+            Rows; NaN stands for a missing value. What a sparse matrix does not store is 0, and the
+            fit is that of the dense table.
         y : array-like of shape (n,), or (n, n_outputs)
             Class of each row, or a number; regressors take several numbers of each row.
         sample_weight : array-like of shape (n,), or None
@@ -420,7 +424,7 @@ class BoostedTrees(StagedTrees):
         folds = training.folds(3, np.random.RandomState(self._seed))
         return Thirds.of(training, folds, partial(self._members_of, run, training.features))
 
-    def _members_of(self, run: Rounds, features: FeatureColumns, fold: Fold) -> list[Rounds]:
+    def _members_of(self, run: Rounds, features: AnyColumns, fold: Fold) -> list[Rounds]:
         """The fits that are averaged, to some rows of a run, from where those to all of them start."""
         part = run.fold(fold)
         rows = features.at(np.concatenate([fold.grow, fold.judge]))
@@ -470,7 +474,7 @@ class BoostedTrees(StagedTrees):
         return Trees.joined([], self.n_features_in_, len(run.scores)), np.zeros(0)
 
     def _members(
-        self, run: Rounds, tables: Sequence[FeatureColumns], start: Float64, before: Trees
+        self, run: Rounds, tables: Sequence[AnyColumns], start: Float64, before: Trees
     ) -> list[Rounds]:
         """The fits that are averaged, before their first round, on tables below each other."""
         scores = []
@@ -512,19 +516,20 @@ class BoostedTrees(StagedTrees):
         self,
         trees: Trees,
         start: Float64,
-        tables: Sequence[FeatureColumns],
+        tables: Sequence[AnyColumns],
         offset: Float64 | None,
     ) -> Float64:
         """What trees say beyond a start of tables below each other, (n_outputs, n)."""
         if offset is None:
             said = [one.said(partial(self._added, trees, start)) for one in tables]
             return np.concatenate(said, axis=1)
-        return self._added(trees, start, np.concatenate([one.matrix for one in tables]), offset)
+        rows = below_each_other([one.matrix for one in tables])
+        return self._added(trees, start, rows, offset)
 
     def _stages_before(
         self,
         members: list[Rounds],
-        tables: Sequence[FeatureColumns],
+        tables: Sequence[AnyColumns],
         offset: Float64 | None,
         first: int,
     ) -> Iterator[Float64]:
@@ -532,7 +537,7 @@ class BoostedTrees(StagedTrees):
         if first == 0:
             yield scores_together(members)
             return
-        X = np.concatenate([one.matrix for one in tables])
+        X = below_each_other([one.matrix for one in tables])
         yield self._added(self.trees_, self.start_, X, offset, self._n_first_trees)
         yield from self._staged(X, offset)
 
@@ -707,11 +712,11 @@ class BoostedTrees(StagedTrees):
         if offset is None:
             added = partial(self._added, self.trees_, self.start_, last=last)
             return self._by_blocks(X, added)
-        rows = self._new_rows(X)
+        rows = self._rows_to_walk(X)
         return self._added(self.trees_, self.start_, rows, self._new_offset(offset, rows), last)
 
     def _new_offset(self, offset: Any, rows: NDArray[Any]) -> Float64 | None:
-        return None if offset is None else self._checked_offset("offset", offset, len(rows))
+        return None if offset is None else self._checked_offset("offset", offset, rows.shape[0])
 
     def _n_trees_of(self, n_iter: Any) -> int:
         """How many trees the first rounds have, those before them included."""
@@ -730,20 +735,21 @@ class BoostedTrees(StagedTrees):
         last: int | None = None,
     ) -> Float64:
         """What trees, the first of them, say beyond a start (n_outputs,) and offsets."""
-        n_threads = all_threads(self.n_jobs, len(rows))
-        return trees.add(constant_scores(start, len(rows), offset), rows, n_threads, 0, last)
+        n = rows.shape[0]
+        n_threads = all_threads(self.n_jobs, n)
+        return trees.add(constant_scores(start, n, offset), rows, n_threads, 0, last)
 
     def _staged(self, rows: NDArray[Any], offset: Float64 | None = None) -> Iterator[Float64]:
         """The scores after each round."""
         begin, end = self._n_first_trees, len(self.trees_)
-        n_threads = all_threads(self.n_jobs, len(rows))
+        n_threads = all_threads(self.n_jobs, rows.shape[0])
         start = self._added(self.trees_, self.start_, rows, offset, begin)
         rounds = range(begin, end, (end - begin) // self.n_iter_)
         return self.trees_.stages(start, rows, n_threads, rounds)
 
     def _stages(self, X: Any, offset: Any) -> Iterator[Float64]:
         """The scores of rows to predict after each round."""
-        rows = self._new_rows(X)
+        rows = self._rows_to_walk(X)
         return self._staged(rows, self._new_offset(offset, rows))
 
     @reads_state
@@ -830,8 +836,8 @@ class BoostedTrees(StagedTrees):
             Leaves, numbered among the nodes of their tree, for each tree of `trees_`; one tree serves
             all classes, and all numbers.
         """
-        rows = self._new_rows(X)
-        leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, len(rows)))
+        rows = self._rows_to_walk(X)
+        leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
         return np.ascontiguousarray(leaf.T - self.trees_.root)
 
     def _formula(self) -> Formula:
@@ -899,22 +905,26 @@ class BoostedTrees(StagedTrees):
         self, X: Any, y: Any, offset: Any, n_repeats: int, random_state: np.random.RandomState
     ) -> Float64:
         """By how much the mean loss rises where a feature is shuffled, on average, (p,)."""
-        loss, rows, known = self._loss(), self._new_rows(X).copy(), self._targets(y)
-        check_consistent_length(rows, known.T)
+        loss, given, known = self._loss(), self._rows_to_walk(X), self._targets(y)
+        check_consistent_length(given, known.T)
         loss.expect_domain(known)
-        start = self._new_offset(offset, rows)
+        start = self._new_offset(offset, given)
+        used = np.unique(self.trees_.feature[~self.trees_.is_leaf])
+        # A copy of what trees look at: all of a sparse table might not fit into memory.
+        rows, trees = given[:, used], self.trees_.looking_at(used)
+        rows = np.ascontiguousarray(made_dense(rows))
 
         def mean_loss() -> float:
-            said = self._added(self.trees_, self.start_, rows, start)
+            said = self._added(trees, self.start_, rows, start)
             return float(loss.of_rows(known, said).mean())
 
         before, risen = mean_loss(), np.zeros(self.n_features_in_)
-        for j in np.unique(self.trees_.feature[~self.trees_.is_leaf]):
-            values = rows[:, j].copy()
+        for place, j in enumerate(used):
+            values = rows[:, place].copy()
             for _ in range(n_repeats):
-                rows[:, j] = random_state.permutation(values)
+                rows[:, place] = random_state.permutation(values)
                 risen[j] += (mean_loss() - before) / n_repeats
-            rows[:, j] = values
+            rows[:, place] = values
         return risen
 
     @reads_state
@@ -939,7 +949,7 @@ class BoostedTrees(StagedTrees):
             quantiles, the mean of their losses, each divided by what it was of the rows of the fit
             before the first round.
         """
-        loss, rows, known = self._loss(), self._new_rows(X), self._targets(y)
+        loss, rows, known = self._loss(), self._rows_to_walk(X), self._targets(y)
         check_consistent_length(rows, known.T)
         loss.expect_domain(known)
         stages = self._staged(rows, self._new_offset(offset, rows))
@@ -1420,7 +1430,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         return _FOLDS_OF_NUMBERS
 
     def _first_trees(self, run: Rounds) -> tuple[Trees, Float64]:
-        if self.loss != "squared_error" or run.y.shape[-1] > _LINEAR_ROWS:
+        n = run.y.shape[-1]
+        is_large = n > _LINEAR_ROWS or n * self.n_features_in_ > _LINEAR_NUMBERS
+        if self.loss != "squared_error" or is_large:
             return super()._first_trees(run)
         if run.offset is not None:
             run = run.anew(y=run.y - run.offset.reshape(run.y.shape))

@@ -695,10 +695,9 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
 
     def _scale_of(self, rows: NDArray[Any]) -> Float64:
         """What errors of rows are about, in units of the target."""
-        n_threads = all_threads(self.n_jobs, len(rows))
-        about = self.scale_trees_.add(
-            constant_scores(self.scale_start_, len(rows)), rows, n_threads
-        )
+        n = rows.shape[0]
+        start = constant_scores(self.scale_start_, n)
+        about = self.scale_trees_.add(start, rows, all_threads(self.n_jobs, n))
         return np.maximum(about[0], self.least_scale_)
 
     def _certify(self, training: Training, limit: float) -> None:
@@ -717,7 +716,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         self.certificates_ = (self.certificate_, *filter(None, bands))
 
     def _band(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
-        rows = self._new_rows(X)
+        rows = self._rows_to_walk(X)
         with np.errstate(over="ignore"):
             return self._answers_of(rows), reach[0] * self._scale_of(rows)
 

@@ -122,8 +122,9 @@ class Forest(TreeModel):
 
     def _totals(self, rows: NDArray[Any]) -> Float64:
         """What trees say in sum, (n_outputs, n)."""
-        start = np.zeros((self.trees_.value.shape[1], len(rows)))
-        return self.trees_.add(start, rows, all_threads(self.n_jobs, len(rows)))
+        n = rows.shape[0]
+        start = np.zeros((self.trees_.value.shape[1], n))
+        return self.trees_.add(start, rows, all_threads(self.n_jobs, n))
 
     def _rows_of_nodes(self) -> Float64 | None:
         """Rows of the fit in the nodes of all trees, if they are kept."""
@@ -143,8 +144,8 @@ class Forest(TreeModel):
         ndarray of int64, shape (n, T)
             Leaves, numbered among the nodes of their tree.
         """
-        rows = self._new_rows(X)
-        leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, len(rows)))
+        rows = self._rows_to_walk(X)
+        leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
         return np.ascontiguousarray(leaf.T - self.trees_.root)
 
     @reads_state
@@ -163,14 +164,15 @@ class Forest(TreeModel):
         ndarray of shape (m,)
             Shares, 0 .. 1.
         """
-        rows = self._new_rows(X)
+        rows = self._rows_to_walk(X)
+        n = rows.shape[0]
         given = np.asarray(pairs)
         if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
             raise ValueError(f"pairs must hold two rows each, got shape {given.shape}")
-        if given.size and (given.min() < 0 or given.max() >= len(rows)):
-            raise ValueError(f"pairs must hold rows in 0 .. {len(rows) - 1}")
+        if given.size and (given.min() < 0 or given.max() >= n):
+            raise ValueError(f"pairs must hold rows in 0 .. {n - 1}")
         shared = np.zeros(len(given))
-        for leaf in self.trees_.leaves(rows, all_threads(self.n_jobs, len(rows))):
+        for leaf in self.trees_.leaves(rows, all_threads(self.n_jobs, n)):
             shared += leaf[given[:, 0]] == leaf[given[:, 1]]
         return shared / len(self.trees_)
 
@@ -267,6 +269,7 @@ class TreeForest(Forest):
     }
 
     _takes_columns: ClassVar[bool] = True
+    _takes_sparse: ClassVar[bool] = True
 
     leaves_: Leaves
     oob_score_: float
@@ -284,8 +287,9 @@ class TreeForest(Forest):
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value.
+        X : array-like or sparse matrix of shape (n, p)
+            Rows; NaN stands for a missing value. What a sparse matrix does not store is 0, and the
+            fit is that of the dense table.
         y : array-like of shape (n,)
             Class of each row, or a number.
         sample_weight : array-like of shape (n,), or None

@@ -1,6 +1,11 @@
 """How much each feature matters to a forest: by impurity, and by shuffled values."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import numpy as np
+from scipy.sparse import issparse
 
 from certree._core import draw_rows, sum_leaves
 from certree.ensembles.forest_samples import ForestSamples
@@ -38,6 +43,23 @@ def tree_shares(trees: Trees, inner: Indices, fallen: Float64, before: Float64) 
     return importances
 
 
+@contextmanager
+def shuffled(X: Any, j: int, order: Indices) -> Iterator[Any]:
+    """Rows (n, p) whose values of a feature have another order, for a while."""
+    is_sparse: bool = issparse(X)
+    if is_sparse:
+        columns = X.tocsc(copy=True)
+        own = slice(*columns.indptr[j : j + 2])
+        columns.indices[own] = np.argsort(order)[columns.indices[own]]
+        columns.has_sorted_indices = False
+        yield columns.tocsr()
+        return
+    values = X[:, j].copy()
+    X[:, j] = values[order]
+    yield X
+    X[:, j] = values
+
+
 def permutation_importances(
     known: LeafRows,
     rows: ForestSamples,
@@ -65,13 +87,13 @@ def permutation_importances(
         Decides how values are shuffled.
     """
     before = _loss(known, leaves, classes, known.leaf)
-    found, X = np.zeros(rows.n_features), rows.X
-    for j in range(len(found)):
-        values = X[:, j].copy()
-        X[:, j] = values[np.random.default_rng((seed, j)).permutation(len(values))]
-        leaf = known.trees.out_of_bag(X, drawing, known.n_threads)
+    # What no tree compares changes nothing; where no row judges nothing is known of any feature.
+    found, X = np.full(rows.n_features, before - before), rows.X
+    for j in np.unique(known.trees.feature[~known.trees.is_leaf]):
+        order = np.random.default_rng((seed, j)).permutation(len(known.y))
+        with shuffled(X, j, order) as shuffled_rows:
+            leaf = known.trees.out_of_bag(shuffled_rows, drawing, known.n_threads)
         found[j] = _loss(known, leaves, classes, leaf) - before
-        X[:, j] = values
     return found
 
 
@@ -83,7 +105,7 @@ def sums_in_bags(
     sums = [np.zeros((0, 1 + n_outputs))]
     for number, tree in enumerate(trees):
         weight = draw_rows(len(y), drawing, number) * rows.weights()
-        leaf = ~tree.route(X, 1)[None]
+        leaf = ~tree.leaves(X, 1)
         sums.append(sum_leaves(tree.left, root, leaf, y, weight, n_outputs, 1))
     return np.concatenate(sums)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -13,9 +13,9 @@ from certree._core import whole_weights
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64
 from certree.rows.copies import copies
-from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
 from certree.rows.hashes import content_keys
+from certree.rows.sparse_rows import AnyColumns
 from certree.rows.training import Training
 
 
@@ -25,7 +25,7 @@ class ForestSamples:
 
     Parameters
     ----------
-    features : FeatureColumns
+    features : FeatureColumns or SparseColumns
         Features of the rows as they were given.
     order : ndarray of intp, shape (n,)
         Which of these each row is.
@@ -39,7 +39,7 @@ class ForestSamples:
         A number that other rows, or other weights, do not have.
     """
 
-    features: FeatureColumns
+    features: AnyColumns
     order: Indices
     y: NDArray[Any]
     weight: Float64 | None
@@ -69,14 +69,14 @@ class ForestSamples:
         return self.features.n_features
 
     @property
-    def X(self) -> NDArray[Any]:  # noqa: N802
-        """The features in order, (n, p): a copy, which most of a fit does without."""
+    def X(self) -> Any:  # noqa: N802
+        """The features in order, (n, p), sparse if they are: a copy; most of a fit does without."""
         return self.features.taken(self.order)
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:
         """The rows as trees see them."""
         bins = Bins.of(self.features, categorical, fine_ends=True, n_jobs=n_jobs)
-        return replace(bins, codes=bins.codes[:, self.order])
+        return bins.at(self.order)
 
     def weights(self) -> Float64:
         """Weight of each row."""

@@ -128,16 +128,18 @@ def _sums(tree: Tree, leaf: Int32, gradients: Float64) -> Float64:
 
 def _columns(run: Rounds, j: int, order: NDArray[np.intp], weight: Float64) -> Float64:
     """The columns of a feature, (n, any); those that tell no rows apart are left out."""
-    bins, codes = run.bins, run.bins.codes[j][order]
+    bins, codes = run.bins, run.bins.column(j)[order]
     if bins.category[j]:
         columns = (codes[:, None] == np.unique(codes)).astype(np.float64)
     else:
         known = codes != MISSING
         columns = np.column_stack([np.zeros(len(codes)), known])
         if len(np.unique(codes[known])) > 1:
-            middle = _within(bins.low[j] / 2 + bins.high[j] / 2, np.unique(codes[known]))
-            value = in_units_of_largest(middle)[codes[known]]
-            columns[known, 0] = value - _mean(value, weight[known])
+            low, high = bins.ends(j)
+            middle = _within(low / 2 + high / 2, np.unique(codes[known]))
+            if middle.any():  # those of 0 and infinity alone are nowhere else
+                value = in_units_of_largest(middle)[codes[known]]
+                columns[known, 0] = value - _mean(value, weight[known])
     columns = columns[:, columns.max(axis=0) > columns.min(axis=0)]
     columns -= _mean(columns, weight)
     columns /= np.abs(columns).max(axis=0)

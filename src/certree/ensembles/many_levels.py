@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, UInt64, frozen
-from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
 from certree.rows.hashes import mix
+from certree.rows.sparse_rows import AnyColumns, SparseColumns
 from certree.tree import Trees
 
 # Sets tell so many levels apart well enough.
@@ -106,10 +106,10 @@ class ManyLevels:
     place: Int32
 
     @classmethod
-    def of(cls, features: FeatureColumns, bins: Bins, target: Target, keys: UInt64) -> Self | None:
+    def of(cls, features: AnyColumns, bins: Bins, target: Target, keys: UInt64) -> Self | None:
         """The levels of rows in bins whose mean targets differ; None if those of no feature do."""
         many = np.flatnonzero(np.diff(bins.level_start) > _FEW_LEVELS)
-        if not len(many):
+        if isinstance(features, SparseColumns) or not len(many):
             return None
         order = np.argsort(keys, kind="stable")
         above, weight = target.above_mean(order)
@@ -184,6 +184,7 @@ class LevelStatistics:
             name: np.concatenate([getattr(bins, name), getattr(more, name)])
             for name in ("codes", "n_bins", "low", "high", "category")
         }
+        joined["bin_start"] = np.append(bins.bin_start, bins.bin_start[-1] + more.bin_start[1:])
         starts = np.append(bins.level_start, np.repeat(bins.level_start[-1:], more.n_features))
         slopes, groups = grower.monotonic_cst, grower.interaction_cst
         if slopes is not None:

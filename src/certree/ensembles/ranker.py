@@ -339,8 +339,8 @@ class BoostedTreesRanker(BoostedTrees):
         self, X: Any, y: Any, group: Any, qid: Any
     ) -> tuple[NDArray[Any], Float64, Int32, Indices]:
         """Rows, their relevance and queries, and an order in which queries stay together."""
-        rows, known = self._new_rows(X), self._targets(y)
+        rows, known = self._rows_to_walk(X), self._targets(y)
         check_consistent_length(rows, known)
         self._loss().expect_domain(known)
-        query = query_numbers(len(rows), group, qid)
+        query = query_numbers(rows.shape[0], group, qid)
         return rows, known, query, np.argsort(query, kind="stable")

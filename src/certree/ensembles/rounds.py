@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from certree._core import make_rounds
 from certree.ensembles.losses import Loss
@@ -18,9 +19,9 @@ from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, Int32, UInt64, in_units_of_largest
-from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold
 from certree.rows.hashes import content_keys, sample_hashes
+from certree.rows.sparse_rows import AnyColumns, stored
 from certree.rows.training import Training
 from certree.tree import LEAF, Trees
 
@@ -76,7 +77,7 @@ class Rounds:
         What scores start from beside what is the same for all rows.
     query : ndarray of int32, shape (n,), or None
         Number of each row's query, where queries are ranked: rows of one stand together.
-    values : ndarray of shape (any, p), or None
+    values : ndarray or csr_array of shape (any, p), or None
         The last rows, where these judge and are not among those of the grower.
     many : ManyLevels or None
         Levels of the rows, if some features have many.
@@ -94,7 +95,7 @@ class Rounds:
     seed: int
     offset: Float64 | None = None
     query: Int32 | None = None
-    values: Float64 | None = None
+    values: Any = None
     many: ManyLevels | None = None
     statistics: LevelStatistics | None = None
     parts: list[Trees] = field(default_factory=list)
@@ -128,7 +129,6 @@ class Rounds:
         """
         rate = longer * self.settings.learning_rate
         rows = np.concatenate([fold.grow, fold.judge])
-        bins = replace(self.bins, codes=np.ascontiguousarray(self.bins.codes[:, rows]))
         weight = None
         if fold.grow_weight is not None and fold.judge_weight is not None:
             weight = np.concatenate([_normalised(fold.grow_weight), fold.judge_weight])
@@ -138,7 +138,7 @@ class Rounds:
         start = self.settings.loss.start(y[..., :n], *of_training)
         return self.anew(
             settings=replace(self.settings, learning_rate=rate),
-            grower=replace(self.grower, bins=bins),
+            grower=replace(self.grower, bins=self.bins.at(rows)),
             y=y,
             weight=weight,
             keys=self.keys[fold.grow],
@@ -191,7 +191,7 @@ class Rounds:
             query=query,
             scores=constant_scores(start, y.shape[-1], offset),
             offset=offset,
-            values=np.asarray(rows.features.matrix, dtype=np.float64),
+            values=rows.features.matrix.astype(np.float64, copy=False),
         )
 
     def anew(self, **others: Any) -> Rounds:
@@ -210,6 +210,7 @@ class Rounds:
         y = np.atleast_2d(self.y)
         rows = self.bins.codes, self.bins.kept, y, self.weight, self.keys
         values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
+        values = stored(values) if issparse(values) else values
         n = len(self.keys)
         slopes = self.settings.loss.given_slopes(self.y[..., :n], self.scores[:, :n])
         ranked = None if self.query is None else (self.query, *self.settings.loss.depths)
@@ -298,7 +299,7 @@ def _normalised(weight: Float64) -> Float64:
 def started(
     settings: Settings,
     grower: BinnedGrower,
-    features: FeatureColumns,
+    features: AnyColumns,
     y: NDArray[Any],
     weight: Float64 | None,
     thresholds: Sequence[int | None],

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import draw_rows, grow_classes, grow_gradients, grow_numbers, grow_samples
-from certree.grow.bins import EDGE_ROWS, Bins, UInt8, edges_first, no_rows
+from certree.grow.bins import EDGE_ROWS, Bins, StoredCodes, UInt8, edges_first, no_rows
 from certree.grow.growing import DEEPEST, Slopes, expect_counts, slopes_of
 from certree.interface.arrays import (
     Float64,
@@ -463,9 +463,12 @@ class BinnedGrower:
         return np.argsort(given, kind="stable")
 
     @cached_property
-    def _codes(self) -> UInt8:
-        """The codes row by row, in order."""
-        table = self.bins.codes if self._order is None else self.bins.codes[:, self._order]
+    def _codes(self) -> Any:
+        """The codes row by row, in order, as the core takes them."""
+        codes = self.bins.codes
+        if isinstance(codes, StoredCodes):
+            return codes.by_row(self._order)
+        table = codes if self._order is None else codes[:, self._order]
         return np.ascontiguousarray(table.T)
 
     # -- what methods are given
@@ -507,10 +510,9 @@ class BinnedGrower:
     def _same_rows(self, bins: Bins | None) -> Bins:
         if bins is None:
             return self.bins
-        if bins.codes.shape != self.bins.codes.shape:
-            raise ValueError(
-                f"bins must have shape {self.bins.codes.shape}, got {bins.codes.shape}"
-            )
+        shapes = [(one.n_features, one.n_rows) for one in (self.bins, bins)]
+        if shapes[0] != shapes[1]:
+            raise ValueError(f"bins must have shape {shapes[0]}, got {shapes[1]}")
         return bins
 
     def _rows(self, rows: ArrayLike | None, others: ArrayLike | None) -> tuple[Int32, Int32]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csc_array, issparse
 
-from certree._core import bin_features, coarsen
+from certree._core import bin_features, bin_stored, coarsen
 from certree.interface.arrays import Float64, Int32, Int64, matrix
 from certree.interface.signatures import checked
 from certree.rows.categories import categorical_mask
 from certree.rows.features import FeatureColumns
+from certree.rows.folds import Indices
 from certree.rows.hashes import sample_hashes
+from certree.rows.sparse_rows import AnyColumns, SparseColumns, stored
 from certree.tree import threads
 
 UInt8 = NDArray[np.uint8]
@@ -22,6 +25,53 @@ UInt8 = NDArray[np.uint8]
 MISSING = 255
 # Edges of bins are told from so many rows.
 EDGE_ROWS = 2**17
+
+
+class StoredCodes(NamedTuple):
+    """Codes of a table most of whose values are 0: of those that lie in other bins than 0 does.
+
+    Attributes
+    ----------
+    start : ndarray of int64, shape (p + 1,)
+        Where the values of each feature start.
+    row : ndarray of int32, shape (any,)
+        Row of each value.
+    code : ndarray of uint8, shape (any,)
+        Bin of each value, 255 where it is missing.
+    zero : ndarray of uint8, shape (p,)
+        Bin of all other values.
+    n_rows : int
+        Number of rows, n.
+    """
+
+    start: Int64
+    row: Int32
+    code: UInt8
+    zero: UInt8
+    n_rows: int
+
+    @property
+    def _matrix(self) -> Any:
+        """Codes as a sparse matrix (n, p), which keeps those that are 0."""
+        return csc_array((self.code, self.row, self.start), shape=(self.n_rows, len(self.zero)))
+
+    def at(self, rows: Indices) -> StoredCodes:
+        """Some of the rows, by their numbers."""
+        start, row, code, _ = stored(self._matrix[rows].tocsc().T)
+        return StoredCodes(start, row, code, self.zero, len(rows))
+
+    def by_row(self, order: Indices | None) -> tuple[Int64, Int32, UInt8, UInt8]:
+        """Where those of each row start, features, codes, and codes of 0, of rows in an order."""
+        rows = self._matrix.tocsr()
+        start, feature, code, _ = stored(rows if order is None else rows[order])
+        return start, feature, code, self.zero
+
+    def column(self, j: int) -> UInt8:
+        """Codes of a feature, (n,)."""
+        codes = np.full(self.n_rows, self.zero[j])
+        own = slice(*self.start[j : j + 2])
+        codes[self.row[own]] = self.code[own]
+        return codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +86,13 @@ class Bins:
 
     Parameters
     ----------
-    codes : ndarray of uint8, shape (p, n)
-        Bin of each value, 255 where it is missing.
+    codes : ndarray of uint8, shape (p, n), or StoredCodes
+        Bin of each value, 255 where it is missing; of sparse rows in a form of their own.
     n_bins : ndarray of int32, shape (p,)
         Number of bins of each feature.
-    low, high : ndarray of float64, shape (p, 255)
+    bin_start : ndarray of int64, shape (p + 1,)
+        Where the bins of each feature start.
+    low, high : ndarray of float64, shape (any,)
         Smallest and largest value in each bin of a feature of numbers.
     category : ndarray of uint8, shape (p,)
         Whether a feature holds categories.
@@ -59,8 +111,9 @@ class Bins:
     ([[1, 0, 1], [1, 255, 0]], [2, 2])
     """
 
-    codes: UInt8
+    codes: UInt8 | StoredCodes
     n_bins: Int32
+    bin_start: Int64
     low: Float64
     high: Float64
     category: UInt8
@@ -71,7 +124,7 @@ class Bins:
     @classmethod
     def of(
         cls,
-        X: ArrayLike | FeatureColumns,
+        X: ArrayLike | AnyColumns,
         categorical: ArrayLike | None = None,
         *,
         fine_ends: bool = False,
@@ -81,8 +134,8 @@ class Bins:
 
         Parameters
         ----------
-        X : array-like of shape (n, p), or FeatureColumns
-            Rows. NaN is missing.
+        X : array-like or sparse matrix of shape (n, p), FeatureColumns, or SparseColumns
+            Rows. NaN is missing, and what is not stored is 0: it has the bins of the dense table.
         categorical : array-like of bool, int or str, or None
             Features that hold categories 0, 1, ..., as a mask, indices, or names if X has some.
         fine_ends : bool
@@ -100,21 +153,44 @@ class Bins:
         Raises
         ------
         TypeError, ValueError
-            If X is no table of numbers, or categories are not whole numbers >= 0.
+            If X is no table of numbers, categories are not whole numbers >= 0, or sparse rows hold
+            some.
         """
         names = [*X.columns] if hasattr(X, "columns") else None
-        features = X if isinstance(X, FeatureColumns) else FeatureColumns((matrix(X),))
+        features = _features_of(X)
         n, p = len(features), features.n_features
         if 0 in (n, p):
             raise ValueError(f"X must have at least one row and one feature, got shape {(n, p)}")
         category = _category(categorical, p, names)
         every = np.arange(n, dtype=np.int32)
         telling = edges_first(features, every[None])[0, :EDGE_ROWS]
-        made: Any = bin_features(
-            features.columns, telling, category, bool(fine_ends), threads(n_jobs)
-        )
-        codes, n_bins, low, high, *levels = made
-        return cls(codes, n_bins, low, high, category, *levels)
+        how = telling, bool(fine_ends), threads(n_jobs)
+        codes: Any
+        made: Any
+        if isinstance(features, SparseColumns):
+            if category.any():
+                raise ValueError("sparse rows hold numbers alone, but categorical names categories")
+            start, row, code, zero, *made = bin_stored(features.by_feature(), *how)
+            codes = StoredCodes(start, row, code, zero, n)
+        else:
+            codes, *made = bin_features(features.columns, telling, category, *how[1:])
+        n_bins, bin_start, low, high, *levels = made
+        return cls(codes, n_bins, bin_start, low, high, category, *levels)
+
+    def at(self, rows: Indices) -> Bins:
+        """Some of the rows, by their numbers, in the same bins."""
+        if isinstance(self.codes, StoredCodes):
+            return replace(self, codes=self.codes.at(rows))
+        return replace(self, codes=np.ascontiguousarray(self.codes[:, rows]))
+
+    def column(self, j: int) -> UInt8:
+        """Codes of a feature, (n,)."""
+        return self.codes.column(j) if isinstance(self.codes, StoredCodes) else self.codes[j]
+
+    def ends(self, j: int) -> tuple[Float64, Float64]:
+        """Smallest and largest value in each bin of a feature, (n_bins,)."""
+        own = slice(self.bin_start[j], self.bin_start[j] + self.n_bins[j])
+        return self.low[own], self.high[own]
 
     @checked
     def coarser(self, n_edges: int, key: int) -> Bins:
@@ -139,38 +215,54 @@ class Bins:
         Raises
         ------
         TypeError, ValueError
-            If `n_edges` or `key` is no whole number, or below 1 or 0.
+            If `n_edges` or `key` is no whole number, or below 1 or 0, or rows are sparse.
         """
         if not 0 <= key < 2**64:
             raise ValueError(f"key must lie in 0 .. 2^64 - 1, got {key!r}")
         if n_edges >= MISSING:
             return self
+        if isinstance(self.codes, StoredCodes):
+            raise TypeError("coarser bins are those of dense rows, but these are sparse")
         made: Any = coarsen(self.codes, self.kept, n_edges, key)
         return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), made, strict=True)))
 
     @property
     def n_features(self) -> int:
         """Number of features, p."""
-        return len(self.codes)
+        return len(self.n_bins)
 
     @property
     def n_rows(self) -> int:
         """Number of rows, n."""
-        return self.codes.shape[1]
+        codes = self.codes
+        return codes.n_rows if isinstance(codes, StoredCodes) else codes.shape[1]
 
     @property
     def kept(self) -> tuple[Any, ...]:
         """All but the codes, as the core takes it."""
-        numbers = (self.n_bins, self.low, self.high)
+        numbers = (self.n_bins, self.bin_start, self.low, self.high)
         return (*numbers, self.category, self.level_start, self.levels, self.level_bin)
+
+
+def _features_of(given: Any) -> AnyColumns:
+    """Features of rows of any kind, checked unless they have been."""
+    if isinstance(given, FeatureColumns | SparseColumns):
+        return given
+    if not issparse(given):
+        return FeatureColumns((matrix(given),))
+    rows: Any = given
+    matrix(rows.data[:, None])
+    return SparseColumns.of(rows.tocsr().astype(np.float64))
 
 
 def no_rows(p: int, categorical: ArrayLike | None = None) -> Bins:
     """What is known of p features before there is any row: which of them hold categories."""
-    ends, starts = np.zeros((p, MISSING)), np.zeros(p + 1, dtype=np.int64)
+    ends, starts = np.zeros(0), np.zeros(p + 1, dtype=np.int64)
     codes, levels = np.zeros((p, 0), dtype=np.uint8), np.zeros(0, dtype=np.int32)
     category, n_bins = _category(categorical, p, None), np.zeros(p, dtype=np.int32)
-    return Bins(codes, n_bins, ends, ends, category, starts, levels, levels.astype(np.uint8))
+    return Bins(
+        codes, n_bins, starts, ends, ends, category, starts, levels, levels.astype(np.uint8)
+    )
 
 
 def _category(
@@ -184,7 +276,7 @@ def _category(
     return category
 
 
-def edges_first(features: FeatureColumns, samples: Int32) -> Int32:
+def edges_first(features: AnyColumns, samples: Int32) -> Int32:
     """Samples of rows (T, n), of each those first that edges are told from: with the smallest hashes.
 
     Rows that are equal can stand for each other.

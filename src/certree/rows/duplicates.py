@@ -17,6 +17,7 @@ from certree.interface.arrays import Float64
 from certree.rows.columns import Column, TableColumns, as_given, frame_of, is_missing
 from certree.rows.folds import Indices
 from certree.rows.hashes import sample_hashes
+from certree.rows.sparse_rows import SparseColumns
 
 # What is assumed of rows that are alike; "auto" and "refuse" say what to do where nothing is.
 Duplicates = Literal["auto", "genuine", "copies", "refuse"]
@@ -52,13 +53,11 @@ def first_alike(X: Any, y: ArrayLike) -> Indices:
     return first
 
 
-def _columns(X: Any) -> list[NDArray[Any]]:
+def _columns(X: Any) -> list[Any]:
     """Numbers that are alike where rows are."""
     if issparse(X):
-        # Rows that differ have the same two sums with random weights hardly ever.
         rows: Any = X
-        weights = np.random.RandomState(0).normal(size=(rows.shape[1], 2))
-        return [*np.asarray(rows.tocsr() @ weights).T]
+        return [SparseColumns.of(rows.tocsr().astype(np.float64)).matrix]
     if frame_of(X) is None:
         X = np.asarray(X, dtype=None if isinstance(X, np.ndarray) else object)
         X = X.reshape(len(X), math.prod(X.shape[1:]))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from certree.interface.arrays import Float64, Int32
 from certree.rows.hashes import copy_numbers, mix
@@ -214,11 +215,22 @@ def _whole(weight: Float64) -> bool:
 def _hashes(X: NDArray[Any], rng: np.random.RandomState) -> NDArray[np.uint64]:
     """A random linear hash of every row's bits: equal rows collide, others hardly ever do."""
     odd = rng.randint(1, 2**63, size=(2, X.shape[1]), dtype=np.int64).astype(np.uint64) | 1
+    if issparse(X):
+        rows: Any = X
+        high, low = _halves(rows.data)
+        terms = high * odd[0, rows.indices] + low * odd[1, rows.indices]
+        sums = np.append(np.uint64(0), np.cumsum(terms, dtype=np.uint64))
+        return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
     hashes = np.empty(len(X), dtype=np.uint64)
     most = max(1, _CACHED // max(1, X.shape[1]))
     for start in range(0, len(X), most):
         block = slice(start, start + most)
-        words = np.ascontiguousarray(X[block] + 0.0, dtype=np.float64).view(np.uint64)
-        halves = words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)
-        hashes[block] = (halves[0] * odd[0] + halves[1] * odd[1]).sum(axis=1, dtype=np.uint64)
+        high, low = _halves(X[block])
+        hashes[block] = (high * odd[0] + low * odd[1]).sum(axis=1, dtype=np.uint64)
     return hashes
+
+
+def _halves(numbers: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The bits of numbers as float64; those of 0 are 0."""
+    words = np.ascontiguousarray(numbers + 0.0, dtype=np.float64).view(np.uint64)
+    return words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)

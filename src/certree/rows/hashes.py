@@ -6,23 +6,54 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack, issparse
 
+from certree._core import hash_rows
 from certree.interface.arrays import UInt64, places_among
+from certree.rows.sparse_rows import stored
 
 # The constants of splitmix64, whose steps mix every bit of a number into all of them.
 _STEP, _FIRST, _SECOND = (
     np.uint64(one) for one in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
-# Rows at a time, so that what is computed stays in the cache.
-_BLOCK = 8192
+# Rows at a time, and numbers of wide ones, so that what is computed stays in the cache.
+_BLOCK, _CACHED = 8192, 2**16
+# From so many zeros in a row on they count as one word: see core/rows/hashes.hpp.
+_LONG_RUN = 256
 
 
 def sample_hashes(*tables: NDArray[Any], rounded: bool = False) -> UInt64:
     """Hash each row of numbers, as float64, that one or more tables have side by side, (n,).
 
     Equal numbers have equal hashes: -0.0 is 0.0, and all NaN are alike. The same in every process.
-    Numbers that are `rounded` to float32 have others than those that are not.
+    Numbers that are `rounded` to float32 have others than those that are not. Rows of a sparse table
+    have those of the dense one.
     """
+    if any(map(issparse, tables)):
+        rows = hstack([csr_array(_two_dimensional(one)) for one in tables], format="csr")
+        return hash_rows(stored(rows.astype(np.float64, copy=False)), rounded, 1)
+    width = sum(1 if one.ndim == 1 else one.shape[1] for one in tables)
+    return (
+        _hashes_of_wide(tables, width, rounded) if width >= _LONG_RUN else _hashes(tables, rounded)
+    )
+
+
+def _hashes_of_wide(tables: tuple[NDArray[Any], ...], width: int, rounded: bool) -> UInt64:
+    n, step = len(tables[0]), max(1, _CACHED // width)
+    hashes = np.empty(n, dtype=np.uint64)
+    for start in range(0, n, step):
+        block = [_two_dimensional(one[start : start + step]) for one in tables]
+        rows = np.concatenate(block, axis=1, dtype=np.float64, casting="unsafe")
+        hashes[start : start + step] = hash_rows(np.ascontiguousarray(rows), rounded, 1)
+    return hashes
+
+
+def _two_dimensional(table: Any) -> Any:
+    return table if table.ndim == 2 else table[:, None]
+
+
+def _hashes(tables: tuple[NDArray[Any], ...], rounded: bool) -> UInt64:
+    """The same of rows that have no long runs of zeros, column by column."""
     n = len(tables[0])
     hashes = np.empty(n, dtype=np.uint64)
     for start in range(0, n, _BLOCK):

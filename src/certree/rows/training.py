@@ -76,9 +76,12 @@ from certree.rows.learned import (
     stored_classes,
     stored_features,
 )
+from certree.rows.sparse_rows import AnyColumns, SparseColumns, made_dense
 from certree.rows.split import TrainCalibrationSplit, checked_groups
 
 # How scikit-learn is to check a matrix of features.
+# Their numbers are int32.
+_MOST_FEATURES = 2**31 - 1
 # So few numbers are checked by hand where they are predicted.
 _FEW_NUMBERS = 1024
 _NUMBERS: dict[str, Any] = {
@@ -94,7 +97,7 @@ class Training:
 
     Parameters
     ----------
-    features : FeatureColumns
+    features : FeatureColumns or SparseColumns
         Numbers, and codes of categories; NaN where one is missing.
     y : ndarray of shape (n,), or (n, n_outputs)
         Classes 0, 1, ... (int32) or a numeric target (float64), of several outputs in columns. Rows
@@ -110,7 +113,7 @@ class Training:
         What scores start from; None: 0.
     """
 
-    features: FeatureColumns
+    features: AnyColumns
     y: NDArray[Any]
     weight: Float64 | None
     sides: TrainCalibrationSplit
@@ -299,6 +302,8 @@ class TakesRows:
     _takes_outputs: ClassVar[bool] = False
     # Whether infinite numbers count as the outermost ones; else they are refused.
     _takes_infinities: ClassVar[bool] = False
+    # Whether rows may be sparse.
+    _takes_sparse: ClassVar[bool] = False
 
     def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
@@ -365,12 +370,16 @@ class TakesRows:
         return self.categories_ if again else categories_of(X, self.categorical_features)
 
     def _new_rows(self, X: Any) -> NDArray[Any]:
-        """Check rows to predict against what is known; categories become codes."""
+        """Check rows to predict against what is known; categories become codes, and all is dense."""
+        return made_dense(self._rows_to_walk(X))
+
+    def _rows_to_walk(self, X: Any) -> Any:
+        """Do the same, and leave rows sparse that are."""
         if self._takes_as_they_are(X):
             return X
         return self._new_features(X).matrix
 
-    def _new_features(self, X: Any) -> FeatureColumns:
+    def _new_features(self, X: Any) -> AnyColumns:
         """Do what `_new_rows` does, and leave the features in the memory in which they came."""
         return _checked(self, self._table(X), self.categories_, again=True)
 
@@ -403,16 +412,15 @@ class TakesRows:
 
     def _rows_and_values(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Do the same, and give beside the rows their values as they were given, or preprocessed."""
-        table = self._table(X)
+        table = made_dense(self._table(X))
         return _checked(self, table, self.categories_, again=True).matrix, given_values(table)
 
     def _table(self, X: Any) -> Any:
         """Rows as the fit learned them: dense and preprocessed."""
         check_is_fitted(self)
-        if issparse(X):
-            array_of("X", X)
+        X = _expected_rows(self, X)
         preprocessor = getattr(self, "preprocessor_", None)
-        return X if preprocessor is None else preprocessor.transform(X)
+        return X if preprocessor is None else _expected_rows(self, preprocessor.transform(X))
 
     def _feature_names(self) -> list[str]:
         return names_of_features(self)
@@ -424,6 +432,7 @@ class TakesRows:
         tags: Tags = super().__sklearn_tags__()  # type: ignore[misc] # of BaseEstimator
         tags.input_tags.allow_nan = self._takes_missing_values()
         tags.target_tags.multi_output = self._takes_outputs
+        tags.input_tags.sparse = self._takes_sparse
         return tags
 
     @offered_if(lambda model: hasattr(model, "predict_proba"))
@@ -513,8 +522,7 @@ def training_rows(
     ValueError
         In scikit-learn's words, if rows, target, weights or groups do not go together.
     """
-    if issparse(X):
-        array_of("X", X)
+    X = _expected_rows(model, X)
     if not hasattr(X, "__getitem__"):  # what is no array yet cannot be divided by rows
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=model)
     is_of_classes = is_classifier(model)
@@ -536,9 +544,9 @@ def training_rows(
     learned: dict[str, Any] = {}
     if hasattr(model, "preprocessor"):
         learned["preprocessor_"] = step = _preprocessor(model.preprocessor, X, target, sides)
-        X = X if step is None else step.transform(X)
+        X = X if step is None else _expected_rows(model, step.transform(X))
     features, of_features = _features(model, X, sides, again)
-    if not model._takes_columns:
+    if not model._takes_columns and not isinstance(features, SparseColumns):
         features = FeatureColumns((features.matrix,))
     learned |= of_features
     if is_of_classes:
@@ -680,22 +688,45 @@ def _preprocessor(given: Any, X: Any, target: NDArray[Any], sides: TrainCalibrat
     return clone(given).fit(_growing(X, sides), target[sides.grow])
 
 
+def _expected_rows(model: Any, X: Any) -> Any:
+    """Rows as they were given, sparse ones as CSR; refuse those where a model takes none."""
+    if not issparse(X):
+        return X
+    if not model._takes_sparse:
+        raise TypeError(
+            f"Sparse data was passed for X, but {type(model).__name__} requires dense data: use "
+            ".toarray(), or sparse_output=False in the encoder that made it. Boosted trees and forests "
+            "of trees take sparse X, as BoostedTreesClassifier does"
+        )
+    rows: Any = X
+    if rows.ndim != 2:
+        raise ValueError(f"Expected 2D array, got a sparse array of shape {rows.shape} instead")
+    return rows.tocsr()
+
+
 def _features(
     model: Any, X: Any, sides: TrainCalibrationSplit, again: bool
-) -> tuple[FeatureColumns, dict[str, Any]]:
+) -> tuple[AnyColumns, dict[str, Any]]:
     """Checked features, and what they tell; see `training_rows`."""
+    given = getattr(model, "categorical_features", None)
+    if not again and issparse(X) and given is not None and not isinstance(given, str):
+        raise ValueError(
+            f'categorical_features must be None or "from_dtype" where X is sparse, got {given!r}'
+        )
     categories = model._categories_of(_growing(X, sides), again)
     if again:
         return _checked(model, X, categories, again), {"categories_": categories}
     names, features = _get_feature_names(X), _checked(model, X, categories, again)
-    if categories is not None and model._splits_categories:
+    if categories is not None and model._splits_categories and isinstance(features, FeatureColumns):
         warn_of_identifiers(features, categories, names)
     learned = {"categories_": categories, "n_features_in_": features.n_features}
     return features, {**learned, "feature_names_in_": names}
 
 
-def _checked(model: Any, X: Any, categories: Categories | None, again: bool) -> FeatureColumns:
+def _checked(model: Any, X: Any, categories: Categories | None, again: bool) -> AnyColumns:
     """Features as numbers; `again`: those that the model knows."""
+    if issparse(X):
+        return _checked_sparse(model, X, categories, again)
     if categories is None and width_of_numbers(X):
         categories = Categories((None,) * width_of_numbers(X))
     if categories is not None:
@@ -720,6 +751,28 @@ def _checked(model: Any, X: Any, categories: Categories | None, again: bool) -> 
     return features
 
 
+def _checked_sparse(
+    model: Any, X: Any, categories: Categories | None, again: bool
+) -> SparseColumns:
+    """The same of a CSR matrix."""
+    if categories is not None:
+        raise ValueError("X is sparse, but the model was fitted on features of categories")
+    if again:
+        _check_feature_names(model, X, reset=False)
+    expect_exact_numbers(X.data[:, None])
+    rows = SparseColumns.of(check_array(X, accept_sparse="csr", estimator=model, **_NUMBERS))
+    if rows.n_features > _MOST_FEATURES:
+        raise ValueError(f"sparse X has at most {_MOST_FEATURES} features, got {rows.n_features}")
+    if again:
+        _check_n_features(model, rows.matrix, reset=False)
+    (values,) = _finite(model, FeatureColumns((rows.matrix.data,))).parts
+    if values is rows.matrix.data:
+        return rows
+    bounded = rows.matrix.copy()
+    bounded.data = values
+    return SparseColumns(bounded)
+
+
 def _finite(model: Any, features: FeatureColumns) -> FeatureColumns:
     """Refuse infinite numbers in scikit-learn's words, or make them the outermost finite ones."""
     if model._takes_infinities:
@@ -736,6 +789,8 @@ def _finite(model: Any, features: FeatureColumns) -> FeatureColumns:
 
 def _bounded(part: NDArray[Any]) -> NDArray[Any]:
     """Numbers, infinite ones made the largest of float64: no cut between others tells them apart."""
+    if not part.size:
+        return part
     ends = np.fmin.reduce(part, axis=None), np.fmax.reduce(part, axis=None)
     if not np.isinf(ends).any():
         return part
@@ -774,7 +829,7 @@ def _outputs(model: Any, target: NDArray[Any], again: bool) -> dict[str, Any]:
     return {"n_outputs_": n_outputs}
 
 
-def _hashes(model: Any, features: FeatureColumns, again: bool) -> UInt64 | None:
+def _hashes(model: Any, features: AnyColumns, again: bool) -> UInt64 | None:
     """Hashes of the rows of the fit; None if those of earlier ones are not known."""
     hashes = fit_hashes(*features.parts)
     if not again:

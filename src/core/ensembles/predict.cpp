@@ -100,8 +100,7 @@ void take_leaves(const TreesView& trees, std::size_t first, std::size_t last,
 // The same for a row that many trees walk with side by side.
 template <class Real, class Steps, class Take>
 void take_row(const TreesView& trees, std::size_t first, std::size_t last, const Steps& steps,
-              const Table<const Real>& X, std::int64_t i, const Take& take, Tally& tally) {
-  const Real* const x = X.row(i);
+              const Real* x, std::int64_t i, const Take& take, Tally& tally) {
   for (std::size_t t = first; t < last; t += kGroup) {
     const auto width = std::min<std::int64_t>(kGroup, static_cast<std::int64_t>(last - t));
     std::int32_t node[kGroup];
@@ -136,20 +135,49 @@ CERTREE_INLINE void attribute_row(const TreesView& trees, const Steps& steps,
 
 }  // namespace
 
+namespace {
+
+// Adds what leaves say to the scores of rows, stage by stage.
+class AddLeaves {
+ public:
+  AddLeaves(const TreesView& trees, std::size_t first, std::size_t per_stage, Table<double> total)
+      : trees_(trees), first_(first), per_stage_(per_stage), total_(total) {}
+
+  CERTREE_INLINE void operator()(std::size_t t, std::int64_t i, std::int64_t width,
+                                 const std::int32_t* node) const {
+    const std::int64_t n_outputs = trees_.value.width;
+    const auto stage = static_cast<std::int64_t>((t - first_) / per_stage_);
+    const bool goes_on = stage > 0 && (t - first_) % per_stage_ == 0;
+    for (std::int64_t k = 0; k < n_outputs; ++k) {
+      double* const own = total_.row(stage * n_outputs + k) + i;
+      if (goes_on) std::copy_n(total_.row((stage - 1) * n_outputs + k) + i, width, own);
+      for (std::int64_t w = 0; w < width; ++w) own[w] += trees_.value.row(node[w])[k];
+    }
+  }
+
+ private:
+  const TreesView& trees_;
+  std::size_t first_, per_stage_;
+  Table<double> total_;
+};
+
+// Calls take(t, i, 1, node) with the leaves of the rows, which are made dense one by one.
+template <class Real, class Take>
+void take_sparse(const TreesView& trees, std::size_t first, std::size_t last,
+                 const SparseRows<Real>& X, int n_threads, const Take& take) {
+  with_packed_steps(trees.nodes, [&](const auto& steps) {
+    for_dense_rows(X, n_threads, [&](std::int64_t i, const Real* x, Tally& tally) {
+      take_row(trees, first, last, steps, x, i, take, tally);
+    });
+  });
+}
+
+}  // namespace
+
 template <class Real>
 void add_trees(const TreesView& trees, std::size_t first, std::size_t last, std::size_t per_stage,
                Table<const Real> X, int n_threads, Table<double> total) {
-  const std::int64_t n_outputs = trees.value.width;
-  const auto add = [&](std::size_t t, std::int64_t i, std::int64_t width,
-                       const std::int32_t* node) {
-    const auto stage = static_cast<std::int64_t>((t - first) / per_stage);
-    const bool goes_on = stage > 0 && (t - first) % per_stage == 0;
-    for (std::int64_t k = 0; k < n_outputs; ++k) {
-      double* const own = total.row(stage * n_outputs + k) + i;
-      if (goes_on) std::copy_n(total.row((stage - 1) * n_outputs + k) + i, width, own);
-      for (std::int64_t w = 0; w < width; ++w) own[w] += trees.value.row(node[w])[k];
-    }
-  };
+  const AddLeaves add(trees, first, per_stage, total);
   if (X.n_rows >= kGroup) {
     take_leaves(trees, first, last, X, n_threads, add);
     return;
@@ -157,9 +185,15 @@ void add_trees(const TreesView& trees, std::size_t first, std::size_t last, std:
   with_packed_steps(trees.nodes, [&](const auto& steps) {
     Tally tally;
     for (std::int64_t i = 0; i < X.n_rows; ++i)
-      take_row(trees, first, last, steps, X, i, add, tally);
+      take_row(trees, first, last, steps, X.row(i), i, add, tally);
     tally.pay();
   });
+}
+
+template <class Real>
+void add_trees(const TreesView& trees, std::size_t first, std::size_t last, std::size_t per_stage,
+               const SparseRows<Real>& X, int n_threads, Table<double> total) {
+  take_sparse(trees, first, last, X, n_threads, AddLeaves(trees, first, per_stage, total));
 }
 
 template <class Real>
@@ -168,6 +202,15 @@ void find_leaves(const TreesView& trees, Table<const Real> X, int n_threads,
   take_leaves(trees, 0, trees.root.size(), X, n_threads,
               [&](std::size_t t, std::int64_t i, std::int64_t width, const std::int32_t* node) {
                 std::copy_n(node, width, leaf.row(t) + i);
+              });
+}
+
+template <class Real>
+void find_leaves(const TreesView& trees, const SparseRows<Real>& X, int n_threads,
+                 Table<std::int32_t> leaf) {
+  take_sparse(trees, 0, trees.root.size(), X, n_threads,
+              [&](std::size_t t, std::int64_t i, std::int64_t, const std::int32_t* node) {
+                leaf.row(t)[i] = *node;
               });
 }
 
@@ -194,5 +237,11 @@ template void add_trees(const TreesView&, std::size_t, std::size_t, std::size_t,
                         int, Table<double>);
 template void add_trees(const TreesView&, std::size_t, std::size_t, std::size_t,
                         Table<const double>, int, Table<double>);
+template void find_leaves(const TreesView&, const SparseRows<float>&, int, Table<std::int32_t>);
+template void find_leaves(const TreesView&, const SparseRows<double>&, int, Table<std::int32_t>);
+template void add_trees(const TreesView&, std::size_t, std::size_t, std::size_t,
+                        const SparseRows<float>&, int, Table<double>);
+template void add_trees(const TreesView&, std::size_t, std::size_t, std::size_t,
+                        const SparseRows<double>&, int, Table<double>);
 
 }  // namespace certree

@@ -25,6 +25,14 @@ template <class Real>
 void find_leaves(const TreesView& trees, Table<const Real> X, int n_threads,
                  Table<std::int32_t> leaf);
 
+// The same of rows most of whose values are 0.
+template <class Real>
+void add_trees(const TreesView& trees, std::size_t first, std::size_t last, std::size_t per_stage,
+               const SparseRows<Real>& X, int n_threads, Table<double> total);
+template <class Real>
+void find_leaves(const TreesView& trees, const SparseRows<Real>& X, int n_threads,
+                 Table<std::int32_t> leaf);
+
 // part: (n_rows, n_outputs * p) of each row and output, what its values change along the paths from
 // the roots by the feature that is compared there. Rows that lack values go on as in blend().
 template <class Real>

@@ -33,7 +33,7 @@ class Run {
         settings_(settings),
         scores_(scores),
         n_(rows.keys.size()),
-        n_binned_(static_cast<std::size_t>(rows.table.codes.width)),
+        n_binned_(static_cast<std::size_t>(rows.table.n_rows())),
         n_all_(static_cast<std::size_t>(rows.y.width)),
         weight_(rows.weight.empty() ? rows.weight : rows.weight.first(n_)),
         slopes_(make_buffer<double>(2 * scores.n_rows, n_)),
@@ -224,13 +224,18 @@ class Run {
     BinnedTable table = rows_.table;
     if (n_edges > 0 && n_edges < kMostBins) {
       const auto p = static_cast<std::int64_t>(all_features_.size());
-      coarse_.resize(all_features_.size() * n_binned_);
+      if (!table.is_sparse()) coarse_.resize(all_features_.size() * n_binned_);
       const Table<std::uint8_t> coarse{coarse_.data(), p, table.codes.width};
       coarsen(rows_.table, features, n_edges, random.bits(), coarser_, coarse);
       table.n_bins = coarser_.n_bins;
-      table.low = {coarser_.low.data(), p, kMostBins};
-      table.high = {coarser_.high.data(), p, kMostBins};
-      table.codes = {coarse.data, p, coarse.width};
+      table.low = coarser_.low;
+      table.high = coarser_.high;
+      if (table.is_sparse()) {
+        table.stored.into = coarser_.into;
+        table.stored.zero = coarser_.zero;
+      } else {
+        table.codes = coarse;
+      }
     }
     return grow_gradients(table, {growing_, sent_}, features, settings_.growth,
                           response(goal_of(number), odd), std::span(leaf_).first(n_binned_));
@@ -241,7 +246,11 @@ class Run {
     if (n_binned_ == n_all_) return;
     const TreeView view{tree.feature,      tree.threshold,      tree.left,
                         tree.missing_left, tree.category_start, tree.categories};
-    apply(view, rows_.values, settings_.growth.n_threads, std::span(leaf_).subspan(n_binned_));
+    const std::span<std::int32_t> leaf = std::span(leaf_).subspan(n_binned_);
+    if (rows_.stored_values.start.empty())
+      apply(view, rows_.values, settings_.growth.n_threads, leaf);
+    else
+      apply(view, rows_.stored_values, settings_.growth.n_threads, leaf);
   }
 
   // Appends the steps of the nodes.

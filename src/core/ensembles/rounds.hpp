@@ -46,6 +46,7 @@ struct RoundSettings {
 struct RunRows {
   BinnedTable table;                           // (p, n less those of which values are given)
   Table<const double> values;                  // (any, p) of the last rows
+  SparseRows<double> stored_values;            // or these, if they are some
   Table<const double> y;                       // (n_targets, n)
   std::span<const double> weight;              // (n,) or empty
   std::span<const std::uint64_t> keys;         // (n_training,) by which rows are drawn

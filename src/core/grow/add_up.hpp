@@ -80,6 +80,12 @@ void take_away(const FewBins<Target>& part, std::size_t n_bins, std::int64_t* al
 
 // -- by the bins alone that rows have
 
+// What is stored of an item by a feature.
+struct StoredCode {
+  std::uint32_t item;
+  std::uint8_t code;
+};
+
 // Adds up rows by a few features at a time. All sums are 0 in between, so that few rows clear no
 // more than they filled.
 template <class Target>
@@ -102,16 +108,46 @@ class FewSums {
   template <class CodesOf>
   void add_up(const OfCell& of, const Part<Target>& part, const CodesOf& codes,
               std::span<const std::int32_t> features) {
-    if (waiting_ > 0) clear();
+    restart(features.size());
     spend(part.rows.size() * features.size());
     few_ = part.rows.size() <= kFew;
-    waiting_ = features.size();
     for (std::size_t first = 0; first < part.rows.size(); first += kBlock) {
       const auto block = part.block(first, kBlock);
       for (std::size_t f = 0; f < features.size(); ++f)
         few_ ? add_block<true>(of, block, codes(features[f]), f)
              : add_block<false>(of, block, codes(features[f]), f);
     }
+  }
+
+  // Makes ready to add up by so many features.
+  void restart(std::size_t n_features) {
+    if (waiting_ > 0) clear();
+    waiting_ = n_features;
+    few_ = true;
+  }
+
+  // By the f-th of these, of which this is stored: other items have code `zero`. all: their sums.
+  template <class Item>
+  void add_stored(const OfCell& of, std::span<const Item> items, const Sum* all,
+                  std::span<const StoredCode> stored, std::size_t zero, std::size_t f) {
+    Sum *const sums = at(of, f, 0), *const rest = at(of, f, zero);
+    std::uint64_t* const seen = seen_[f].data();
+    spend(stored.size());
+    for (const auto [i, code] : stored) {
+      of.add(items[i], sums + code * of.n_sums());
+      if (!rows_.empty()) ++rows_[256 * f + code];
+      seen[code / 64] |= std::uint64_t{1} << code % 64;
+    }
+    if (stored.size() == items.size()) return;
+    for (std::size_t l = 0; l < of.n_sums(); ++l) rest[l] += all[l];
+    for (std::size_t word = 0; word < 4; ++word)
+      for (std::uint64_t bits = seen[word]; bits != 0; bits &= bits - 1) {
+        const std::size_t bin = 64 * word + static_cast<std::size_t>(std::countr_zero(bits));
+        for (std::size_t l = 0; l < of.n_sums(); ++l) rest[l] -= sums[bin * of.n_sums() + l];
+      }
+    if (!rows_.empty())
+      rows_[256 * f + zero] = static_cast<std::int64_t>(items.size() - stored.size());
+    seen[zero / 64] |= std::uint64_t{1} << zero % 64;
   }
 
   // Takes the sums by the f-th of these features, which serve until the next are taken.

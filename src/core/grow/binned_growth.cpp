@@ -11,6 +11,7 @@
 #include "grow/gradients.hpp"
 #include "grow/growth.hpp"
 #include "grow/kept_sums.hpp"
+#include "grow/sparse_sums.hpp"
 #include "grow/weighted.hpp"
 
 namespace certree {
@@ -233,7 +234,8 @@ class TreeGrowth {
 // -- one tree on gradients
 
 struct SentMemory {
-  KeptMemory<Gradients> kept;
+  KeptMemory<Gradients> dense;
+  SparseMemory<Gradients> sparse;
   std::vector<std::int32_t> growing, others, room;
 };
 
@@ -248,22 +250,22 @@ void copy(std::span<const std::int32_t> from, std::vector<std::int32_t>& to) {
   for (const auto part : stretches(from)) at = std::ranges::copy(part, at).out;
 }
 
-}  // namespace
-
-BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
-                          std::span<const std::int32_t> features, const BinnedGrowth& growth,
-                          const Derivatives& response, std::span<std::int32_t> leaf) {
-  thread_local SentMemory memory;
+// Sums: what keeps those of cells, in memory of its own.
+template <class Sums, class SumsMemory>
+BinnedTree grow_by(const BinnedTable& table, const SentRows& rows,
+                   std::span<const std::int32_t> features, const BinnedGrowth& growth,
+                   const Derivatives& response, SentMemory& memory, SumsMemory& of_sums,
+                   std::span<std::int32_t> leaf) {
   const Gradients target(response, rows.growing, growth);
   copy(rows.growing, memory.growing);
   copy(rows.others, memory.others);
   fit(memory.room, std::max(rows.growing.size(), rows.others.size()));
-  fit(memory.kept.items, static_cast<std::size_t>(table.codes.width));
-  target.itemise(rows.growing, memory.kept.items.data());
+  fit(of_sums.items, static_cast<std::size_t>(table.n_rows()));
+  target.itemise(rows.growing, of_sums.items.data());
   CellSums totals;
-  target.total(rows.growing, memory.kept.items.data(), totals);
+  target.total(rows.growing, of_sums.items.data(), totals);
   totals.end_cell();
-  KeptSums<Gradients> sums(table, memory.growing, totals, features, growth, target, memory.kept);
+  Sums sums(table, memory.growing, totals, features, growth, target, of_sums);
   const MovedRows<std::int32_t> moved{memory.growing, memory.others, memory.room.data(),
                                       memory.room.data()};
   TreeGrowth tree(table, moved, growth, totals, sums);
@@ -275,6 +277,19 @@ BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
   });
   for (const std::size_t v : turns(totals.size())) target.write(totals.of(v), grown.sums);
   return grown;
+}
+
+}  // namespace
+
+BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
+                          std::span<const std::int32_t> features, const BinnedGrowth& growth,
+                          const Derivatives& response, std::span<std::int32_t> leaf) {
+  thread_local SentMemory memory;
+  if (table.is_sparse())
+    return grow_by<SparseSums<Gradients>>(table, rows, features, growth, response, memory,
+                                          memory.sparse, leaf);
+  return grow_by<KeptSums<Gradients>>(table, rows, features, growth, response, memory, memory.dense,
+                                      leaf);
 }
 
 namespace {
@@ -316,7 +331,7 @@ struct WholeWeights {
   }
 };
 
-template <class Target>
+template <class Cells, class Target>
 BinnedTrees grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const Bags& bags,
                        std::int64_t number, const BinnedGrowth& growth, const Target& target,
                        std::span<const std::int32_t> count) {
@@ -334,10 +349,10 @@ BinnedTrees grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const 
   CellSums totals;
   target.total(growing, totals);
   totals.end_cell();
-  DrawnSums<Target> sums(
-      rows, growing, totals,
-      features_of_tree(rows.codes.width, bags.max_features_of_tree, key(Draw::features)), growth,
-      target);
+  DrawnSums<Target, Cells> sums(rows, growing, totals,
+                                features_of_tree(std::ssize(rows.bins.n_bins),
+                                                 bags.max_features_of_tree, key(Draw::features)),
+                                growth, target);
   TreeGrowth tree(rows.bins, MovedRows<Item>{growing, {}, room.get(), nullptr}, growth, totals,
                   sums);
   BinnedTrees grown{tree.grow(key(Draw::cells)), {0}, {}};
@@ -361,10 +376,14 @@ BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const 
   std::vector<BinnedTrees> grown(static_cast<std::size_t>(bags.n_trees));
   parallel_for(bags.n_trees, growth.n_threads, [&](std::int64_t i) {
     const std::int64_t number = bags.first + i;
-    std::vector<std::int32_t> count(static_cast<std::size_t>(rows.codes.n_rows));
+    std::vector<std::int32_t> count(static_cast<std::size_t>(rows.n_rows()));
     draw_rows(bags.drawing, number, count);
-    const auto grow_on = [&](const auto& target) {
-      return grow_drawn(rows, weight, bags, number, growth, target, count);
+    const auto grow_on = [&]<class Target>(const Target& target) {
+      const auto grow = [&]<class Cells>(std::type_identity<Cells>) {
+        return grow_drawn<Cells>(rows, weight, bags, number, growth, target, count);
+      };
+      return rows.is_sparse() ? grow(std::type_identity<SparseCells<Target>>())
+                              : grow(std::type_identity<DenseCells<Target>>());
     };
     const auto is_small = [](std::int32_t one) { return one <= Small::Item::kMostWeight; };
     grown[static_cast<std::size_t>(i)] =

@@ -82,11 +82,23 @@ struct Bags {
   std::int64_t max_features_of_tree;  // drawn once for a tree
 };
 
+// What StoredCodes holds, row by row.
+struct StoredByRow {
+  std::span<const std::int64_t> start;    // (n + 1,) where those of each row start
+  std::span<const std::int32_t> feature;  // ascending within a row
+  std::span<const std::uint8_t> code;
+  std::span<const std::uint8_t> zero;  // (p,) code of 0
+};
+
 // Rows by the order in which they are drawn.
 struct DrawnRows {
   KeptBins bins;
   Table<const std::uint8_t> codes;  // (n, p)
+  StoredByRow stored;               // or these, if they are some
   std::span<const double> weight;   // (n,) if not whole, rows are drawn once at most; or empty
+
+  bool is_sparse() const { return !stored.start.empty(); }
+  std::int64_t n_rows() const { return is_sparse() ? std::ssize(stored.start) - 1 : codes.n_rows; }
 };
 
 struct Classes {

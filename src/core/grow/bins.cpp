@@ -45,8 +45,9 @@ bool few_values(std::span<const double> column, std::vector<double>& values) {
 }
 
 // How often each of ascending values occurs.
-std::vector<std::pair<double, std::size_t>> runs_of(const std::vector<double>& values) {
-  std::vector<std::pair<double, std::size_t>> runs;
+using Run = std::pair<double, std::size_t>;
+std::vector<Run> runs_of(const std::vector<double>& values) {
+  std::vector<Run> runs;
   for (const auto part : stretches(std::span(values)))
     for (const double x : part) {
       if (runs.empty() || runs.back().first != x) runs.emplace_back(x, 0);
@@ -114,14 +115,14 @@ class BinSizes {
   std::size_t wanted_ = 1, most_ = 1;
 };
 
-// The bounds of bins of ascending values: as many in each, or fewer towards both ends. A bin is
-// closed where it is nearest to its share of what was left when it was opened, so that a frequent
-// value takes no room from others.
-std::vector<double> balanced_bounds(const std::vector<double>& values, bool fine_ends) {
-  const auto runs = runs_of(values);
+// The bounds of bins of n ascending values in runs: as many in each, or fewer towards both ends. A
+// bin is closed where it is nearest to its share of what was left when it was opened, so that a
+// frequent value takes no room from others.
+std::vector<double> balanced_bounds(std::span<const Run> runs, std::size_t n_values,
+                                    bool fine_ends) {
   std::vector<double> bounds;
-  BinSizes sizes(values.size(), fine_ends);
-  std::size_t n_left = values.size(), n = 0;  // behind the bins that are closed; in this one
+  BinSizes sizes(n_values, fine_ends);
+  std::size_t n_left = n_values, n = 0;  // behind the bins that are closed; in this one
   for (const std::size_t i : turns(runs.size())) {
     n += runs[i].second;
     const std::size_t n_bins = kMost - bounds.size();
@@ -134,15 +135,17 @@ std::vector<double> balanced_bounds(const std::vector<double>& values, bool fine
   return bounds;
 }
 
+void sort_numbers(std::vector<double>& values) {
+  std::erase_if(values, [](double x) { return std::isnan(x); });
+  looking(values.size(), std::less<>(), [&](const auto& f) { std::ranges::sort(values, f); });
+}
+
 std::vector<double> sampled_values(std::span<const double> column,
                                    std::span<const std::int32_t> sample) {
   std::vector<double> values;
   for (const auto part : stretches(sample))
-    for (const std::int32_t i : part) {
-      const double x = column[static_cast<std::size_t>(i)];
-      if (!std::isnan(x)) values.push_back(x);
-    }
-  looking(values.size(), std::less<>(), [&](const auto& f) { std::ranges::sort(values, f); });
+    for (const std::int32_t i : part) values.push_back(column[static_cast<std::size_t>(i)]);
+  sort_numbers(values);
   return values;
 }
 
@@ -173,7 +176,8 @@ FeatureBins bin_numbers(std::span<const double> column, std::span<const std::int
   FeatureBins bins;
   std::vector<double> values;
   if (!few_values(column, values)) {
-    encode(column, balanced_bounds(sampled_values(column, sample), fine_ends), code, bins);
+    values = sampled_values(column, sample);
+    encode(column, balanced_bounds(runs_of(values), values.size(), fine_ends), code, bins);
   } else if (values.empty()) {
     std::fill_n(code, column.size(), kMissingBin);
   } else {
@@ -244,14 +248,83 @@ FeatureBins bin_categories(std::span<const double> column, std::uint8_t* code) {
 
 void append(const FeatureBins& bins, BinColumns& columns) {
   columns.n_bins.push_back(static_cast<std::int32_t>(bins.n_bins));
-  const std::size_t end = columns.n_bins.size() * kMost;
   columns.low.insert(columns.low.end(), bins.low.begin(), bins.low.end());
   columns.high.insert(columns.high.end(), bins.high.begin(), bins.high.end());
-  columns.low.resize(end);
-  columns.high.resize(end);
+  const std::int64_t end = columns.bin_start.back() + static_cast<std::int64_t>(bins.n_bins);
+  columns.low.resize(static_cast<std::size_t>(end));  // categories have no ends
+  columns.high.resize(static_cast<std::size_t>(end));
+  columns.bin_start.push_back(end);
   columns.levels.insert(columns.levels.end(), bins.levels.begin(), bins.levels.end());
   columns.level_bin.insert(columns.level_bin.end(), bins.level_bin.begin(), bins.level_bin.end());
   columns.level_start.push_back(static_cast<std::int64_t>(columns.levels.size()));
+}
+
+// -- values that are stored
+
+// Which of the rows decide edges; all do where none is marked.
+struct Deciding {
+  std::size_t n = 0;
+  std::vector<std::uint8_t> marked;
+
+  Deciding(std::span<const std::int32_t> sample, std::int64_t n_rows) : n(sample.size()) {
+    if (std::ssize(sample) == n_rows) return;
+    marked.resize(static_cast<std::size_t>(n_rows));
+    for (const auto part : stretches(sample))
+      for (const std::int32_t row : part) marked[static_cast<std::size_t>(row)] = 1;
+  }
+  bool holds(std::int32_t row) const {
+    return marked.empty() || marked[static_cast<std::size_t>(row)] != 0;
+  }
+};
+
+// The bounds of a feature with more than 255 values.
+std::vector<double> bounds_of_stored(std::span<const double> column,
+                                     std::span<const std::int32_t> rows, const Deciding& deciding,
+                                     bool fine_ends) {
+  std::vector<double> values;
+  for (const std::size_t i : turns(rows.size()))
+    if (deciding.holds(rows[i])) values.push_back(column[i]);
+  const std::size_t n_zeros = deciding.n - values.size();
+  sort_numbers(values);
+  auto runs = runs_of(values);
+  if (n_zeros > 0) {
+    auto at = std::ranges::lower_bound(runs, 0.0, {}, &Run::first);
+    if (at == runs.end() || at->first != 0.0) at = runs.insert(at, {0.0, 0});
+    at->second += n_zeros;
+  }
+  return balanced_bounds(runs, values.size() + n_zeros, fine_ends);
+}
+
+// code: of the values that are stored. Returns that of 0.
+std::uint8_t bin_stored_numbers(std::span<const double> column, std::span<const std::int32_t> rows,
+                                bool has_zeros, const Deciding& deciding, bool fine_ends,
+                                std::uint8_t* code, FeatureBins& bins) {
+  const double nothing = 0.0;
+  const std::span zero(&nothing, has_zeros ? 1 : 0);
+  std::vector<double> bounds;
+  if (!few_values(column, bounds) || !few_values(zero, bounds)) {
+    bounds = bounds_of_stored(column, rows, deciding, fine_ends);
+  } else if (bounds.empty()) {
+    std::fill_n(code, column.size(), kMissingBin);
+    return 0;
+  } else {
+    bounds.pop_back();
+  }
+  encode(column, bounds, code, bins);
+  const auto bin = static_cast<std::size_t>(std::ranges::lower_bound(bounds, 0.0) - bounds.begin());
+  if (has_zeros) {
+    bins.low[bin] = std::min(bins.low[bin], 0.0);
+    bins.high[bin] = std::max(bins.high[bin], 0.0);
+  }
+  return static_cast<std::uint8_t>(bin);
+}
+
+BinColumns columns_of(const std::vector<FeatureBins>& bins) {
+  BinColumns columns;
+  columns.bin_start.push_back(0);
+  columns.level_start.push_back(0);
+  for (const FeatureBins& one : bins) append(one, columns);
+  return columns;
 }
 
 }  // namespace
@@ -269,10 +342,45 @@ BinColumns bin_features(std::span<const FeatureValues> features,
                    ? bin_categories(column, codes.row(j))
                    : bin_numbers(column, sample, fine_ends, codes.row(j));
   });
-  BinColumns columns;
-  columns.level_start.push_back(0);
-  for (const FeatureBins& one : bins) append(one, columns);
-  return columns;
+  return columns_of(bins);
 }
+
+template <class Real>
+BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int32_t> sample,
+                      bool fine_ends, int n_threads, StoredColumns& stored) {
+  const auto p = static_cast<std::size_t>(columns.n_rows());
+  const Deciding deciding(sample, columns.width);
+  std::vector<FeatureBins> bins(p);
+  const auto codes = make_buffer<std::uint8_t>(columns.value.size());
+  stored.zero.resize(p);
+  parallel_for(columns.n_rows(), n_threads, [&](std::int64_t feature) {
+    const auto j = static_cast<std::size_t>(feature);
+    const auto begin = static_cast<std::size_t>(columns.start[j]);
+    const std::size_t n = static_cast<std::size_t>(columns.start[j + 1]) - begin;
+    const Strided<Real> values{columns.value.data() + begin, 1};
+    const auto memory = column_of(values, static_cast<std::int64_t>(n));
+    const bool has_zeros = std::cmp_less(n, columns.width);
+    stored.zero[j] =
+        bin_stored_numbers({memory.get(), n}, columns.feature.subspan(begin, n), has_zeros,
+                           deciding, fine_ends, codes.get() + begin, bins[j]);
+  });
+  stored.start.push_back(0);
+  for (const std::size_t j : turns(p)) {
+    for (auto k = static_cast<std::size_t>(columns.start[j]);
+         std::cmp_less(k, columns.start[j + 1]); ++k) {
+      if (codes[k] == stored.zero[j]) continue;
+      stored.row.push_back(columns.feature[k]);
+      stored.code.push_back(codes[k]);
+    }
+    spend(columns.start[j + 1] - columns.start[j]);
+    stored.start.push_back(std::ssize(stored.row));
+  }
+  return columns_of(bins);
+}
+
+template BinColumns bin_stored(const SparseRows<float>&, std::span<const std::int32_t>, bool, int,
+                               StoredColumns&);
+template BinColumns bin_stored(const SparseRows<double>&, std::span<const std::int32_t>, bool, int,
+                               StoredColumns&);
 
 }  // namespace certree

@@ -3,7 +3,7 @@
 
 #include <variant>
 
-#include "arrays.hpp"
+#include "sparse_rows.hpp"
 
 namespace certree {
 
@@ -24,8 +24,9 @@ using FeatureValues = std::variant<Strided<double>, Strided<float>>;
 // What is kept of the bins beside the codes. A value of a feature of categories is a level.
 struct BinColumns {
   std::vector<std::int32_t> n_bins;       // (p,)
-  std::vector<double> low;                // (p * 255,) smallest value in each bin of numbers
-  std::vector<double> high;               // (p * 255,) largest value in each bin of numbers
+  std::vector<std::int64_t> bin_start;    // (p + 1,) where the bins of each feature start
+  std::vector<double> low;                // smallest value in each bin of numbers
+  std::vector<double> high;               // largest value in each bin of numbers
   std::vector<std::int64_t> level_start;  // (p + 1,) where the levels of each feature start
   std::vector<std::int32_t> levels;       // levels that occur, ascending within a feature
   std::vector<std::uint8_t> level_bin;    // bin of each level
@@ -46,5 +47,18 @@ BinColumns bin_features(std::span<const FeatureValues> features,
                         std::span<const std::int32_t> sample,
                         std::span<const std::uint8_t> category, bool fine_ends, int n_threads,
                         Table<std::uint8_t> codes);
+
+// Codes of values that lie in other bins than 0 does, as StoredCodes says.
+struct StoredColumns {
+  std::vector<std::int64_t> start;
+  std::vector<std::int32_t> row;
+  std::vector<std::uint8_t> code, zero;
+};
+
+// The same bins of features of numbers whose values are 0 where none is stored. columns: those of
+// each feature, by row.
+template <class Real>
+BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int32_t> sample,
+                      bool fine_ends, int n_threads, StoredColumns& stored);
 
 }  // namespace certree

@@ -7,16 +7,21 @@
 namespace certree {
 namespace {
 
-constexpr auto kMost = static_cast<std::size_t>(kMostBins);
-
 // Features of so few bins lose more by coarser ones than trees that differ are worth.
 constexpr std::int64_t kFewBins = 32;
 
+using BinsNow = std::array<std::uint8_t, 256>;
+
+BinsNow same_bins() {
+  BinsNow same;
+  std::iota(same.begin(), same.end(), std::uint8_t{0});
+  return same;
+}
+
 // The bin that each of ascending bins becomes a part of: behind each edge that is drawn, out of all
 // sets of so many edges with the same probability, another one starts.
-std::array<std::uint8_t, 256> joined_bins(std::int64_t n_bins, std::int64_t n_edges,
-                                          Random random) {
-  std::array<std::uint8_t, 256> into;
+BinsNow joined_bins(std::int64_t n_bins, std::int64_t n_edges, Random random) {
+  BinsNow into;
   into.fill(kMissingBin);
   std::uint8_t bin = 0;
   for (std::int64_t b = 0; b < n_bins; ++b) {
@@ -34,28 +39,37 @@ std::array<std::uint8_t, 256> joined_bins(std::int64_t n_bins, std::int64_t n_ed
 void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, std::int64_t n_edges,
              std::uint64_t key, CoarserBins& bins, Table<std::uint8_t> coarser) {
   bins.n_bins.assign(table.n_bins.begin(), table.n_bins.end());
-  bins.low.resize(table.n_bins.size() * kMost);
-  bins.high.resize(table.n_bins.size() * kMost);
+  bins.low.resize(table.low.size());
+  bins.high.resize(table.low.size());
+  if (table.is_sparse()) {
+    bins.into.resize(table.low.size());
+    bins.zero.assign(table.stored.zero.begin(), table.stored.zero.end());
+  }
   for (const std::int32_t feature : features) {
     const auto j = static_cast<std::size_t>(feature);
-    const std::uint8_t* code = table.codes.row(j);
+    const auto n_bins = static_cast<std::size_t>(table.n_bins[j]);
+    double *const low = bins.low.data() + table.start(j), *const high =
+                                                              bins.high.data() + table.start(j);
+    const bool stays = table.category[j] != 0 || table.n_bins[j] <= std::max(kFewBins, n_edges + 1);
+    const auto into =
+        stays ? same_bins() : joined_bins(table.n_bins[j], n_edges, Random(key_of(key, j)));
+    if (!stays) bins.n_bins[j] = static_cast<std::int32_t>(n_edges + 1);
+    for (std::size_t b = n_bins; b-- > 0;) low[into[b]] = table.low_of(j)[b];
+    for (std::size_t b = 0; b < n_bins; ++b) high[into[b]] = table.high_of(j)[b];
+    if (table.is_sparse()) {
+      spend(n_bins);
+      std::copy_n(into.begin(), n_bins, bins.into.data() + table.start(j));
+      bins.zero[j] = into[bins.zero[j]];
+      continue;
+    }
+    const std::uint8_t* const code = table.codes.row(j);
     std::uint8_t* to = coarser.row(j);
-    double *const low = bins.low.data() + j * kMost, *const high = bins.high.data() + j * kMost;
-    const std::int32_t n_bins = table.n_bins[j];
-    if (table.category[j] != 0 || n_bins <= std::max(kFewBins, n_edges + 1)) {
-      std::copy_n(table.low.row(j), kMost, low);
-      std::copy_n(table.high.row(j), kMost, high);
+    if (stays) {
       std::copy_n(code, table.codes.width, to);
       continue;
     }
-    const auto into = joined_bins(n_bins, n_edges, Random(key_of(key, j)));
     for (const auto part : stretches(code, code + table.codes.width))
       for (const std::uint8_t bin : part) *to++ = into[bin];
-    for (std::size_t b = static_cast<std::size_t>(n_bins); b-- > 0;)
-      low[into[b]] = table.low.row(j)[b];
-    for (std::size_t b = 0; b < static_cast<std::size_t>(n_bins); ++b)
-      high[into[b]] = table.high.row(j)[b];
-    bins.n_bins[j] = static_cast<std::int32_t>(n_edges + 1);
   }
 }
 

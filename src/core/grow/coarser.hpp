@@ -7,12 +7,14 @@ namespace certree {
 
 struct CoarserBins {
   std::vector<std::int32_t> n_bins;  // (p,)
-  std::vector<double> low, high;     // (p * 255,)
+  std::vector<double> low, high;     // those of a feature start where they did before
+  // Where codes are stored: what each bin has become, and the codes of 0, (p,).
+  std::vector<std::uint8_t> into, zero;
 };
 
 // Neighbouring bins of numbers are one but at so many edges, drawn by a key. Features of categories
 // and those with few bins stay as they are. Of features that are not asked for nothing is written.
-// coarser: (p, n) codes.
+// coarser: (p, n) codes; none where they are stored.
 void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, std::int64_t n_edges,
              std::uint64_t key, CoarserBins& bins, Table<std::uint8_t> coarser);
 

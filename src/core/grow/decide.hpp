@@ -354,7 +354,7 @@ class Decider {
 
   BinThreshold between_values(std::int32_t feature, const FewBins<Target>& bins,
                               double share) const {
-    const double *const low = bins_.low.row(feature), *const high = bins_.high.row(feature);
+    const double *const low = bins_.low_of(feature), *const high = bins_.high_of(feature);
     const std::size_t first = bins.bin(0), last = bins.bin(bins.n_bins - 1);
     const double value = low[first] * (1.0 - share) + high[last] * share;
     auto bin = static_cast<std::size_t>(std::upper_bound(low + first + 1, low + last + 1, value) -

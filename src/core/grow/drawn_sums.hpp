@@ -1,13 +1,14 @@
 // Cuts of cells by features that are drawn in each, whose sums are forgotten.
 #pragma once
 
-#include "grow/add_up.hpp"
+#include "grow/drawn_cells.hpp"
 #include "grow/draws.hpp"
 
 namespace certree {
 namespace {
 
-template <class Target>
+// Cells: how their rows know their codes.
+template <class Target, class Cells>
 class DrawnSums {
  public:
   using Item = typename Target::Item;
@@ -24,14 +25,12 @@ class DrawnSums {
         decider_(target, rows.bins, growth),
         of_(target),
         few_(target),
-        draws_(std::move(features), growth.max_features == 0) {
-    copies_.push_back({rows.codes, rows.codes.n_rows, {}});
-  }
+        draws_(std::move(features), growth.max_features == 0),
+        cells_(rows) {}
 
   const Decider<Target>& decider() const { return decider_; }
-  CodesByRow codes(const BinnedCell& cell, std::int32_t feature) const {
-    const Table<const std::uint8_t>& codes = copies_[cell.copy].codes;
-    return {codes.data + feature, codes.width};
+  auto codes(const BinnedCell& cell, std::int32_t feature) const {
+    return cells_.codes(cell, feature);
   }
 
   // Finds the cut of a cell among features that are allowed.
@@ -41,15 +40,14 @@ class DrawnSums {
     of_.open(items_of(cell), total);
     if (cell.depth == 0) least_ = growth_.min_gain * of_.weight();
     if (of_.is_pure()) return;
-    if (growth_.order == Order::depth) shrink(cell);
+    cells_.open(cell, items_of(cell), of_, growth_.order == Order::depth);
     const Undecided<Target> known{of_, total.sum, cell.size(), bounds, cell.key};
     draws_.restart(cell.key);
     std::size_t left =
         growth_.max_features > 0 ? static_cast<std::size_t>(growth_.max_features) : draws_.n_left();
     while (left > 0 && draws_.n_left() > 0) {
       draw(std::min(left, few_.together(of_)), allowed);
-      few_.add_up(
-          of_, {items_of(cell), nullptr}, [&](std::int32_t j) { return codes(cell, j); }, drawn_);
+      cells_.add_up(cell, items_of(cell), of_, drawn_, few_);
       for (std::size_t f = 0; f < drawn_.size(); ++f) {
         const auto n_bins =
             static_cast<std::size_t>(bins_.n_bins[static_cast<std::size_t>(drawn_[f])]);
@@ -61,14 +59,6 @@ class DrawnSums {
   }
 
  private:
-  struct Copy {
-    Table<const std::uint8_t> codes;
-    std::int64_t most_rows;
-    Buffer<std::uint8_t> memory;
-  };
-  // A copy pays where it shrinks to an eighth what is more than the nearest cache holds.
-  static constexpr std::int64_t kShrinks = 8, kNear = 1 << 14;
-
   std::span<Item> items_of(const BinnedCell& cell) const {
     return items_.subspan(static_cast<std::size_t>(cell.begin),
                           static_cast<std::size_t>(cell.size()));
@@ -80,30 +70,9 @@ class DrawnSums {
     drawn_.resize(most);
     while (n < most && draws_.n_left() > 0) {
       drawn_[n] = draws_.next();
-      n += allowed(drawn_[n]) ? 1 : 0;
+      n += allowed(drawn_[n]) && cells_.may_vary(drawn_[n]) ? 1 : 0;
     }
     drawn_.resize(n);
-  }
-
-  // Where cells are grown depth first, one copy of codes for each size is enough.
-  void shrink(BinnedCell& cell) {
-    const Table<const std::uint8_t> from = copies_[cell.copy].codes;
-    const std::int64_t n = cell.size();
-    if (n * kShrinks > from.n_rows || from.n_rows * from.width <= kNear) return;
-    if (++cell.copy == copies_.size()) {
-      const std::int64_t most = copies_.back().most_rows / kShrinks;
-      copies_.push_back({{}, most, make_buffer<std::uint8_t>(most, from.width)});
-    }
-    Copy& copy = copies_[cell.copy];
-    copy.codes = {copy.memory.get(), n, from.width};
-    std::uint8_t* to = copy.memory.get();
-    std::uint32_t row = 0;
-    for (const auto part : stretches(items_of(cell)))
-      for (Item& item : part) {
-        spend(from.width / 16);
-        to = std::copy_n(from.row(item.row), from.width, to);
-        item.row = row++;
-      }
   }
 
   const KeptBins& bins_;
@@ -116,7 +85,7 @@ class DrawnSums {
   typename Decider<Target>::Memory memory_;
   FeatureDraws draws_;
   std::vector<std::int32_t> drawn_;
-  std::vector<Copy> copies_;
+  Cells cells_;
   double least_ = 0.0;  // that a cut must gain
 };
 

@@ -69,6 +69,21 @@ CERTREE_INLINE void unpack(const GradientItem* sums, std::size_t n_bins, std::in
   }
 }
 
+// The value of a cut by what lies on either side of it: whichever is called left, the bits are the
+// same.
+CERTREE_INLINE double value_of_sides(std::int64_t g_one, std::int64_t h_one, std::int64_t n_one,
+                                     std::int64_t g_two, std::int64_t h_two, std::int64_t n_two,
+                                     const GradientLimits& limits) {
+  const auto [l2, min_hessian, min_rows] = limits;
+  const double g_left = to_double(g_one), g_right = to_double(g_two);
+  const double h_left = to_double(h_one), h_right = to_double(h_two);
+  const double left = h_left + l2, right = h_right + l2;
+  const bool enough = (n_one >= min_rows) & (n_two >= min_rows) & (h_left >= min_hessian) &
+                      (h_right >= min_hessian) & (left > 0.0) & (right > 0.0);
+  const double both = g_left * g_left / left + g_right * g_right / right;
+  return enough ? both : -kInfinity;
+}
+
 // The values of the cuts behind each bin: G^2 / (H + l2) of both sides; minus infinity where a side
 // has too little. Returns the largest. prefix: (3, width) sums up to each bin, to which `shift` is
 // added.
@@ -79,17 +94,12 @@ CERTREE_WIDE double value_gradient_cuts(const std::int64_t* prefix, std::size_t 
   const std::int64_t *const g = prefix, *const h = g + width, *const n = h + width;
   const std::int64_t g_shift = shift[0], h_shift = shift[1], n_shift = shift[2];
   const std::int64_t g_all = total[0], h_all = total[1], n_all = total[2];
-  const auto [l2, min_hessian, min_rows] = limits;
+  const GradientLimits own = limits;  // at hand: what is written might else change it
   auto most = std::numeric_limits<std::int64_t>::min();
   for (std::size_t b = 0; b < n_bins; ++b) {
-    const std::int64_t n_left = n[b] + n_shift, n_right = n_all - n_left;
-    const double g_left = to_double(g[b] + g_shift), g_right = to_double(g_all - g[b] - g_shift);
-    const double h_left = to_double(h[b] + h_shift), h_right = to_double(h_all - h[b] - h_shift);
-    const double left = h_left + l2, right = h_right + l2;
-    const bool enough = (n_left >= min_rows) & (n_right >= min_rows) & (h_left >= min_hessian) &
-                        (h_right >= min_hessian) & (left > 0.0) & (right > 0.0);
-    const double both = g_left * g_left / left + g_right * g_right / right;
-    value[b] = enough ? both : -kInfinity;
+    const std::int64_t g_left = g[b] + g_shift, h_left = h[b] + h_shift, n_left = n[b] + n_shift;
+    value[b] =
+        value_of_sides(g_left, h_left, n_left, g_all - g_left, h_all - h_left, n_all - n_left, own);
     most = std::max(most, std::bit_cast<std::int64_t>(value[b]));
   }
   return largest_of_bits(most);
@@ -111,6 +121,12 @@ class Gradients {
 
   static constexpr std::size_t most_sums() { return 1; }
   static constexpr bool counts_rows() { return false; }  // the last lane does
+
+  using Lanes = std::array<std::int64_t, kLanes>;
+  static Lanes lanes_of(const Sum& sum) {
+    const std::int64_t n = rows_of(sum);
+    return {(sum.gradient_and_row - n) / (1 << kRowBits), sum.hessian, n};
+  }
 
   // The items of rows, by number of row.
   void itemise(std::span<const std::int32_t> rows, Item* items) const {
@@ -207,6 +223,11 @@ class Gradients {
                                                total_.data(), target_.limits_, own.value.data());
       return first_of_best<Gradients>(own, width, n, shift, value, allows, most, left);
     }
+    // What best() finds of a cut that has so much on one side.
+    CERTREE_INLINE double value(const Lanes& side) const {
+      return value_of_sides(side[0], side[1], side[2], total_[0] - side[0], total_[1] - side[1],
+                            total_[2] - side[2], target_.limits_);
+    }
     std::pair<double, bool> gain(double value, double) const {
       const double gain = value - uncut();
       return {gain, gain > kNothing * value && gain >= target_.min_gain_};
@@ -241,14 +262,6 @@ class Gradients {
     // A gain below this share of the value of the cell is what rounding leaves of nothing.
     static constexpr double kNothing = 0x1p-46;
 
-    using Lanes = std::array<std::int64_t, kLanes>;
-    static std::int64_t rows_of(const Sum& sum) {
-      return sum.gradient_and_row & ((1 << kRowBits) - 1);
-    }
-    static Lanes lanes_of(const Sum& sum) {
-      const std::int64_t n = rows_of(sum);
-      return {(sum.gradient_and_row - n) / (1 << kRowBits), sum.hessian, n};
-    }
     static Lanes entry(const FewBins<Gradients>& bins, std::size_t i) {
       return lanes_of(*bins.at(i));
     }
@@ -298,6 +311,9 @@ class Gradients {
         min_gain_(std::ldexp(growth.min_gain, hessian_.unit() - 2 * gradient_.unit())),
         response_(response) {}
 
+  static std::int64_t rows_of(const Sum& sum) {
+    return sum.gradient_and_row & ((1 << kRowBits) - 1);
+  }
   static std::int64_t gradient_of(const Item& item) {
     return (item.gradient_and_row - 1) / (1 << kRowBits);
   }

@@ -53,15 +53,10 @@ BinnedTrees grow_sample(const SampledRows& all, Rows rows, std::uint64_t seed,
     weight = values_of(all.weight, rows);
     whole_weights(weight, weight);
   }
-  const KeptBins bins{kept.n_bins,
-                      {kept.low.data(), p, kMostBins},
-                      {kept.high.data(), p, kMostBins},
-                      all.category,
-                      kept.level_start,
-                      kept.levels,
-                      kept.level_bin};
+  const KeptBins bins{kept.n_bins,  kept.bin_start,   kept.low,    kept.high,
+                      all.category, kept.level_start, kept.levels, kept.level_bin};
   const Bags alone{{Sampling::all, n, seed}, 0, 1, max_features_of_tree};
-  return grow_bags({bins, {sample.codes.get(), n, p}, weight}, alone, growth,
+  return grow_bags({bins, {sample.codes.get(), n, p}, {}, weight}, alone, growth,
                    {y, response.n_classes, response.criterion});
 }
 

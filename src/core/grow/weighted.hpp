@@ -45,6 +45,7 @@ struct SmallPair {
   std::int64_t weight() const { return static_cast<std::int64_t>(bits & 0xFFFFFFFFu); }
   std::int64_t sum() const { return static_cast<std::int64_t>(bits >> 32); }
   void operator+=(SmallPair other) { bits += other.bits; }
+  void operator-=(SmallPair other) { bits -= other.bits; }
 };
 
 struct WidePair {
@@ -54,6 +55,10 @@ struct WidePair {
   void operator+=(WidePair other) {
     weights += other.weights;
     sums += other.sums;
+  }
+  void operator-=(WidePair other) {
+    weights -= other.weights;
+    sums -= other.sums;
   }
 };
 

@@ -1,0 +1,106 @@
+"""Rows most of whose values are 0: those that are stored, checked, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse, vstack
+
+from certree.interface.arrays import Float64, Int32, Int64
+from certree.rows.features import FeatureColumns
+
+# Starts of rows, features and values of what is stored, and the number of features.
+StoredValues = tuple[Int64, Int32, NDArray[Any], int]
+
+
+@dataclass(frozen=True, eq=False)
+class SparseColumns:
+    """The features of rows of which most are 0, beside `FeatureColumns`, whose place it takes.
+
+    Parameters
+    ----------
+    matrix : csr_array of shape (n, p)
+        Float64 or float32; what is not stored is 0, and no 0 is stored. Features ascend in a row, each
+        once.
+    """
+
+    matrix: Any
+
+    @classmethod
+    def of(cls, rows: Any) -> SparseColumns:
+        """Bring a CSR matrix of numbers into that form, without a change to what was given."""
+        own = csr_array(rows)
+        if not own.has_canonical_format:
+            own = own.copy()
+            own.sum_duplicates()
+        if not own.data.all():
+            own = own.copy()
+            own.eliminate_zeros()
+        return cls(own)
+
+    def __len__(self) -> int:
+        """Number of rows, n."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The rows as they are hashed."""
+        return (self.matrix,)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def table(self) -> None:
+        """The rows in C order, which is where they do not lie."""
+        return
+
+    def taken(self, rows: Any) -> Any:
+        """Some of the rows, by their numbers, as `matrix` has them."""
+        return self.matrix[np.asarray(rows)]
+
+    def at(self, indices: NDArray[Any]) -> SparseColumns:
+        """Some of the rows, by their numbers."""
+        return SparseColumns(self.matrix[indices])
+
+    def said(self, scores: Callable[[Any], Float64]) -> Float64:
+        """Scores (k, n) of all rows."""
+        return scores(self.matrix)
+
+    def by_feature(self) -> StoredValues:
+        """The values of each feature, as the core takes them."""
+        columns = self.matrix.tocsc()
+        return stored(columns.T)
+
+
+AnyColumns = FeatureColumns | SparseColumns
+
+
+def stored(rows: Any) -> StoredValues:
+    """A CSR array as the core takes it."""
+    return (
+        rows.indptr.astype(np.int64, copy=False),
+        rows.indices.astype(np.int32, copy=False),
+        np.ascontiguousarray(rows.data),
+        int(rows.shape[1]),
+    )
+
+
+def made_dense(rows: Any) -> NDArray[Any]:
+    """Rows (n, p) with their zeros."""
+    is_sparse: bool = issparse(rows)
+    dense: NDArray[Any] = rows.toarray() if is_sparse else rows
+    return dense
+
+
+def below_each_other(tables: Sequence[Any]) -> Any:
+    """Rows (n, p) of several tables, dense if all are."""
+    if not any(map(issparse, tables)):
+        return np.concatenate(tables)
+    return vstack([csr_array(one) for one in tables], format="csr")

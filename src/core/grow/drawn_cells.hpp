@@ -1,0 +1,156 @@
+// How rows that are drawn know their codes: cells of a dense table, and of one most of whose values
+// are 0.
+//
+// Belongs to drawn_sums.hpp.
+#pragma once
+
+#include "grow/add_up.hpp"
+
+namespace certree {
+namespace {
+
+// Codes lie row by row: whenever a cell has shrunk to an eighth, those of its rows are copied
+// together.
+template <class Target>
+class DenseCells {
+ public:
+  using Item = typename Target::Item;
+  using OfCell = typename Target::OfCell;
+
+  explicit DenseCells(const DrawnRows& rows) {
+    copies_.push_back({rows.codes, rows.codes.n_rows, {}});
+  }
+
+  CodesByRow codes(const BinnedCell& cell, std::int32_t feature) const {
+    const Table<const std::uint8_t>& codes = copies_[cell.copy].codes;
+    return {codes.data + feature, codes.width};
+  }
+
+  // Where cells are grown depth first, one copy of codes for each size is enough.
+  void open(BinnedCell& cell, std::span<Item> items, const OfCell&, bool depth_first) {
+    if (depth_first) shrink(cell, items);
+  }
+  static bool may_vary(std::int32_t) { return true; }
+  void add_up(const BinnedCell& cell, std::span<const Item> items, const OfCell& of,
+              std::span<const std::int32_t> features, FewSums<Target>& few) const {
+    few.add_up(of, {items, nullptr}, [&](std::int32_t j) { return codes(cell, j); }, features);
+  }
+
+ private:
+  struct Copy {
+    Table<const std::uint8_t> codes;
+    std::int64_t most_rows;
+    Buffer<std::uint8_t> memory;
+  };
+  // A copy pays where it shrinks to an eighth what is more than the nearest cache holds.
+  static constexpr std::int64_t kShrinks = 8, kNear = 1 << 14;
+
+  void shrink(BinnedCell& cell, std::span<Item> items) {
+    const Table<const std::uint8_t> from = copies_[cell.copy].codes;
+    const std::int64_t n = cell.size();
+    if (n * kShrinks > from.n_rows || from.n_rows * from.width <= kNear) return;
+    if (++cell.copy == copies_.size()) {
+      const std::int64_t most = copies_.back().most_rows / kShrinks;
+      copies_.push_back({{}, most, make_buffer<std::uint8_t>(most, from.width)});
+    }
+    Copy& copy = copies_[cell.copy];
+    copy.codes = {copy.memory.get(), n, from.width};
+    std::uint8_t* to = copy.memory.get();
+    std::uint32_t row = 0;
+    for (const auto part : stretches(items))
+      for (Item& item : part) {
+        spend(from.width / 16);
+        to = std::copy_n(from.row(item.row), from.width, to);
+        item.row = row++;
+      }
+  }
+
+  std::vector<Copy> copies_;
+};
+
+// The codes of a feature by row, looked up among those that are stored.
+struct StoredCodesOfFeature {
+  const StoredByRow& stored;
+  std::int32_t feature;
+
+  std::size_t operator[](std::size_t row) const {
+    const auto begin = static_cast<std::size_t>(stored.start[row]);
+    const auto end = static_cast<std::size_t>(stored.start[row + 1]);
+    const std::span<const std::int32_t> of_row = stored.feature.subspan(begin, end - begin);
+    const auto at = std::ranges::lower_bound(of_row, feature);
+    if (at == of_row.end() || *at != feature) return stored.zero[static_cast<std::size_t>(feature)];
+    return stored.code[begin + static_cast<std::size_t>(at - of_row.begin())];
+  }
+};
+
+// What is stored of the rows of a cell is dealt to features before these are drawn: those of which
+// nothing is stored are constant.
+template <class Target>
+class SparseCells {
+ public:
+  using Item = typename Target::Item;
+  using Sum = typename Target::Sum;
+  using OfCell = typename Target::OfCell;
+
+  explicit SparseCells(const DrawnRows& rows)
+      : stored_(rows.stored), begin_(rows.stored.zero.size()), n_(begin_.size()) {}
+
+  StoredCodesOfFeature codes(const BinnedCell&, std::int32_t feature) const {
+    return {stored_, feature};
+  }
+
+  void open(BinnedCell&, std::span<Item> items, const OfCell& of, bool) {
+    for (const std::int32_t j : touched_) n_[static_cast<std::size_t>(j)] = 0;
+    touched_.clear();
+    for_stored(items, [&](std::uint32_t, std::size_t j, std::uint8_t) {
+      if (n_[j]++ == 0) touched_.push_back(static_cast<std::int32_t>(j));
+    });
+    std::size_t begin = 0;
+    for (const std::int32_t feature : touched_) {
+      const auto j = static_cast<std::size_t>(feature);
+      begin_[j] = begin;
+      begin += std::exchange(n_[j], 0);
+    }
+    if (dealt_.size() < begin) dealt_.resize(begin);
+    for_stored(items, [&](std::uint32_t i, std::size_t j, std::uint8_t code) {
+      dealt_[begin_[j] + n_[j]++] = {i, code};
+    });
+    all_.assign(of.n_sums(), Sum{});
+    for (const auto part : stretches(items))
+      for (const Item& item : part) of.add(item, all_.data());
+  }
+  bool may_vary(std::int32_t feature) const { return n_[static_cast<std::size_t>(feature)] > 0; }
+  void add_up(const BinnedCell&, std::span<const Item> items, const OfCell& of,
+              std::span<const std::int32_t> features, FewSums<Target>& few) const {
+    few.restart(features.size());
+    for (std::size_t f = 0; f < features.size(); ++f) {
+      const auto j = static_cast<std::size_t>(features[f]);
+      const std::span stored(dealt_.data() + begin_[j], n_[j]);
+      few.add_stored(of, items, all_.data(), stored, stored_.zero[j], f);
+    }
+  }
+
+ private:
+  template <class Take>
+  void for_stored(std::span<const Item> items, const Take& take) const {
+    Tally tally;
+    for (std::uint32_t i = 0; i < items.size(); ++i) {
+      const auto row = static_cast<std::size_t>(items[i].row);
+      const auto end = static_cast<std::size_t>(stored_.start[row + 1]);
+      for (auto k = static_cast<std::size_t>(stored_.start[row]); k < end; ++k)
+        take(i, static_cast<std::size_t>(stored_.feature[k]), stored_.code[k]);
+      tally.add(stored_.start[row + 1] - stored_.start[row] + 1);
+    }
+    tally.pay();
+  }
+
+  const StoredByRow& stored_;
+  std::vector<std::size_t> begin_;     // (p,) where those of a feature begin
+  std::vector<std::uint32_t> n_;       // (p,) how many they are
+  std::vector<std::int32_t> touched_;  // features of which some are stored
+  std::vector<StoredCode> dealt_;
+  std::vector<Sum> all_;  // of the cell
+};
+
+}  // namespace
+}  // namespace certree
