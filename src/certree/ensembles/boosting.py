@@ -32,6 +32,7 @@ from certree.ensembles.evaluation import (
     scores_together,
     stops_early,
 )
+from certree.ensembles.fits_on_parts import InMemory, expect_what_parts_can, fit_on_parts
 from certree.ensembles.linear_start import linear_start
 from certree.ensembles.losses import (
     GammaLoss,
@@ -56,7 +57,9 @@ from certree.interface.fitted import expect_parameters_of_fit, fits, reads_state
 from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, checked
 from certree.interface.stored import Stored
+from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.rows.copies import copies
+from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.features import FeatureColumns
 from certree.rows.training import Training, training_rows
 from certree.tree import Trees, all_threads
@@ -228,6 +231,17 @@ class BoostedTrees(StagedTrees):
             offsets and one class.
         """
         callbacks = checked_callbacks(callbacks)
+        if lies_elsewhere(X):
+            beside = {
+                "groups": groups,
+                "X_val": X_val,
+                "y_val": y_val,
+                "sample_weight_val": sample_weight_val,
+                "offset": offset,
+                "offset_val": offset_val,
+                "callbacks": callbacks or None,
+            }
+            return self._fit_elsewhere(X, y, sample_weight, beside)
         before = self._trees_before()
         training = self._take(X, y, sample_weight, groups=groups, again=before is not None)
         self._expect_offsets(offset, offset_val, X_val, before is not None)
@@ -236,6 +250,20 @@ class BoostedTrees(StagedTrees):
         evaluation = self._fit_rounds(training, before, judges, callbacks)
         if evaluation.decides and hashes is not None:
             self.sample_hashes_ = hashes
+        return self
+
+    def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any, beside: dict[str, Any]) -> Self:
+        """Fit to rows in files or on a cluster; so few of them that more can be done in memory."""
+        expect_what_parts_can(self, beside)
+        with rows_elsewhere(X, y, sample_weight, all_threads(self.n_jobs)) as parts:
+            try:
+                fit_on_parts(self, parts)
+                return self
+            except InMemory:
+                rows = parts.gathered()
+        training = self._take(*rows)
+        self._has_offset = False
+        self._fit_rounds(training)
         return self
 
     def _trees_before(self) -> Trees | None:
@@ -371,7 +399,11 @@ class BoostedTrees(StagedTrees):
         for one, trees in zip(members, grown, strict=True):
             rows = one.rows_of_nodes()[: trees.n_nodes]
             self._importances = importances(trees, rows, self._importances)
-        parts = [before, _together(grown)]
+        self._set_trees(grown, before)
+
+    def _set_trees(self, grown: list[Trees], *before: Trees) -> None:
+        """Set the trees of fits that are averaged, behind others."""
+        parts = [*before, _together(grown)]
         self.trees_ = Trees.joined(parts, self.n_features_in_, len(self.start_))
 
     def _choose_parameters(self, n: int) -> None:
@@ -477,20 +509,25 @@ class BoostedTrees(StagedTrees):
 
     def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
         n_threads = all_threads(self.n_jobs)
-        grower = BinnedGrower(
-            Bins.of(training.features, self._category_mask(), n_jobs=n_threads),
-            max_leaves=self.max_leaf_nodes_,
-            max_depth=self.max_depth,
-            min_samples_leaf=self.min_samples_leaf,
-            monotonic_cst=self._slopes(),
-            interaction_cst=self._groups(),
-            n_jobs=n_threads,
-        )
+        bins = Bins.of(training.features, self._category_mask(), n_jobs=n_threads)
+        grower = self._grower_in(bins)
         rows = training.features, training.y, training.weight
         about = self.thresholds_, self._seed, training.offset
         run, start = started(self._settings(loss), grower, *rows, *about)
         loss.expect_slopes(run.y, run.scores)
         return run, start
+
+    def _grower_in(self, bins: Bins) -> BinnedGrower:
+        """What grows the trees of rows in their bins."""
+        return BinnedGrower(
+            bins,
+            max_leaves=self.max_leaf_nodes_,
+            max_depth=self.max_depth,
+            min_samples_leaf=self.min_samples_leaf,
+            monotonic_cst=self._slopes(),
+            interaction_cst=self._groups(),
+            n_jobs=all_threads(self.n_jobs),
+        )
 
     def _settings(self, loss: Loss) -> Settings:
         return Settings(
@@ -540,21 +577,37 @@ class BoostedTrees(StagedTrees):
     def _fast_rounds(self) -> int:
         return _FAST_ROUNDS * self._slower()
 
-    def _n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
-        """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
-        n, rate = len(training.y), self.learning_rate
+    def _most_rounds(self) -> int:
+        """So many rounds at most where they are chosen."""
+        return _MOST_ROUNDS * self._longer() * self._slower()
+
+    def _longer(self) -> int:
+        """How many times as many rounds the quality takes."""
+        return _MORE_ROUNDS if self.quality == "best" else 1
+
+    def _known_rounds(self, n: int, stops: bool) -> int | None:
+        """How many rounds there are of n rows; None: folds choose."""
         if self.max_iter != "auto":
             return int(self.max_iter)
         if self.quality == "fast":
             return self._fast_rounds()
-        slower = self._slower()
-        longer = _MORE_ROUNDS if self.quality == "best" else 1
         if stops:
-            return _MOST_ROUNDS * longer * slower
+            return self._most_rounds()
         if n >= _SOME_ROWS or not self._CHOOSES_ROUNDS:
-            return _ROUNDS * longer * slower
-        if n < 2:
-            return 1
+            return _ROUNDS * self._longer() * self._slower()
+        return 1 if n < 2 else None
+
+    def _starts_from_line(self, n: int) -> bool:  # noqa: ARG002
+        """Whether n rows start from trees that stand before the first round."""
+        return False
+
+    def _n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
+        """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
+        n, rate = len(training.y), self.learning_rate
+        known = self._known_rounds(n, stops)
+        if known is not None:
+            return known
+        most = self._most_rounds()
         folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
         folds = folds[: self._n_folds() if n < _FEW_ROWS else 1]
         factor = longer_steps(rate)
@@ -563,7 +616,7 @@ class BoostedTrees(StagedTrees):
         if n < _FEW_ROWS:
             kinds = kinds[:1]
         of_kinds = [[one.anew(thresholds=kind) for one in runs] for kind in kinds]
-        best, n_rounds = best_rounds(of_kinds, _MOST_ROUNDS * longer * slower // factor)
+        best, n_rounds = best_rounds(of_kinds, most // factor)
         self.thresholds_ = kinds[best]
         return n_rounds * factor
 
@@ -1259,8 +1312,11 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     def _n_folds(self) -> int:
         return _FOLDS_OF_NUMBERS
 
+    def _starts_from_line(self, n: int) -> bool:
+        return self.loss == "squared_error" and n <= _LINEAR_ROWS
+
     def _first_trees(self, run: Rounds) -> tuple[Trees, Float64]:
-        if self.loss != "squared_error" or len(run.y) > _LINEAR_ROWS:
+        if not self._starts_from_line(len(run.y)):
             return super()._first_trees(run)
         if run.offset is not None:
             run = run.anew(y=run.y - run.offset[0])

@@ -1,30 +1,12 @@
 // The rounds of a run share their memory, and those that judge are sent along with each tree.
 #include "ensembles/rounds.hpp"
 
+#include "ensembles/draws_of_round.hpp"
 #include "ensembles/round.hpp"
 #include "grow/coarser.hpp"
-#include "grow/draws.hpp"
 
 namespace certree {
 namespace {
-
-// Quantiles of the exponential distribution, of which weights of rows are drawn.
-const std::array<double, 256>& exponential() {
-  static const auto quantiles = [] {
-    std::array<double, 256> made{};
-    for (std::size_t i = 0; i < made.size(); ++i)
-      made[i] = -std::log((static_cast<double>(i) + 0.5) / 256.0);
-    return made;
-  }();
-  return quantiles;
-}
-
-// Near enough to the normal distribution, and the same bits wherever it is drawn.
-double normal(Random& random) {
-  double sum = -6.0;
-  for (int i = 0; i < 12; ++i) sum += random.uniform();
-  return sum;
-}
 
 class Run {
  public:
@@ -42,18 +24,17 @@ class Run {
         losses_(make_buffer<double>(std::max(n_, n_all_ - n_))),
         training_(queries_from(0, n_)),
         judging_(queries_from(n_, n_all_ - n_)),
-        leaf_(n_all_, kLeaf),
-        all_features_(rows.table.n_bins.size()) {
-    std::iota(all_features_.begin(), all_features_.end(), 0);
-  }
+        leaf_(n_all_, kLeaf) {}
 
   void make(std::int64_t number, RunTrees& trees) {
-    Random random(key_of(rows_.seed, static_cast<std::uint64_t>(number)));
-    const std::uint64_t odd = random.bits() | 1, other_odd = random.bits() | 1;
-    part_rows(odd);
+    const RoundDraws draws(
+        {settings_.n_features, rows_.n_thresholds, n_outputs(), rows_.table.n_bins.size()},
+        rows_.seed, number);
+    deal_rows(draws.odd);
     take_slopes();
-    if (n_outputs() > 1) mix(random);
-    BinnedTree tree = grow(random, number, other_odd);
+    if (n_outputs() > 1)
+      mix_slopes(gradient(), hessian(), draws.factors, {mixed_.get(), 2, width()});
+    BinnedTree tree = grow(draws);
     send_values(tree.columns);
     const std::size_t m = tree.columns.left.size();
     set_steps(tree, trees);
@@ -94,15 +75,13 @@ class Run {
     return {gradient().row(scores_.n_rows), scores_.n_rows, width()};
   }
 
-  // Keys are mixed already: a product with an odd number deals them anew.
-  void part_rows(std::uint64_t odd) {
-    const bool all_grow = settings_.subsample >= 1.0;
-    const auto limit = all_grow ? 0 : static_cast<std::uint64_t>(settings_.subsample * 0x1p64);
-    const auto mixed = [odd](std::uint64_t key) { return key * odd; };
-    part_rows_by([&](std::size_t i) { return all_grow || mixed(rows_.keys[i]) < limit; });
+  void deal_rows(std::uint64_t odd) {
+    const RoundLot lot(odd, settings_.subsample);
+    deal_rows_by([&](std::size_t i) { return lot.grows(rows_.keys[i]); });
     if (growing_.empty()) {  // those of the least one: documents of a query have the same
+      const auto mixed = [&](std::uint64_t key) { return lot.mixed(key); };
       const std::uint64_t least = std::ranges::min(rows_.keys, {}, mixed);
-      part_rows_by([&](std::size_t i) { return rows_.keys[i] == least; });
+      deal_rows_by([&](std::size_t i) { return rows_.keys[i] == least; });
     }
     n_others_ = sent_.size();
     sent_.resize(n_others_ + n_binned_ - n_);
@@ -111,19 +90,12 @@ class Run {
   }
 
   template <class Grows>
-  void part_rows_by(const Grows& grows) {
+  void deal_rows_by(const Grows& grows) {
     growing_.resize(n_);
     sent_.resize(n_);
-    std::size_t n_growing = 0, n_sent = 0;
-    for (const std::size_t i : turns(n_)) {
-      const bool one_grows = grows(i);
-      // No branch: it would be guessed wrong too often.
-      growing_[n_growing] = sent_[n_sent] = static_cast<std::int32_t>(i);
-      n_growing += one_grows;
-      n_sent += !one_grows;
-    }
+    const std::size_t n_growing = part_rows(n_, grows, growing_.data(), sent_.data());
     growing_.resize(n_growing);
-    sent_.resize(n_sent);
+    sent_.resize(n_ - n_growing);
   }
 
   void take_slopes() {
@@ -134,59 +106,26 @@ class Run {
                             {slopes_.get(), n_}, {slopes_.get() + n_, n_});
     else
       slopes_of(settings_.loss, y_, scores_, gradient(), hessian());
-    if (weight_.empty()) return;
-    for (std::int64_t k = 0; k < 2 * scores_.n_rows; ++k) {
-      double* const one = slopes_.get() + k * width();
-      for (const std::size_t i : turns(n_)) one[i] *= weight_[i];
-    }
+    weigh_slopes(weight_, {slopes_.get(), 2 * scores_.n_rows, width()});
   }
 
-  // Slopes of a random direction among the outputs, which one tree serves: a random projection of
-  // the gradients is enough to find cuts that serve all of them (Iosipoi and Vakhrushev,
-  // "SketchBoost", NeurIPS 2022).
-  void mix(Random& random) {
-    const Table<double> g = gradient(), h = hessian();
-    double *const to_g = mixed_.get(), *const to_h = to_g + n_;
-    std::fill_n(to_g, 2 * n_, 0.0);
-    for (std::int64_t k = 0; k < g.n_rows; ++k) {
-      const double factor = normal(random), square = factor * factor;
-      for (const std::size_t i : turns(n_)) {
-        to_g[i] += factor * g.row(k)[i];
-        to_h[i] += square * h.row(k)[i];
-      }
-    }
-  }
-
-  // What a tree grows on. Weights of the rows as in Rubin, "The Bayesian bootstrap", 1981, tell
-  // trees apart further.
-  Derivatives response(std::uint64_t odd) const {
-    const double* const slopes = n_outputs() > 1 ? mixed_.get() : slopes_.get();
-    Derivatives made{{slopes, n_}, {slopes + n_, n_}, 0.0, 0.0};
-    if (settings_.subsample < 1.0) made.factors = {rows_.keys, odd, exponential()};
-    return made;
-  }
-
-  BinnedTree grow(Random& random, std::int64_t number, std::uint64_t odd) {
-    const auto turn = static_cast<std::size_t>(number);
-    const std::size_t n_kinds = settings_.n_features.size();
-    const std::int32_t n_drawn = settings_.n_features[turn % n_kinds];
-    const std::vector<std::int32_t> features =
-        features_of_tree(std::ssize(all_features_), n_drawn, random.bits());
-    // The next ones once all numbers of features have had their turn.
-    const std::int32_t n_edges = rows_.n_thresholds[turn / n_kinds % rows_.n_thresholds.size()];
+  BinnedTree grow(const RoundDraws& draws) {
     BinnedTable table = rows_.table;
-    if (n_edges > 0 && n_edges < kMostBins) {
-      const auto p = static_cast<std::int64_t>(all_features_.size());
-      coarse_.resize(all_features_.size() * n_binned_);
+    if (draws.n_edges > 0) {
+      const auto p = static_cast<std::int64_t>(rows_.table.n_bins.size());
+      coarse_.resize(rows_.table.n_bins.size() * n_binned_);
       const Table<std::uint8_t> coarse{coarse_.data(), p, table.codes.width};
-      coarsen(rows_.table, features, n_edges, random.bits(), coarser_, coarse);
+      coarsen(rows_.table, draws.features, draws.n_edges, draws.key_of_edges, coarser_, coarse);
       table.n_bins = coarser_.n_bins;
       table.low = {coarser_.low.data(), p, kMostBins};
       table.high = {coarser_.high.data(), p, kMostBins};
       table.codes = {coarse.data, p, coarse.width};
     }
-    return grow_gradients(table, {growing_, sent_}, features, settings_.growth, response(odd),
-                          std::span(leaf_).first(n_binned_));
+    const Table<double> slopes{n_outputs() > 1 ? mixed_.get() : slopes_.get(), 2, width()};
+    return grow_gradients(
+        table, {growing_, sent_}, draws.features, settings_.growth,
+        response_of_round(slopes, rows_.keys, draws.other_odd, settings_.subsample >= 1.0),
+        std::span(leaf_).first(n_binned_));
   }
 
   // A threshold may lie anywhere between values of bins, so bins would not tell all rows apart.
@@ -244,7 +183,7 @@ class Run {
   Buffer<double> mixed_;  // of one gradient and Hessian, (n,) each, where there are several outputs
   Buffer<double> losses_;
   Queries training_, judging_;  // where rows are ranked
-  std::vector<std::int32_t> leaf_, all_features_;
+  std::vector<std::int32_t> leaf_;
   std::vector<std::int32_t> growing_, sent_;  // of the rows that are sent, others come first
   std::size_t n_others_ = 0;
   std::vector<std::uint8_t> coarse_;

@@ -1,0 +1,36 @@
+"""Rows in files, or on a cluster, as what holds their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from certree.parts.executors import Executor, Here
+from certree.parts.scratch import scratch
+from certree.parts.sources import FileRows
+from certree.rows.elsewhere import lies_on_cluster
+
+
+@contextmanager
+def rows_elsewhere(X: Any, y: Any, sample_weight: Any, n_threads: int) -> Iterator[Executor]:
+    """Hold the parts of rows in files, or on a cluster, until the block is left.
+
+    Parameters
+    ----------
+    X : path, list of paths, pyarrow.dataset.Dataset, or collection of Dask
+        Rows.
+    y, sample_weight : str, or collections of Dask
+        Target and weights; names of columns where rows are in files.
+    n_threads : int
+        Number of threads, where rows are in files.
+
+    Yields
+    ------
+    Executor
+    """
+    if lies_on_cluster(X):
+        raise TypeError("rows on a cluster")
+    source = FileRows(X, y, sample_weight)
+    with scratch() as kept:
+        yield Here(source, kept, n_threads)

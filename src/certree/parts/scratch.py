@@ -1,0 +1,71 @@
+"""Arrays of parts in files of a folder that goes away whatever happens."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.parts.part import Part
+
+
+class Scratch:
+    """A folder of memory-mapped arrays.
+
+    Parameters
+    ----------
+    folder : path
+        Where they lie.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    def keep(self, part: Part) -> Part:
+        """The same part, whose arrays lie in files; those of the same name are written over."""
+        kept = {
+            one.name: self._kept(f"{part.number}.{one.name}", value)
+            for one in fields(part)
+            if isinstance(value := getattr(part, one.name), np.ndarray)
+            and not isinstance(value, np.memmap)
+        }
+        return replace(part, **kept)
+
+    def _kept(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        if not values.size:
+            return values
+        file = self.folder / name
+        size = file.stat().st_size if file.exists() else -1
+        try:
+            if size != values.nbytes:
+                # Sparse files would fail only when they are written to, and by a signal.
+                with open(file, "wb") as whole:
+                    os.posix_fallocate(whole.fileno(), 0, values.nbytes)
+            mapped = np.memmap(file, values.dtype, "r+", shape=values.shape)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"{values.nbytes:,} more bytes of scratch are needed ({error.strerror}); the variable "
+                "TMPDIR names another folder",
+                str(self.folder),
+            ) from error
+        mapped[...] = values
+        return mapped
+
+
+@contextmanager
+def scratch() -> Iterator[Scratch]:
+    """A folder for the arrays of parts, until the block is left."""
+    folder = tempfile.mkdtemp(prefix="certree-")
+    try:
+        yield Scratch(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
