@@ -144,7 +144,7 @@ def fit_on_parts(model: Any, parts: Executor) -> None:
     if found.names == ():
         found = with_features(found, parts.empty, model)
     is_weighed = parts.has_weights or getattr(model, "class_weight", None) is not None
-    model.__dict__.update(learned := learned_by(model, found))
+    model.__dict__.update(learned := learned_by(found))
     if learned["feature_names_in_"] is None:
         del model.__dict__["feature_names_in_"]
     loss = model._loss()

@@ -153,7 +153,7 @@ def with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
     return made
 
 
-def learned_by(model: Any, found: Found) -> dict[str, Any]:
+def learned_by(found: Found) -> dict[str, Any]:
     """The fitted attributes that all rows tell, by their names."""
     names = tuple(None if one is None else tuple(sorted(one)) for one in found.categories)
     has_any = any(one is not None for one in names)

@@ -188,8 +188,7 @@ def begin_round(
 ) -> tuple[Part, Largest]:
     """Add the steps (m, n_outputs) of the tree before to the scores, and find the largest numbers."""
     if step is not None:
-        part = replace(part, scores=part.scores + step[part.leaf].T)
-    part = replace(part, scores=np.ascontiguousarray(part.scores))
+        part = replace(part, scores=np.add(part.scores, step[part.leaf].T, order="C"))
     return part, largest(part, loss, draws)
 
 

@@ -28,6 +28,7 @@ class Scratch:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
+        self._mapped: dict[str, NDArray[Any]] = {}
 
     def keep(self, part: Part) -> Part:
         """The same part, whose arrays lie in files; those of the same name are written over."""
@@ -35,21 +36,27 @@ class Scratch:
             one.name: self._kept(f"{part.number}.{one.name}", value)
             for one in fields(part)
             if isinstance(value := getattr(part, one.name), np.ndarray)
-            and not isinstance(value, np.memmap)
+            and getattr(value, "_mmap", None) is None
         }
         return replace(part, **kept)
 
     def _kept(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         if not values.size:
             return values
+        mapped = self._mapped.get(name)
+        if mapped is None or mapped.shape != values.shape or mapped.dtype != values.dtype:
+            mapped = self._mapped[name] = self._room(name, values)
+        mapped[...] = values
+        return mapped
+
+    def _room(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        """A file for as many values."""
         file = self.folder / name
-        size = file.stat().st_size if file.exists() else -1
         try:
-            if size != values.nbytes:
-                # Sparse files would fail only when they are written to, and by a signal.
-                with open(file, "wb") as whole:
-                    os.posix_fallocate(whole.fileno(), 0, values.nbytes)
-            mapped = np.memmap(file, values.dtype, "r+", shape=values.shape)
+            # Sparse files would fail only when they are written to, and by a signal.
+            with open(file, "wb") as whole:
+                os.posix_fallocate(whole.fileno(), 0, values.nbytes)
+            return np.memmap(file, values.dtype, "r+", shape=values.shape)
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -57,8 +64,6 @@ class Scratch:
                 "TMPDIR names another folder",
                 str(self.folder),
             ) from error
-        mapped[...] = values
-        return mapped
 
 
 @contextmanager
