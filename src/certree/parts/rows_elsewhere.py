@@ -6,10 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from certree.parts.executors import Executor, Here
+from certree.interface.extras import needed
+from certree.parts.cluster import OnCluster, Partitions
+from certree.parts.executors import Executor, Here, Source
 from certree.parts.scratch import scratch
 from certree.parts.sources import FileRows
 from certree.rows.elsewhere import lies_on_cluster
+
+
+def current_client() -> Any:
+    """The client of the cluster that this process uses; None: there is none."""
+    try:
+        return needed("distributed", "dask").get_client()
+    except (ValueError, ImportError):
+        return None
 
 
 @contextmanager
@@ -29,8 +39,11 @@ def rows_elsewhere(X: Any, y: Any, sample_weight: Any, n_threads: int) -> Iterat
     ------
     Executor
     """
-    if lies_on_cluster(X):
-        raise TypeError("rows on a cluster")
-    source = FileRows(X, y, sample_weight)
+    client = current_client() if lies_on_cluster(X) else None
+    if client is not None:
+        yield OnCluster(Partitions(X, y, sample_weight), client)
+        return
+    of = Partitions if lies_on_cluster(X) else FileRows
+    source: Source = of(X, y, sample_weight)
     with scratch() as kept:
         yield Here(source, kept, n_threads)
