@@ -57,6 +57,7 @@ from certree.interface.fitted import expect_parameters_of_fit, fits, reads_state
 from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, checked
 from certree.interface.stored import Stored
+from certree.parts.lazy_answers import answers_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.rows.copies import copies
 from certree.rows.elsewhere import lies_elsewhere
@@ -718,6 +719,7 @@ class BoostedTrees(StagedTrees):
         return self._staged(rows, self._new_offset(offset, rows))
 
     @reads_state
+    @answers_collections
     def predict(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> NDArray[Any]:
@@ -1098,6 +1100,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         return shares
 
     @reads_state
+    @answers_collections
     def decision_function(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> Float64:
@@ -1116,6 +1119,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         return columns_of(self._scores_after(X, n_iter, offset))
 
     @reads_state
+    @answers_collections
     def predict_proba(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> Float64:

@@ -16,25 +16,25 @@ from certree.ensembles.losses import LogLoss, Loss
 from certree.ensembles.many_levels import FEW_LEVELS
 from certree.ensembles.rounds import importances
 from certree.ensembles.rounds_of_parts import RoundsOfParts
-from certree.grow.binned import BinnedGrower
-from certree.grow.bins import Bins
-from certree.interface.arrays import Float64, UInt64
+from certree.interface.arrays import Float64
 from certree.interface.progress import progress
 from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded
-from certree.parts.chunks import Chunk, Weighing, reader_of, training_of
+from certree.parts.chunks import Chunk, Weighing, reader_of, training_of, without_class_weights
 from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.parts.first_look import (
+    Found,
     first_look,
     learned_by,
     weighing_of,
     with_class_weights,
     with_features,
 )
+from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.keys import set_keys
 from certree.parts.part import Part
 from certree.rows.categories import warn_if_identifier
-from certree.rows.hashes import distinct, fit_hashes, sample_hashes
+from certree.rows.hashes import fit_hashes, sample_hashes
 
 
 class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
@@ -52,20 +52,16 @@ class Made:
     totals : Counter
         Exact weight of each class by its code; of numbers the weight ("weight"), and the weighed sum
         ("sum"). Weights of 1 are counted.
-    hashes : list of ndarray
-        What a model keeps to know the rows again.
     """
 
     ends: Ends
     totals: Counter[Any]
-    hashes: list[UInt64]
 
     def __add__(self, other: Self) -> Self:
         """That of both."""
         ends, totals = self.ends + other.ends, Counter(self.totals)
         totals.update(other.totals)  # sums below 0 stay
-        hashes = [*self.hashes, *other.hashes]
-        return replace(self, ends=ends, totals=totals, hashes=[distinct(*hashes)] if hashes else [])
+        return replace(self, ends=ends, totals=totals)
 
 
 def sketch(chunk: Chunk, reader: Any, weighing: Weighing | None) -> Sketch | None:
@@ -101,9 +97,10 @@ def made_part(
     if not is_classifier(reader):
         weighed = numbers if weight is None else numbers * weight
         total = len(y) if weight is None else exact_sum(weight)
-        return part, Made(ends, Counter({"weight": total, "sum": exact_sum(weighed)}), [])
+        return part, Made(ends, Counter({"weight": total, "sum": exact_sum(weighed)}))
     counts = np.bincount(y).tolist() if weight is None else _weights(y, weight)
-    return part, Made(ends, Counter(dict(enumerate(counts))), [fit_hashes(*features.parts)])
+    part = replace(part, known=fit_hashes(*features.parts))
+    return part, Made(ends, Counter(dict(enumerate(counts))))
 
 
 def _weights(y: Any, weight: Float64) -> list[int]:
@@ -138,58 +135,64 @@ def fit_on_parts(model: Any, parts: Executor) -> None:
     ValueError, TypeError
         If the fit is one that takes rows in memory, or rows are wrong; as `fit` says.
     """
-    found = parts.look(first_look, model, targets_only=_needs_targets_only(model, parts))
-    if found is None:
-        raise ValueError("Found array with 0 sample(s) of positive weight while 1 is required")
-    if found.names == ():
-        found = with_features(found, parts.empty, model)
-    is_weighed = parts.has_weights or getattr(model, "class_weight", None) is not None
-    model.__dict__.update(learned := learned_by(found))
-    if learned["feature_names_in_"] is None:
-        del model.__dict__["feature_names_in_"]
-    loss = model._loss()
+    found, reader = _learn(model, parts)
+    loss, weighing = model._loss(), weighing_of(found, _is_weighed(model, parts))
     if not is_classifier(model):
         loss.expect_domain(np.array(found.ends))
-    reader = reader_of(with_class_weights(model, found, parts.has_weights), learned)
-    if isinstance(getattr(model, "class_weight", None), str):
-        found = parts.look(first_look, reader, targets_only=True)
-    weighing = weighing_of(found, is_weighed)
     known = parts.look(sketch, reader, weighing)
-    n = known.n
-    n_rounds = _n_rounds(model, n)
+    n_rounds = _n_rounds(model, known.n)
     if weighing is not None and not weighing.are_copies:
-        weighing = replace(weighing, factor=n / rounded(known.weight))
-    category = _category(reader)
+        weighing = replace(weighing, factor=known.n / rounded(known.weight))
     _expect_few_levels(model, known)
     edges = known.edges()
     made = parts.make(made_part, reader, weighing, edges)
     if is_classifier(model):
-        model.sample_hashes_ = distinct(*made.hashes)
-    set_keys(parts, n)
+        model.sample_hashes_ = hashes_of_fit(parts, known.n)
+    set_keys(parts, known.n)
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
-    model._choose_parameters(n)
-    has_weight = weighing is not None and not weighing.are_copies
-    start = _start(loss, made.totals, has_weight)
-    total = None
-    if weighing is not None and weighing.factor is not None:
-        unit = fixed_unit(weighing.factor, n)
-        total = float(np.ldexp(float(parts.collect(weight_of, unit)), unit))
-    run = RoundsOfParts(
-        model._settings(loss),
-        parts,
-        _grower(model, bins_of(edges, made.ends, category)),
-        n,
-        total,
-        model.thresholds_,
-        model._seed,
-    )
-    _boost(model, run, start, n_rounds)
+    model._choose_parameters(known.n)
+    total = _total_weight(parts, known.n, weighing)
+    bins = bins_of(edges, made.ends, _category(reader))
+    about = known.n, total, model.thresholds_, model._seed
+    run = RoundsOfParts(model._settings(loss), parts, model._grower_in(bins), *about)
+    _boost(model, run, _start(loss, made.totals, total is not None), n_rounds)
 
 
-def _needs_targets_only(model: Any, parts: Executor) -> bool:
-    """Whether features tell nothing that their types do not."""
+def _learn(model: Any, parts: Executor) -> tuple[Found, Any]:
+    """Learn classes and features; gives what was found, and a model that reads rows by it."""
+    # Some rows alone do not tell which classes there are, and so not what they weigh.
+    found = _looked(model, without_class_weights(model), parts)
+    reader = model
+    if getattr(model, "class_weight", None) is not None:
+        reader = with_class_weights(model, found, parts.has_weights)
+        found = _looked(model, reader, parts)
+    learned = learned_by(found)
+    model.__dict__.update(learned)
+    if learned["feature_names_in_"] is None:
+        del model.__dict__["feature_names_in_"]
+    return found, reader_of(reader, learned)
+
+
+def _looked(model: Any, reader: Any, parts: Executor) -> Found:
+    """What all rows tell a model that has not learned yet."""
     chosen = model.categorical_features
-    return parts.empty is not None and (chosen is None or isinstance(chosen, str))
+    types_tell = parts.empty is not None and (chosen is None or isinstance(chosen, str))
+    found: Found | None = parts.look(first_look, reader, targets_only=types_tell)
+    if found is None:
+        raise ValueError("sample_weight must be positive for at least one row")
+    return with_features(found, parts.empty, model) if types_tell else found
+
+
+def _is_weighed(model: Any, parts: Executor) -> bool:
+    return parts.has_weights or getattr(model, "class_weight", None) is not None
+
+
+def _total_weight(parts: Executor, n: int, weighing: Weighing | None) -> float | None:
+    """Sum of the weights of n rows as sums of losses have it; None: each counts once."""
+    if weighing is None or weighing.factor is None:
+        return None
+    unit = fixed_unit(weighing.factor, n)
+    return float(np.ldexp(float(parts.collect(weight_of, unit)), unit))
 
 
 def _boost(model: Any, run: RoundsOfParts, start: Float64, n_rounds: int) -> None:
@@ -211,10 +214,6 @@ def _boost(model: Any, run: RoundsOfParts, start: Float64, n_rounds: int) -> Non
     model._set_trees(grown)
     for name in ("train_score_", "validation_score_"):
         model.__dict__.pop(name, None)
-
-
-def _grower(model: Any, bins: Bins) -> BinnedGrower:
-    return model._grower_in(bins)
 
 
 def _n_rounds(model: Any, n: int) -> int:

@@ -85,10 +85,11 @@ class _Growth:
             table = np.stack([one[0] for one in waiting.values()]) if waiting else _NO_SUMS
             squares = np.array([one[1] for one in waiting.values()], dtype=np.int64)
             known = _joined(self.decided), _joined(self.cuts, _CUT_BYTES), keys, table, squares
-            columns, sums, told, *cut = grow_gradients_by_sums(
-                self.bins, self.layout.features, *self.options, self.given, known
+            limits, slopes, groups = self.options
+            made: Any = grow_gradients_by_sums(
+                self.bins, self.layout.features, limits, slopes, groups, self.given, known
             )
-            ids, feature, goes_left, n_rows, wanted = cut
+            columns, sums, told, ids, feature, goes_left, n_rows, wanted = made
             self.decided.append(keys)
             self.cuts.append(told)
             self.sums |= waiting

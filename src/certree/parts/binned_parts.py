@@ -58,7 +58,8 @@ class Sketch:
         for j in range(p):
             column = _column(features, j)
             taken[:, j] = column[rows]
-            values.append(_levels(column) if category[j] else distinct_values(column))
+            few: Any = _levels(column) if category[j] else distinct_values(column)
+            values.append(few)
         return cls(len(features), hashes, taken, tuple(values))
 
     def __add__(self, other: Self) -> Self:

@@ -113,15 +113,22 @@ def reader_of(model: Any, learned: dict[str, Any]) -> Any:
     return reader
 
 
+def without_class_weights(model: Any) -> Any:
+    """A model that weighs no classes."""
+    made = copy(model)
+    made.class_weight = None
+    return made
+
+
 def training_of(reader: Any, chunk: Chunk, weighing: Weighing | None) -> Training | None:
     """The rows of a chunk as a fit takes them, weights of a mean of 1; None: there are none."""
     rows = positive(reader, chunk)
     if rows is None:
         return None
-    unweighted = copy(reader)
-    unweighted.class_weight = None
     try:
-        training, _ = training_rows(unweighted, rows.X, rows.y, rows.weight, again=True)
+        training, _ = training_rows(
+            without_class_weights(reader), rows.X, rows.y, rows.weight, again=True
+        )
     except (ValueError, TypeError) as error:
         error.add_note(f"in {chunk.where}")
         raise

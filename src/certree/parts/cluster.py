@@ -43,7 +43,9 @@ class Partitions:
     def __init__(self, X: Any, y: Any, weight: Any = None) -> None:
         columns = [one for one in (y, weight) if isinstance(one, str)]
         if columns and not hasattr(X, "columns"):
-            raise TypeError(f"y={columns[0]!r} names a column, but X is an array, which has no names")
+            raise TypeError(
+                f"y={columns[0]!r} names a column, but X is an array, which has no names"
+            )
         unknown = [one for one in columns if one not in X.columns]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is no column of X; there are {[*X.columns]}")
@@ -55,22 +57,21 @@ class Partitions:
         if hasattr(X, "numblocks") and X.numblocks[1] > 1:
             X = X.rechunk({1: -1})
         self.has_weights = weight is not None
-        self._parts = [
-            _delayed(X),
-            *(
-                None if one is None else _alike(name, one, X)
-                for name, one in zip(("y", "sample_weight"), given, strict=True)
-            ),
+        self._rows = _delayed(X)
+        self._beside = [
+            None if one is None else _alike(name, one, X)
+            for name, one in zip(("y", "sample_weight"), given, strict=True)
         ]
 
     @property
     def n_parts(self) -> int:
         """How many there are."""
-        return len(self._parts[0])
+        return len(self._rows)
 
     def partition(self, number: int) -> tuple[Any, ...]:
         """What `as_chunk` takes, of one of them."""
-        return number, *(None if one is None else one[number] for one in self._parts)
+        beside = (None if one is None else one[number] for one in self._beside)
+        return number, self._rows[number], *beside
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """All rows, one partition after the other."""
@@ -135,8 +136,13 @@ class OnCluster:
 
     def __init__(self, source: Partitions, client: Any) -> None:
         self._source, self._client = source, client
-        self.has_weights, self.n_parts = source.has_weights, source.n_parts
+        self.has_weights = source.has_weights
         self._parts: list[Any] = []
+
+    @property
+    def n_parts(self) -> int:
+        """Number of partitions."""
+        return self._source.n_parts
 
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
         """See `Executor`."""

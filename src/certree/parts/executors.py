@@ -27,7 +27,11 @@ class Source(Protocol):
     """Where rows lie, chunk by chunk; their order and sizes mean nothing."""
 
     has_weights: bool
-    empty: Any  # a table of the features without rows, if none of them can hold categories; or None
+
+    @property
+    def empty(self) -> Any:
+        """A table of the features without rows, if none of them can hold categories; or None."""
+        ...
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """All rows; without X where targets alone are asked for."""
@@ -41,9 +45,17 @@ class Executor(Protocol):
     and elsewhere.
     """
 
-    n_parts: int
     has_weights: bool
-    empty: Any  # as of `Source`
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        ...
+
+    @property
+    def empty(self) -> Any:
+        """See `Source`."""
+        ...
 
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
         """The sum of f(chunk, ...) over the rows as they came."""
@@ -85,12 +97,17 @@ class Here:
     def __init__(self, source: Source, kept: Scratch | None, n_threads: int) -> None:
         self._source, self._scratch, self._n_threads = source, kept, n_threads
         self._parts: list[Part] = []
-        self.has_weights, self.empty = source.has_weights, source.empty
+        self.has_weights = source.has_weights
 
     @property
     def n_parts(self) -> int:
         """Number of parts."""
         return len(self._parts)
+
+    @property
+    def empty(self) -> Any:
+        """See `Source`."""
+        return self._source.empty
 
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
         """See `Executor`."""

@@ -18,6 +18,7 @@ from certree.parts.chunks import Chunk, Weighing, positive
 from certree.parts.exact_sums import exact_sum, rounded
 from certree.rows.categories import Categories
 from certree.rows.copies import are_few, are_whole
+from certree.rows.training import expect_class_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,16 +139,16 @@ def _totals(classes: NDArray[Any], codes: NDArray[Any], weight: Float64 | None) 
 
 
 def with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
-    """A model whose weights of classes are those of all rows; itself where there are none."""
-    given = getattr(model, "class_weight", None)
-    if given is None or found.classes is None:
-        return model
-    made = copy(model)
+    """A model whose weights of classes are those of all rows."""
+    given, made = model.class_weight, copy(model)
+    if found.classes is None:
+        return made
     if isinstance(given, str):
         counts = [found.totals[label] for label in found.classes.tolist()]
         totals = np.array([rounded(one) for one in counts] if is_weighed else counts)
         factors = totals.sum() / (len(totals) * totals)
     else:
+        expect_class_weights(given)
         factors = compute_class_weight(given, classes=found.classes, y=found.classes)
     made.class_weight = dict(zip(found.classes.tolist(), map(float, factors), strict=True))
     return made

@@ -39,6 +39,8 @@ class Part:
         Numbers by which rows are drawn, and their hashes before there are any.
     digest : int
         What its source says of all its rows.
+    known : ndarray of uint64, shape (any,)
+        Hashes by which a model is to know the rows again, ascending.
     scores : ndarray of float64, shape (n_outputs, n)
         What the trees so far say.
     leaf : ndarray of int32, shape (n,)
@@ -59,6 +61,7 @@ class Part:
     weight: Float64 | None
     keys: UInt64
     digest: int = 0
+    known: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     scores: Float64 = field(default_factory=lambda: np.zeros((1, 0)))
     leaf: Int32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     order: Int32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
@@ -243,7 +246,8 @@ def _cut(part: Part, cuts: Cuts) -> Part:
     if not len(cuts.feature):
         return part
     place: dict[int, int] = {}
-    given, cells = [], []
+    given: list[tuple[int, int]] = []
+    cells: list[int] = []
     for d, (key, *below) in enumerate(cuts.keys.tolist()):
         if key not in place:
             place[key] = -1 - len(given)

@@ -32,7 +32,7 @@ class Scratch:
 
     def keep(self, part: Part) -> Part:
         """The same part, whose arrays lie in files; those of the same name are written over."""
-        kept = {
+        kept: dict[str, Any] = {
             one.name: self._kept(f"{part.number}.{one.name}", value)
             for one in fields(part)
             if isinstance(value := getattr(part, one.name), np.ndarray)

@@ -218,7 +218,7 @@ def warn_of_identifiers(features: FeatureColumns, categories: Categories, names:
         warn_if_identifier(j, names, len(present), len(np.unique(present)))
 
 
-def warn_if_identifier(j: int, names: Any, n: int, n_categories: int) -> None:
+def warn_if_identifier(j: Any, names: Any, n: int, n_categories: int) -> None:
     """Warn of the j-th feature if so many categories are nearly as many as n rows that have one."""
     if n < _FEW_ROWS or n_categories <= _IDENTIFIER_SHARE * n:
         return

@@ -608,7 +608,7 @@ def weighed_targets(
         check_classification_targets(target)
         factors = getattr(model, "class_weight", None)
         if isinstance(factors, dict):
-            _expect_class_weights(factors)
+            expect_class_weights(factors)
             weight = _times(compute_sample_weight(factors, target), weight)
     _expect_sum(weight)
     return target, weight
@@ -779,7 +779,7 @@ def balanced_weights(
     return np.where(is_known, factor[places], 1.0)
 
 
-def _expect_class_weights(class_weight: dict[Any, Any]) -> None:
+def expect_class_weights(class_weight: dict[Any, Any]) -> None:
     """Refuse what is no weight: rows that do not weigh more than 0 are left out without a word."""
     for label, factor in class_weight.items():
         if not isinstance(factor, Real) or not 0 <= float(factor) < np.inf:
