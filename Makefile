@@ -75,7 +75,7 @@ validity: $(VENV)/developer.done
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(CORES)
 
 bench: $(VENV)/developer.done
-	for name in grow memory cart counts forest_growth forest size categorical levels weigh prunings rules decorated predict predict_boosted naive_bayes table2 table2_cells table2_borders single_tree learning_curves boosting boosting_large boosting_steps boosting_tuned classes certificates duplicates thresholds certified_boosting certified_forest small_tree bands evidence explain boolean shapley import_time interrupt; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+	for name in grow memory scale cart counts forest_growth forest size categorical levels weigh prunings rules decorated predict predict_boosted naive_bayes table2 table2_cells table2_borders single_tree learning_curves boosting boosting_large boosting_steps boosting_tuned classes certificates duplicates thresholds certified_boosting certified_forest small_tree bands evidence explain boolean shapley import_time interrupt; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 docs: $(VENV)/developer.done
 	$(BIN)/python -m pytest -q tests/test_docs.py

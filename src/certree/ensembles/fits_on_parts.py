@@ -32,7 +32,7 @@ from certree.parts.first_look import (
 )
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.keys import set_keys
-from certree.parts.part import Part
+from certree.parts.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
 from certree.rows.hashes import fit_hashes, sample_hashes
 
@@ -81,19 +81,21 @@ def _category(reader: Any) -> Any:
 
 def made_part(
     number: int, chunk: Chunk, reader: Any, weighing: Weighing | None, edges: tuple[Any, ...]
-) -> tuple[Part, Made | None]:
+) -> tuple[PartOfRows, Made | None]:
     """The part that a chunk becomes, whose keys are hashes as yet."""
     training = training_of(reader, chunk, weighing)
     if training is None:
         none = np.zeros(0)
         codes = np.zeros((len(edges), 0), dtype=np.uint8)
         weight = None if weighing is None or weighing.are_copies else none
-        return Part(number, codes, none, weight, np.zeros(0, dtype=np.uint64)), None
+        return PartOfRows(number, codes, none, weight, np.zeros(0, dtype=np.uint64)), None
     features, y, weight = training.features, training.y, training.weight
     codes, ends = encoded(features, edges)
     hashes = sample_hashes(*features.parts, y, *(() if weight is None else (weight,)))
     numbers = y.astype(np.float64)
-    part = Part(number, codes, numbers, weight, hashes, digest=int(hashes.sum(dtype=np.uint64)))
+    part = PartOfRows(
+        number, codes, numbers, weight, hashes, digest=int(hashes.sum(dtype=np.uint64))
+    )
     if not is_classifier(reader):
         weighed = numbers if weight is None else numbers * weight
         total = len(y) if weight is None else exact_sum(weight)
@@ -107,7 +109,7 @@ def _weights(y: Any, weight: Float64) -> list[int]:
     return [exact_sum(weight[y == k]) for k in range(int(y.max()) + 1)]
 
 
-def weight_of(part: Part, unit: int) -> int:
+def weight_of(part: PartOfRows, unit: int) -> int:
     """Sum of the weights of a part as whole numbers."""
     if part.weight is None or not len(part.weight):
         return 0

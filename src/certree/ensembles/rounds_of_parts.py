@@ -195,23 +195,15 @@ class RoundsOfParts:
 
     def _make(self, number: int, n_outputs: int, before: Float64 | None) -> Float64:
         """Make a round once the steps of the one before are taken; returns its own."""
-        settings, loss, p = self.settings, self.settings.loss, self.bins.n_features
-        odd, other_odd, factors, features, n_edges, key = draw_round(
-            self.seed,
-            number,
-            n_outputs,
-            numbers_of_features(settings.feature_shares, p),
-            np.array([min(one or 0, MISSING) for one in self.thresholds], dtype=np.int32),
-            p,
-        )
-        draws = odd, other_odd, settings.subsample, factors, None
+        settings, loss = self.settings, self.settings.loss
+        draws, *of_bins = self._drawn(number, n_outputs)
         most = self.parts.change(begin_round, loss.name, draws, before)
         if most.n_growing == 0:
             draws = *draws[:4], most.least
             most = self.parts.collect(largest, loss.name, draws)
         gradient, hessian, of_loss = most.numbers[:3].tolist()
         of_tree = gradient, hessian, most.n_growing
-        bins, into, layout = self._layout(features, n_edges, key)
+        bins, into, layout = self._layout(*of_bins)
         root = self.parts.change(begin_tree, loss.name, draws, (*of_tree, of_loss, self.n), layout)
         options = self.grower.options_of_gradients[:3]
         given = (0.0, 0.0, *of_tree, np.ascontiguousarray(root.of_root[:3]))
@@ -234,9 +226,22 @@ class RoundsOfParts:
             options[1],
         )
         step = step * settings.learning_rate
-        self.grown.append(Trees.grown(columns, p, step))
+        self.grown.append(Trees.grown(columns, self.bins.n_features, step))
         self.rows.append(rows)
         return step
+
+    def _drawn(self, number: int, n_outputs: int) -> tuple[Any, ...]:
+        """What a round draws: of rows, as the core takes it; features, number of edges, and key."""
+        p = self.bins.n_features
+        odd, other_odd, factors, *of_bins = draw_round(
+            self.seed,
+            number,
+            n_outputs,
+            numbers_of_features(self.settings.feature_shares, p),
+            np.array([min(one or 0, MISSING) for one in self.thresholds], dtype=np.int32),
+            p,
+        )
+        return (odd, other_odd, self.settings.subsample, factors, None), *of_bins
 
     def _dispersion(self, largest_loss: float, whole: int) -> float:
         """What slopes are divided by to be those of a likelihood's negative log."""

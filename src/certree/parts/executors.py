@@ -8,7 +8,7 @@ from functools import partial, reduce
 from typing import Any, Protocol
 
 from certree.parts.chunks import Chunk, as_list, joined
-from certree.parts.part import Part
+from certree.parts.part import PartOfRows
 from certree.parts.scratch import Scratch
 
 
@@ -96,7 +96,7 @@ class Here:
 
     def __init__(self, source: Source, kept: Scratch | None, n_threads: int) -> None:
         self._source, self._scratch, self._n_threads = source, kept, n_threads
-        self._parts: list[Part] = []
+        self._parts: list[PartOfRows] = []
         self.has_weights = source.has_weights
 
     @property
@@ -120,7 +120,7 @@ class Here:
         made = self._mapped(partial(_made, f, given, self._scratch), chunks)
         return added(self._put(made))
 
-    def _put(self, made: Iterator[tuple[Part, Any]]) -> Iterator[Any]:
+    def _put(self, made: Iterator[tuple[PartOfRows, Any]]) -> Iterator[Any]:
         self._parts = []
         for part, told in made:
             self._parts.append(part)
@@ -163,7 +163,7 @@ def _looked(f: Callable[..., Any], given: tuple[Any, ...], item: Any) -> Any:
 
 def _made(
     f: Callable[..., Any], given: tuple[Any, ...], kept: Scratch | None, item: tuple[int, Chunk]
-) -> tuple[Part, Any]:
+) -> tuple[PartOfRows, Any]:
     part, told = f(*item, *given)
     return part if kept is None else kept.keep(part), told
 
@@ -172,7 +172,7 @@ def _changed(
     f: Callable[..., Any],
     given: tuple[Any, ...],
     kept: Scratch | None,
-    item: tuple[Part, tuple[Any, ...]],
-) -> tuple[Part, Any]:
+    item: tuple[PartOfRows, tuple[Any, ...]],
+) -> tuple[PartOfRows, Any]:
     part, told = f(item[0], *given, *item[1])
     return part if kept is None else kept.keep(part), told

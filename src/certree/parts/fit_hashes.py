@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from certree.interface.arrays import UInt64
-from certree.parts.part import Part
+from certree.parts.part import PartOfRows
 from certree.rows.hashes import distinct
 
 # Hashes that are put in order together.
@@ -32,7 +32,7 @@ def hashes_of_fit(parts: Any, n: int) -> UInt64:
     return hashes
 
 
-def between(part: Part, first: int, last: int) -> list[UInt64]:
+def between(part: PartOfRows, first: int, last: int) -> list[UInt64]:
     """Those of a part that lie in a range; they ascend."""
     ends = np.array([first, last], dtype=np.uint64)
     begin = int(np.searchsorted(part.known, ends[0], side="left"))
@@ -40,6 +40,6 @@ def between(part: Part, first: int, last: int) -> list[UInt64]:
     return [np.array(part.known[begin:end])]
 
 
-def without_hashes(part: Part) -> tuple[Part, int]:
+def without_hashes(part: PartOfRows) -> tuple[PartOfRows, int]:
     """A part that has forgotten them."""
     return replace(part, known=np.zeros(0, dtype=np.uint64)), 0

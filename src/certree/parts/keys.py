@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import UInt64
-from certree.parts.part import Part
+from certree.parts.part import PartOfRows
 from certree.rows.hashes import keys_of
 
 # Rows that are looked at together, and bits by which they are told apart at first, for each row.
@@ -52,7 +52,7 @@ class Seen:
         return replace(self, once=self.once | other.once, twice=twice)
 
 
-def seen(part: Part, among: Range) -> Seen:
+def seen(part: PartOfRows, among: Range) -> Seen:
     """The first bits of the hashes of a part."""
     has = np.zeros(2**among.bits, dtype=np.bool_)
     has[among.buckets(among.of(part.keys))] = True
@@ -60,7 +60,7 @@ def seen(part: Part, among: Range) -> Seen:
     return Seen(once, np.zeros_like(once))
 
 
-def doubtful(part: Part, among: Range, twice: NDArray[np.uint8]) -> list[tuple[Any, ...]]:
+def doubtful(part: PartOfRows, among: Range, twice: NDArray[np.uint8]) -> list[tuple[Any, ...]]:
     """Hashes of a part that another part may have, and how many rows have each."""
     own = among.of(part.keys)
     is_shared = np.unpackbits(twice).view(np.bool_)[among.buckets(own)]
@@ -85,7 +85,7 @@ def copies_before(told: Sequence[tuple[Any, ...]], n_parts: int) -> list[tuple[U
     return found
 
 
-def with_keys(part: Part, before: tuple[UInt64, UInt64]) -> tuple[Part, int]:
+def with_keys(part: PartOfRows, before: tuple[UInt64, UInt64]) -> tuple[PartOfRows, int]:
     """A part whose hashes have become keys."""
     return replace(part, keys=keys_of(np.array(part.keys), before)), 0
 

@@ -22,7 +22,7 @@ Cells = Mapping[int, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class PartOfRows:
     """Rows of a fit that lie together, n of them.
 
     Parameters
@@ -170,7 +170,7 @@ class Cuts:
     goes_left: UInt8
 
 
-def start(part: Part, digests: Mapping[int, int], scores: Float64) -> tuple[Part, int]:
+def start(part: PartOfRows, digests: Mapping[int, int], scores: Float64) -> tuple[PartOfRows, int]:
     """A part before the first round, whose rows are those that they have been."""
     if digests[part.number] != part.digest:
         raise ValueError(
@@ -181,28 +181,28 @@ def start(part: Part, digests: Mapping[int, int], scores: Float64) -> tuple[Part
     return replace(part, scores=every), 0
 
 
-def digests(part: Part) -> list[tuple[int, int]]:
+def digests(part: PartOfRows) -> list[tuple[int, int]]:
     """What the source of a part says of its rows, by its number."""
     return [(part.number, part.digest)]
 
 
 def begin_round(
-    part: Part, loss: str, draws: tuple[Any, ...], step: Float64 | None
-) -> tuple[Part, Largest]:
+    part: PartOfRows, loss: str, draws: tuple[Any, ...], step: Float64 | None
+) -> tuple[PartOfRows, Largest]:
     """Add the steps (m, n_outputs) of the tree before to the scores, and find the largest numbers."""
     if step is not None:
         part = replace(part, scores=np.add(part.scores, step[part.leaf].T, order="C"))
     return part, largest(part, loss, draws)
 
 
-def largest(part: Part, loss: str, draws: tuple[Any, ...]) -> Largest:
+def largest(part: PartOfRows, loss: str, draws: tuple[Any, ...]) -> Largest:
     """The largest numbers of a part."""
     return Largest(*part_largest(part.rows(loss), draws))
 
 
 def begin_tree(
-    part: Part, loss: str, draws: tuple[Any, ...], of_all: tuple[Any, ...], layout: Layout
-) -> tuple[Part, Sums]:
+    part: PartOfRows, loss: str, draws: tuple[Any, ...], of_all: tuple[Any, ...], layout: Layout
+) -> tuple[PartOfRows, Sums]:
     """Draw the rows that grow a tree, and add them up."""
     order, items, n_growing, total, squares, lost = part_items(part.rows(loss), draws, of_all)
     part = replace(part, order=order, items=items, n_growing=n_growing, cells={0: (0, n_growing)})
@@ -211,21 +211,23 @@ def begin_tree(
     return part, replace(sums, squares=np.array([squares], dtype=np.int64), of_root=of_root)
 
 
-def go_on(part: Part, cuts: Cuts, wanted: list[int], layout: Layout) -> tuple[Part, Sums]:
+def go_on(
+    part: PartOfRows, cuts: Cuts, wanted: list[int], layout: Layout
+) -> tuple[PartOfRows, Sums]:
     """Cut cells, and add up those that are wanted, by their keys."""
     part = _cut(part, cuts)
     return part, _sums(part, wanted, layout)
 
 
 def end_tree(
-    part: Part,
+    part: PartOfRows,
     loss: str,
     cuts: Cuts,
     new: Cuts,
     nodes: Mapping[int, int],
     n_nodes: int,
     sides: tuple[Any, ...],
-) -> tuple[Part, Int64]:
+) -> tuple[PartOfRows, Int64]:
     """Find the leaf of each row, and add up what leaves step by.
 
     nodes: of the leaves, by their keys. new: those of the cuts that have not been made yet.
@@ -242,7 +244,7 @@ def end_tree(
     return part, part_leaves(part.rows(loss), part.order, first, leaf, n_nodes, sides)
 
 
-def _cut(part: Part, cuts: Cuts) -> Part:
+def _cut(part: PartOfRows, cuts: Cuts) -> PartOfRows:
     if not len(cuts.feature):
         return part
     place: dict[int, int] = {}
@@ -262,7 +264,7 @@ def _cut(part: Part, cuts: Cuts) -> Part:
     return replace(part, order=order, cells={**part.cells, **below})
 
 
-def _sums(part: Part, keys: list[int], layout: Layout) -> Sums:
+def _sums(part: PartOfRows, keys: list[int], layout: Layout) -> Sums:
     cells = np.array([part.cells[key] for key in keys], dtype=np.int64).reshape(-1, 2)
     by_bin, squares = part_sums(
         part.codes,

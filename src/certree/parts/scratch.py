@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.parts.part import Part
+from certree.parts.part import PartOfRows
 
 
 class Scratch:
@@ -30,7 +30,7 @@ class Scratch:
         self.folder = Path(folder)
         self._mapped: dict[str, NDArray[Any]] = {}
 
-    def keep(self, part: Part) -> Part:
+    def keep(self, part: PartOfRows) -> PartOfRows:
         """The same part, whose arrays lie in files; those of the same name are written over."""
         kept: dict[str, Any] = {
             one.name: self._kept(f"{part.number}.{one.name}", value)

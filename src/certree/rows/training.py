@@ -338,6 +338,7 @@ class TakesRows:
 
     def _take(self, X: Any, y: Any, sample_weight: Any = None, **how: Any) -> Training:
         """Take in rows as `training_rows` does, and keep what they tell."""
+        expect_in_memory(self, X)
         training, learned = training_rows(self, X, y, sample_weight, **how)
         self.__dict__.update(learned)
         if learned.get("feature_names_in_", self) is None:
@@ -509,7 +510,6 @@ def training_rows(
     ValueError
         In scikit-learn's words, if rows, target, weights or groups do not go together.
     """
-    expect_in_memory(model, X)
     if issparse(X):
         array_of("X", X)
     if not hasattr(X, "__getitem__"):  # what is no array yet cannot be divided by rows
