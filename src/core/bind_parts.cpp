@@ -193,19 +193,23 @@ RoundSums sums_of(const SidesOfAll& sides, std::int64_t n_outputs, Table<std::in
 }
 
 auto part_leaves(const RowsOfPart& given, const Ints& order, std::int64_t n_growing,
-                 const Ints& leaf, std::int64_t n_nodes, const SidesOfAll& sides) {
+                 const Wholes2& cells, const Ints& node, std::int64_t n_nodes,
+                 const SidesOfAll& sides) {
   const PartRows rows = rows_of(given);
   const std::size_t n = rows.y.size();
   expect_codes("order", sized("order", order, n), static_cast<std::int64_t>(n));
   if (n_nodes < 1 || n_growing < 0 || std::cmp_greater(n_growing, n))
     throw std::invalid_argument("a tree has nodes, and some rows grow it");
-  expect_codes("leaf", sized("leaf", leaf, n), n_nodes);
-  const auto loop = [&](Table<std::int64_t> whole) {
+  expect_cells(cells, n);
+  expect_codes("node", sized("node", node, cells.shape(0)), n_nodes);
+  const PartLeaves leaves{view(order), n_growing, view(cells), view(node)};
+  const auto loop = [&](std::span<std::int32_t> leaf, Table<std::int64_t> whole) {
     std::ranges::fill(whole.values(), 0);
     RoundSums sums = sums_of(sides, rows.scores.n_rows, whole);
-    certree::part_leaves(rows, view(order), n_growing, view(leaf), sums);
+    certree::part_leaves(rows, leaves, leaf, sums);
   };
-  return run(loop, Rows<std::int64_t>(2 * rows.scores.n_rows, checked_size(n_nodes, 2)));
+  return run(loop, Column<std::int32_t>(n),
+             Rows<std::int64_t>(2 * rows.scores.n_rows, checked_size(n_nodes, 2)));
 }
 
 // -- what the sums of all parts decide
@@ -295,8 +299,9 @@ void bind_parts(nb::module_& core) {
   core.def("part_divide", &part_divide, "codes"_array, "order"_array, "cells"_array, "cell"_array,
            "feature"_array, "goes_left"_array,
            "The order of rows once cells are cut one after the other, and the cells below.");
-  core.def("part_leaves", &part_leaves, "rows"_a, "order"_array, "n_growing"_a, "leaf"_array,
-           "n_nodes"_a, "sides"_a, "Sums of slopes of a part by leaf, of both sides.");
+  core.def("part_leaves", &part_leaves, "rows"_a, "order"_array, "n_growing"_a, "cells"_array,
+           "node"_array, "n_nodes"_a, "sides"_a,
+           "(leaf of each row, sums of slopes by leaf of both sides) of a part.");
   core.def("grow_gradients_by_sums", &grow_gradients_by_sums, "kept"_a, "features"_array,
            "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none, "given"_a, "known"_a,
            "A tree as far as sums are known; see GivenTree.");

@@ -236,12 +236,12 @@ def end_tree(
     n, first = len(part.y), part.n_growing
     others = _cut(replace(part, cells={0: (first, n)}), cuts)
     part = replace(part, order=np.concatenate([part.order[:first], others.order[first:]]))
-    leaf = np.zeros(n, dtype=np.int32)
-    for key, node in nodes.items():
-        for begin, end in (part.cells[key], others.cells[key]):
-            leaf[part.order[begin:end]] = node
-    part = replace(part, leaf=leaf)
-    return part, part_leaves(part.rows(loss), part.order, first, leaf, n_nodes, sides)
+    both = [one.cells[key] for one in (part, others) for key in nodes]
+    cells = np.array(both, dtype=np.int64).reshape(-1, 2)
+    node = np.array([*nodes.values()] * 2, dtype=np.int32)
+    order, rows = part.order, part.rows(loss)
+    leaf, sums = part_leaves(rows, order, first, cells, node, n_nodes, sides)
+    return replace(part, leaf=leaf), sums
 
 
 def _cut(part: PartOfRows, cuts: Cuts) -> PartOfRows:

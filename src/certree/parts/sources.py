@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Rows of a part: what is made of them for a moment stays small.
-_PART_ROWS = 2**18
+_PART_ROWS = 2**19
 # Bytes of a file of text that are read at a time.
 _BLOCK = 2**24
 _SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".csv.gz", ".csv", ".tsv.gz", ".tsv")

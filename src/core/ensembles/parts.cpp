@@ -164,13 +164,22 @@ void part_divide(Table<const std::uint8_t> codes, PartCells cells, const PartCut
   }
 }
 
-void part_leaves(const PartRows& rows, std::span<const std::int32_t> order, std::int64_t n_growing,
-                 std::span<const std::int32_t> leaf, RoundSums& sums) {
+void part_leaves(const PartRows& rows, const PartLeaves& leaves, std::span<std::int32_t> leaf,
+                 RoundSums& sums) {
+  fill(leaf, kLeaf);
+  for (std::int64_t c = 0; c < leaves.cells.n_rows; ++c) {
+    const std::int64_t* const range = leaves.cells.row(c);
+    const std::int32_t v = leaves.node[static_cast<std::size_t>(c)];
+    for (const auto part :
+         stretches(leaves.order.data() + range[0], leaves.order.data() + range[1]))
+      for (const std::int32_t i : part) leaf[static_cast<std::size_t>(i)] = v;
+  }
   if (rows.y.empty()) return;
   const PartSlopes slopes(rows);
-  const auto first = static_cast<std::size_t>(n_growing);
-  add_up_leaves(
-      {leaf, order.first(first), order.subspan(first), slopes.gradient(), slopes.hessian()}, sums);
+  const auto first = static_cast<std::size_t>(leaves.n_growing);
+  add_up_leaves({leaf, leaves.order.first(first), leaves.order.subspan(first), slopes.gradient(),
+                 slopes.hessian()},
+                sums);
 }
 
 }  // namespace certree

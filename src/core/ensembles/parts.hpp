@@ -71,8 +71,15 @@ struct PartCuts {
 void part_divide(Table<const std::uint8_t> codes, PartCells cells, const PartCuts& cuts,
                  std::span<std::int32_t> order, Table<std::int64_t> below);
 
-// Adds up what the leaves of a tree step by, in the units of all rows. order: as part_items has it.
-void part_leaves(const PartRows& rows, std::span<const std::int32_t> order, std::int64_t n_growing,
-                 std::span<const std::int32_t> leaf, RoundSums& sums);
+// Where the rows of leaves are: of growing rows, and of others.
+struct PartLeaves {
+  std::span<const std::int32_t> order;  // (n,) growing rows first
+  std::int64_t n_growing;
+  PartCells cells;                     // (any, 2)
+  std::span<const std::int32_t> node;  // (any,) the leaf that each of these is
+};
+// Finds the leaf of each row, (n,), and adds up what leaves step by, in the units of all rows.
+void part_leaves(const PartRows& rows, const PartLeaves& leaves, std::span<std::int32_t> leaf,
+                 RoundSums& sums);
 
 }  // namespace certree
