@@ -5,7 +5,8 @@ import pyarrow as pa
 
 from certree.files import save
 
-COLOURS = np.array(["red", "blue", "green", None], dtype=object)
+# More than trees order freely in a cell, and one that is missing.
+COLOURS = np.array(["red", "blue", "green", *"abcdefghijklm", None], dtype=object)
 # What trees are made of.
 COLUMNS = (
     *("feature", "threshold", "left", "missing_left"),
@@ -20,10 +21,16 @@ def table(n, target="two", seed=0, weights="real"):
     X[:, 1] = np.round(X[:, 1], 1)
     X[rs.rand(n) < 0.1, 2] = np.nan
     X[rs.rand(n) < 0.05, 3] = -0.0
-    colour = COLOURS[rs.randint(0, 4, n)]
+    colour = COLOURS[rs.randint(0, len(COLOURS), n)]
     copied = rs.rand(n) < 0.2
     X[copied], colour[copied] = X[0], colour[0]
-    score = X[:, 0] * X[:, 1] + np.nan_to_num(X[:, 2]) + (colour == "red") + rs.normal(size=n) / 2
+    score = (
+        X[:, 0] * X[:, 1]
+        + np.nan_to_num(X[:, 2])
+        + (colour == "red")
+        + np.isin(colour, [*"acegk"])
+        + rs.normal(size=n) / 2
+    )
     y = score
     if target == "two":
         y = (score > 0).astype(int)

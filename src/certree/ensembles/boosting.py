@@ -193,13 +193,17 @@ class BoostedTrees(StagedTrees):
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value.
-        y : array-like of shape (n,)
-            Class of each row, or a number.
-        sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as. A row of weight zero is as if absent, rows of whole
-            weights are like copies, up to ten for each row on average.
+        X : array-like of shape (n, p), path, list of paths, data set of Arrow, or collection of Dask
+            Rows; NaN stands for a missing value. Rows in files (Parquet, Arrow, CSV, or folders of
+            them) and on clusters are never held together, and have the model of the same rows in
+            memory. They take no other argument than `y` and `sample_weight`, "squared_error" or
+            classes, no early stopping, and features of at most 30 categories.
+        y : array-like of shape (n,), str, or collection of Dask
+            Class of each row, or a number; of rows in files the name of their column.
+        sample_weight : array-like of shape (n,), str, collection of Dask, or None
+            How many rows each row counts as; of rows in files the name of their column. A row of weight
+            zero is as if absent, rows of whole weights are like copies, up to ten for each row on
+            average.
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, where rows of one group depend on each other. Folds
             that choose `max_iter` deal whole groups, and early stopping holds out whole groups.
@@ -229,7 +233,11 @@ class BoostedTrees(StagedTrees):
         ValueError
             With ``warm_start=True``, if a parameter has changed that made the rounds before, or if
             only one of both fits has an offset; if rows are too few to hold some out; if there are
-            offsets and one class.
+            offsets and one class; if rows in files or on clusters are fitted in a way that takes them
+            in memory, files lack a column, have no common types or change while they are read, or
+            collections are not cut alike.
+        OSError
+            If files cannot be found, or there is no room for what is made of them.
         """
         callbacks = checked_callbacks(callbacks)
         if lies_elsewhere(X):

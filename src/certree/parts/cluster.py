@@ -18,6 +18,8 @@ from certree.parts.executors import added
 
 # What so many parts tell is added up by one task.
 _TOGETHER = 8
+# Seconds after which it is looked whether the cluster is still there.
+_PATIENCE = 3.0
 
 
 class Partitions:
@@ -193,7 +195,13 @@ class OnCluster:
     def _result(self, future: Any) -> Any:
         distributed = needed("distributed", "dask")
         try:
-            return future.result()
+            while True:
+                try:
+                    return future.result(timeout=_PATIENCE)
+                except TimeoutError:
+                    # Dask waits for a scheduler to come back, which knows nothing of the fit then.
+                    if self._client.status != "running":
+                        raise distributed.CancelledError(future.key) from None
         except distributed.KilledWorker as error:
             raise RuntimeError(
                 f"the fit was given up as workers died again and again that had a part of the rows: "

@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree.parts.part import PartOfRows
+
+# Bytes that are written at a time.
+_BLOCK = 2**20
 
 
 class Scratch:
@@ -53,9 +56,9 @@ class Scratch:
         """A file for as many values."""
         file = self.folder / name
         try:
-            # Sparse files would fail only when they are written to, and by a signal.
+            file.unlink(missing_ok=True)  # what is mapped stays
             with open(file, "wb") as whole:
-                os.posix_fallocate(whole.fileno(), 0, values.nbytes)
+                _fill(whole, values.nbytes)
             return np.memmap(file, values.dtype, "r+", shape=values.shape)
         except OSError as error:
             raise OSError(
@@ -64,6 +67,15 @@ class Scratch:
                 "TMPDIR names another folder",
                 str(self.folder),
             ) from error
+
+
+def _fill(file: BinaryIO, n_bytes: int) -> None:
+    """Take room on the disk: sparse files would fail only when written to, and by a signal."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, n_bytes)
+        return
+    for start in range(0, n_bytes, _BLOCK):
+        file.write(bytes(min(_BLOCK, n_bytes - start)))
 
 
 @contextmanager
