@@ -180,6 +180,14 @@ def test_many_rows_have_edges_of_a_sample(tmp_path, monkeypatch, left_nothing):
     expect_same(here, model_of("two", max_iter=2).fit(tmp_path, "y"), tmp_path)
 
 
+def test_who_watches_changes_nothing(tmp_path, capsys):
+    rows = table(N).drop_columns(["w"])
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    shown = model_of("two", verbose=1).fit(tmp_path, "y")
+    expect_same(shown, model_of("two").fit(tmp_path, "y"))
+    capsys.readouterr()
+
+
 def test_few_rows_are_fitted_in_memory_where_this_does_more(tmp_path, left_nothing):
     rows = table(300, "numbers").drop_columns(["w"])
     pq.write_table(rows, tmp_path / "rows.parquet")

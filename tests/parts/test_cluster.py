@@ -113,6 +113,14 @@ def test_without_a_cluster_partitions_are_read_here(tmp_path, monkeypatch):
     expect_same(model_of("two").fit(X, y), model_of("two").fit(*given), tmp_path)
 
 
+def test_few_rows_are_gathered_where_a_fit_in_memory_does_more(client):
+    X, y, weight = (None if one is None else one[:300] for one in frames("numbers", True))
+    here = model_of("numbers").fit(X, y, weight)
+    assert here._n_first_trees > 0
+    given = (cut(one, [0, 100, 300]) for one in (X, y, weight))
+    expect_same(here, model_of("numbers").fit(*given))
+
+
 def kill_before(monkeypatch, client, asks, call, also=lambda: None):
     """Let a worker be killed when parts are asked for the n-th time in some way."""
     before, calls = getattr(OnCluster, asks), []
