@@ -22,7 +22,7 @@ class PartSlopes {
   Table<double> gradient() const { return {slopes_.get(), n_outputs_, width()}; }
   Table<double> hessian() const { return {all().row(n_outputs_), n_outputs_, width()}; }
 
-  // What a tree grows on. among: the same memory, which has to last.
+  // What a tree grows on. mixed: memory for it, which has to last.
   Derivatives response(const PartDraws& draws, Buffer<double>& mixed) const {
     Table<const double> slopes{slopes_.get(), 2, width()};
     if (n_outputs_ > 1) {
