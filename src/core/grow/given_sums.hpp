@@ -124,6 +124,7 @@ class GivenSums {
     if (const auto at = decided_.find(cell.key); at != decided_.end()) {
       CutBytes known;
       std::memcpy(&known, known_.cuts.row(at->second), sizeof known);
+      expect_cut(known);
       return with_features(cut_of(known));
     }
     const auto at = waiting_.find(cell.key);
@@ -136,6 +137,13 @@ class GivenSums {
     const CutBytes told = bytes_of(cut);
     std::memcpy(made_.cuts.data() + at->second * kCutBytes, &told, sizeof told);
     return cut;
+  }
+  // Bytes may come from anywhere.
+  void expect_cut(const CutBytes& known) const {
+    const auto is_bin = [](std::int64_t bin) { return bin >= 0 && bin < kMostBins; };
+    const bool is_among = known.feature < 0 || std::ranges::binary_search(features_, known.feature);
+    if (!known.is_known || !is_among || !is_bin(known.bin) || !is_bin(known.next))
+      throw std::invalid_argument("cuts must be those that were told of the cells before");
   }
   // Cells below are searched by all features: those that are constant there are passed over.
   Cut with_features(Cut&& cut) const {
