@@ -33,6 +33,7 @@ ROOMS = [
     "rows",
     "tree",
     "grow",
+    "parts",
     "stats",
     "weights",
     "prunings",

@@ -42,6 +42,7 @@ void bind_votes(nb::module_& core);
 void bind_tune(nb::module_& core);
 void bind_certificates(nb::module_& core);
 void bind_ensembles(nb::module_& core);
+void bind_parts(nb::module_& core);
 void bind_boolean(nb::module_& core);
 void bind_explain(nb::module_& core);
 

@@ -2,6 +2,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind_bins.hpp"
+#include "bind_losses.hpp"
 #include "bind_packed.hpp"
 #include "ensembles/round.hpp"
 #include "ensembles/rounds.hpp"
@@ -63,39 +64,11 @@ auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const 
              Rows<double>(voters.size(), tree.size()));
 }
 
-// A quantile, or the power of the mean that is the variance.
-bool is_known(LossKind kind, double parameter) {
-  if (kind == LossKind::tweedie) return parameter > 1.0 && parameter < 2.0;
-  return parameter >= 0.0 && parameter <= 1.0;
-}
-
-Loss loss_of(const std::string& name, double parameter) {
-  constexpr std::array<std::pair<const char*, LossKind>, 7> kinds{
-      {{"classes", LossKind::classes},
-       {"squared_error", LossKind::squared},
-       {"quantile", LossKind::quantile},
-       {"huber", LossKind::huber},
-       {"poisson", LossKind::poisson},
-       {"gamma", LossKind::gamma},
-       {"tweedie", LossKind::tweedie}}};
-  for (const auto& [known, kind] : kinds)
-    if (name == known && is_known(kind, parameter)) return {kind, parameter};
-  throw std::invalid_argument("no loss is " + name + " of " + std::to_string(parameter));
-}
-
 // That of rounds, of which slopes may be given.
 Loss loss_of_rounds(const std::string& name, double parameter) {
   if (name == "custom") return {LossKind::custom, parameter};
   if (name == "ranking") return {LossKind::ranking, 0.0};
   return loss_of(name, parameter);
-}
-
-// Scores (n_outputs, n) that a loss is of.
-Table<const double> scores_of(const Loss& loss, const Doubles2& scores, std::size_t n) {
-  const std::size_t n_outputs = scores.shape(0);
-  if (n_outputs == 0 || (n_outputs > 1 && loss.kind != LossKind::classes))
-    throw std::invalid_argument("a loss of numbers takes scores of one output");
-  return sized("scores", scores, n_outputs, n);
 }
 
 auto loss_slopes(const std::string& name, double parameter, const Doubles& y,

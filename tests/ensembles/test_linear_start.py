@@ -47,7 +47,9 @@ def test_the_line_is_that_of_the_reference(n, p, missing, weighted, seed):
     X, y = mixed(n, seed, p=max(p, 3), missing=missing)
     weight = np.random.default_rng(seed).uniform(0.1, 3.0, n) if weighted else None
     run = a_run(X[:, :p], y, weight)
-    np.testing.assert_allclose(ridge_terms(run)[0], reference.ridge_terms(run), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        ridge_terms(run)[0], reference.ridge_terms(run), rtol=1e-6, atol=1e-6
+    )
 
 
 def test_the_line_does_not_depend_on_the_order_of_rows():

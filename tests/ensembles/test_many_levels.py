@@ -55,7 +55,7 @@ def a_run(X, y, target="two", weight=None, **options):
 
 def without(monkeypatch):
     """Grow trees without statistics of levels."""
-    monkeypatch.setattr(many_levels, "_FEW_LEVELS", 10**9)
+    monkeypatch.setattr(many_levels, "FEW_LEVELS", 10**9)
 
 
 # -- what rows see ---------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from certree.ensembles.evaluation import (
     scores_together,
     stops_early,
 )
+from certree.ensembles.fits_on_parts import InMemory, expect_what_parts_can, fit_on_parts
 from certree.ensembles.linear_start import linear_start
 from certree.ensembles.losses import (
     GammaLoss,
@@ -69,7 +70,10 @@ from certree.interface.fitted import (
 from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, checked
 from certree.interface.stored import Stored
+from certree.parts.lazy_answers import answers_collections
+from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.rows.copies import copies
+from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold
 from certree.rows.sparse_rows import AnyColumns, below_each_other, made_dense
 from certree.rows.training import Training, training_rows
@@ -224,14 +228,20 @@ class BoostedTrees(StagedTrees):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, p)
+        X : array-like or sparse matrix of shape (n, p), path, list of paths, data set of Arrow, \
+                or collection of Dask
             Rows; NaN stands for a missing value. What a sparse matrix does not store is 0, and the
-            fit is that of the dense table.
-        y : array-like of shape (n,), or (n, n_outputs)
-            Class of each row, or a number; regressors take several numbers of each row.
-        sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as. A row of weight zero is as if absent, rows of whole
-            weights are like copies, up to ten for each row on average.
+            fit is that of the dense table. Rows in files (Parquet, Arrow, CSV, or folders of them)
+            and on clusters are never held together, and have the model of the same rows in memory.
+            They take no other argument than `y` and `sample_weight`, "squared_error" or classes, no
+            early stopping, and features of at most 30 categories.
+        y : array-like of shape (n,), or (n, n_outputs), str, or collection of Dask
+            Class of each row, or a number; regressors take several numbers of each row. Of rows in
+            files the name of their column.
+        sample_weight : array-like of shape (n,), str, collection of Dask, or None
+            How many rows each row counts as; of rows in files the name of their column. A row of weight
+            zero is as if absent, rows of whole weights are like copies, up to ten for each row on
+            average.
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, where rows of one group depend on each other. Folds
             that choose `max_iter` deal whole groups, and early stopping holds out whole groups.
@@ -261,9 +271,24 @@ class BoostedTrees(StagedTrees):
         ValueError
             With ``warm_start=True``, if a parameter has changed that made the rounds before, or if
             only one of both fits has an offset; if rows are too few to hold some out; if there are
-            offsets and one class.
+            offsets and one class; if rows in files or on clusters are fitted in a way that takes them
+            in memory, files lack a column, have no common types or change while they are read, or
+            collections are not cut alike.
+        OSError
+            If files cannot be found, or there is no room for what is made of them.
         """
         callbacks = checked_callbacks(callbacks)
+        if lies_elsewhere(X):
+            beside = {
+                "groups": groups,
+                "X_val": X_val,
+                "y_val": y_val,
+                "sample_weight_val": sample_weight_val,
+                "offset": offset,
+                "offset_val": offset_val,
+                "callbacks": callbacks or None,
+            }
+            return self._fit_elsewhere(X, y, sample_weight, beside)
         before = self._trees_before()
         training = self._take(X, y, sample_weight, groups=groups, again=before is not None)
         self._expect_offsets(offset, offset_val, X_val, before is not None)
@@ -272,6 +297,20 @@ class BoostedTrees(StagedTrees):
         evaluation = self._fit_rounds(training, before, judges, callbacks)
         if evaluation.decides and hashes is not None:
             self.sample_hashes_ = hashes
+        return self
+
+    def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any, beside: dict[str, Any]) -> Self:
+        """Fit to rows in files or on a cluster; so few of them that more can be done in memory."""
+        expect_what_parts_can(self, beside)
+        with rows_elsewhere(X, y, sample_weight, all_threads(self.n_jobs)) as parts:
+            try:
+                fit_on_parts(self, parts)
+                return self
+            except InMemory:
+                rows = parts.gathered()
+        training = self._take(*rows)
+        self._has_offset = False
+        self._fit_rounds(training)
         return self
 
     def _trees_before(self) -> Trees | None:
@@ -388,10 +427,14 @@ class BoostedTrees(StagedTrees):
         self._keep(before, members, self.n_iter_ - first)
         if thirds is not None:
             self._keep_errors(thirds, members, first)
+        self._record(evaluation)
+        return evaluation
+
+    def _record(self, evaluation: Evaluation) -> None:
+        """Set the scores of the rounds, if they have been taken, in place of those of a fit before."""
         for name in ("train_score_", "validation_score_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(evaluation.recorded())
-        return evaluation
 
     def _parted(
         self, given: Training, judges: Training | None, goes_on: bool
@@ -414,7 +457,11 @@ class BoostedTrees(StagedTrees):
         for one, trees in zip(members, grown, strict=True):
             rows = one.rows_of_nodes()[: trees.n_nodes]
             self._importances = importances(trees, rows, self._importances)
-        parts = [before, _together(grown)]
+        self._set_trees(grown, before)
+
+    def _set_trees(self, grown: list[Trees], *before: Trees) -> None:
+        """Set the trees of fits that are averaged, behind others."""
+        parts = [*before, _together(grown)]
         self.trees_ = Trees.joined(parts, self.n_features_in_, len(self.start_))
 
     def _thirds(self, training: Training, run: Rounds) -> Thirds | None:
@@ -558,20 +605,25 @@ class BoostedTrees(StagedTrees):
 
     def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
         n_threads = all_threads(self.n_jobs)
-        grower = BinnedGrower(
-            Bins.of(training.features, self._category_mask(), n_jobs=n_threads),
-            max_leaves=self.max_leaf_nodes_,
-            max_depth=self.max_depth,
-            min_samples_leaf=self.min_samples_leaf,
-            monotonic_cst=self._slopes(),
-            interaction_cst=self._groups(),
-            n_jobs=n_threads,
-        )
+        bins = Bins.of(training.features, self._category_mask(), n_jobs=n_threads)
+        grower = self._grower_in(bins)
         rows = training.features, training.y, training.weight
         about = self.thresholds_, self._seed, training.offset
         run, start = started(self._settings(loss), grower, *rows, *about)
         loss.expect_slopes(run.y, run.scores)
         return run, start
+
+    def _grower_in(self, bins: Bins) -> BinnedGrower:
+        """What grows the trees of rows in their bins."""
+        return BinnedGrower(
+            bins,
+            max_leaves=self.max_leaf_nodes_,
+            max_depth=self.max_depth,
+            min_samples_leaf=self.min_samples_leaf,
+            monotonic_cst=self._slopes(),
+            interaction_cst=self._groups(),
+            n_jobs=all_threads(self.n_jobs),
+        )
 
     def _settings(self, loss: Loss) -> Settings:
         return Settings(
@@ -621,21 +673,37 @@ class BoostedTrees(StagedTrees):
     def _fast_rounds(self) -> int:
         return _FAST_ROUNDS * self._slower()
 
-    def _n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
-        """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
-        n, rate = len(training.y), self.learning_rate
+    def _most_rounds(self) -> int:
+        """So many rounds at most where they are chosen."""
+        return _MOST_ROUNDS * self._longer() * self._slower()
+
+    def _longer(self) -> int:
+        """How many times as many rounds the quality takes."""
+        return _MORE_ROUNDS if self.quality == "best" else 1
+
+    def _known_rounds(self, n: int, stops: bool) -> int | None:
+        """How many rounds there are of n rows; None: folds choose."""
         if self.max_iter != "auto":
             return int(self.max_iter)
         if self.quality == "fast":
             return self._fast_rounds()
-        slower = self._slower()
-        longer = _MORE_ROUNDS if self.quality == "best" else 1
         if stops:
-            return _MOST_ROUNDS * longer * slower
+            return self._most_rounds()
         if n >= _SOME_ROWS or not self._CHOOSES_ROUNDS:
-            return _ROUNDS * longer * slower
-        if n < 2:
-            return 1
+            return _ROUNDS * self._longer() * self._slower()
+        return 1 if n < 2 else None
+
+    def _starts_from_line(self, n: int) -> bool:  # noqa: ARG002
+        """Whether n rows start from trees that stand before the first round."""
+        return False
+
+    def _n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
+        """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
+        n, rate = len(training.y), self.learning_rate
+        known = self._known_rounds(n, stops)
+        if known is not None:
+            return known
+        most = self._most_rounds()
         folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
         folds = folds[: self._n_folds() if n < _FEW_ROWS else 1]
         factor = longer_steps(rate)
@@ -644,7 +712,7 @@ class BoostedTrees(StagedTrees):
         if n < _FEW_ROWS:
             kinds = kinds[:1]
         of_kinds = [[one.anew(thresholds=kind) for one in runs] for kind in kinds]
-        best, n_rounds = best_rounds(of_kinds, _MOST_ROUNDS * longer * slower // factor)
+        best, n_rounds = best_rounds(of_kinds, most // factor)
         self.thresholds_ = kinds[best]
         return n_rounds * factor
 
@@ -753,6 +821,7 @@ class BoostedTrees(StagedTrees):
         return self._staged(rows, self._new_offset(offset, rows))
 
     @reads_state
+    @answers_collections
     def predict(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> NDArray[Any]:
@@ -1194,6 +1263,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         return shares
 
     @reads_state
+    @answers_collections
     def decision_function(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> Float64:
@@ -1212,6 +1282,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         return columns_of(self._scores_after(X, n_iter, offset))
 
     @reads_state
+    @answers_collections
     def predict_proba(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
     ) -> Float64:
@@ -1429,10 +1500,12 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     def _n_folds(self) -> int:
         return _FOLDS_OF_NUMBERS
 
+    def _starts_from_line(self, n: int) -> bool:
+        is_small = n <= _LINEAR_ROWS and n * self.n_features_in_ <= _LINEAR_NUMBERS
+        return self.loss == "squared_error" and is_small
+
     def _first_trees(self, run: Rounds) -> tuple[Trees, Float64]:
-        n = run.y.shape[-1]
-        is_large = n > _LINEAR_ROWS or n * self.n_features_in_ > _LINEAR_NUMBERS
-        if self.loss != "squared_error" or is_large:
+        if not self._starts_from_line(run.y.shape[-1]):
             return super()._first_trees(run)
         if run.offset is not None:
             run = run.anew(y=run.y - run.offset.reshape(run.y.shape))

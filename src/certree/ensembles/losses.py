@@ -103,10 +103,15 @@ class LogLoss(Loss):
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
     ) -> Float64:
         """Log odds or log probabilities of the classes, half a row more in each."""
-        counts = _counts(y, weight, max(2, self.n_outputs)) + 0.5
-        if offset is not None:
-            start = _scaled(counts, weight, offset)
-            return start[1:] - start[:1] if self.n_outputs == 1 else start
+        counts = _counts(y, weight, max(2, self.n_outputs))
+        if offset is None:
+            return self.start_of(counts)
+        start = _scaled(counts + 0.5, weight, offset)
+        return start[1:] - start[:1] if self.n_outputs == 1 else start
+
+    def start_of(self, counts: Float64) -> Float64:
+        """The same by the weights of the classes, at least two."""
+        counts = counts + 0.5
         if self.n_outputs == 1:
             return np.log(counts[1:] / counts[:1])
         return np.log(counts / counts.sum())

@@ -24,7 +24,7 @@ from certree.rows.sparse_rows import AnyColumns, SparseColumns
 from certree.tree import Trees
 
 # Sets tell so many levels apart well enough.
-_FEW_LEVELS = 30
+FEW_LEVELS = 30
 # A mean is drawn to that of all rows as if by so many rows that have it.
 _DRAWN = 10.0
 # By so many standard deviations means differ more than by chance: those of noise would cost.
@@ -108,7 +108,7 @@ class ManyLevels:
     @classmethod
     def of(cls, features: AnyColumns, bins: Bins, target: Target, keys: UInt64) -> Self | None:
         """The levels of rows in bins whose mean targets differ; None if those of no feature do."""
-        many = np.flatnonzero(np.diff(bins.level_start) > _FEW_LEVELS)
+        many = np.flatnonzero(np.diff(bins.level_start) > FEW_LEVELS)
         if isinstance(features, SparseColumns) or not len(many):
             return None
         order = np.argsort(keys, kind="stable")

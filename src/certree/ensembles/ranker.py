@@ -30,6 +30,7 @@ from certree.rows.documents import (
     query_keys,
     query_numbers,
 )
+from certree.rows.elsewhere import expect_in_memory
 from certree.rows.folds import Indices
 from certree.rows.training import Training
 
@@ -229,6 +230,7 @@ class BoostedTreesRanker(BoostedTrees):
             too few to hold some out.
         """
         callbacks = checked_callbacks(callbacks)
+        expect_in_memory(self, X)
         before = self._trees_before()
         query = query_numbers(_num_samples(X), group, qid)
         training = of_queries(self._take(X, y, sample_weight, again=before is not None), query)

@@ -26,9 +26,9 @@ from certree.rows.training import Training
 from certree.tree import LEAF, Trees
 
 # Stop probabilities of the branching priors that a round mixes.
-_STOPS, _NO_STOPS = np.array([0.02, 0.1, 0.5]), np.zeros(0)
+STOPS, NO_STOPS = np.array([0.02, 0.1, 0.5]), np.zeros(0)
 # Rows that weigh have shaped the scores that they weigh, so their Hessians count half.
-_CURVATURE = 0.5
+CURVATURE = 0.5
 # Each of several numbers has a vote of its own, in which losses of all others count so much: cuts that
 # serve many of them are made more gladly, and those that serve one do not move the others by noise.
 _OTHERS = 0.1
@@ -252,10 +252,6 @@ def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float6
     """Make rounds by the core."""
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
     limits, slopes, groups, n_threads = runs[0].grower.options_of_gradients
-    shares = [
-        min(share, p) if isinstance(share, int) else max(1, round(share * p))
-        for share in settings.feature_shares
-    ]
     made: Any = make_rounds(
         [run._arguments() for run in runs],
         (
@@ -264,10 +260,10 @@ def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float6
             settings.learning_rate,
             _OTHERS,
             settings.l2_regularization,
-            _CURVATURE,
+            CURVATURE,
             settings.subsample,
-            _STOPS if settings.votes else _NO_STOPS,
-            np.array(shares, dtype=np.int32),
+            STOPS if settings.votes else NO_STOPS,
+            numbers_of_features(settings.feature_shares, p),
         ),
         watch,
         limits,
@@ -285,6 +281,12 @@ def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float6
         run.losses.append(losses)
     watched: Float64 = made[0][-1]
     return watched
+
+
+def numbers_of_features(shares: Sequence[float], p: int) -> Int32:
+    """How many of p features rounds look at in turn; shares that are whole are such numbers."""
+    numbers = [min(one, p) if isinstance(one, int) else max(1, round(one * p)) for one in shares]
+    return np.array(numbers, dtype=np.int32)
 
 
 def _normalised(weight: Float64) -> Float64:

@@ -211,14 +211,15 @@ def plain(values: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
     return np.require(values, dtype, ["C", "A"])
 
 
-def in_units_of_largest(values: Float64) -> Float64:
-    """Numbers divided by the largest of their sizes, however small it is.
+def in_units_of_largest(values: Float64, largest: float | None = None) -> Float64:
+    """Numbers divided by the largest of their sizes, however small it is, or by that of more of them.
 
     Some releases of NumPy warn of overflow where it has no reciprocal; powers of two change no bit.
     """
-    exponent = np.frexp(np.abs(values).max())[1]
+    largest = np.abs(values).max() if largest is None else largest
+    exponent = np.frexp(largest)[1]
     scaled: Float64 = np.ldexp(values, -exponent)
-    return scaled / np.abs(scaled).max()
+    return scaled / np.ldexp(largest, -exponent)
 
 
 def _is_nobodys(given: NDArray[Any]) -> bool:

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any, Literal
 
-Extra = Literal["files", "frames", "plot", "cli", "onnx"]
+Extra = Literal["files", "frames", "plot", "cli", "onnx", "dask"]
 
 
 def needed(module: str, extra: Extra) -> Any:
@@ -13,7 +13,7 @@ def needed(module: str, extra: Extra) -> Any:
     ----------
     module : str
         Name of the module.
-    extra : {"files", "frames", "plot", "cli", "onnx"}
+    extra : {"files", "frames", "plot", "cli", "onnx", "dask"}
         The extra of certree that it comes with.
 
     Returns

@@ -215,17 +215,21 @@ def warn_of_identifiers(features: FeatureColumns, categories: Categories, names:
     for j in np.flatnonzero(categories.mask):
         column = features.columns[j]
         present = column[~np.isnan(column)]
-        n, n_categories = len(present), len(np.unique(present))
-        if n < _FEW_ROWS or n_categories <= _IDENTIFIER_SHARE * n:
-            continue
-        feature = j if names is None else repr(str(names[j]))
-        warnings.warn(
-            f"feature {feature} has {n_categories} categories in {n} rows: it nearly is an identifier, "
-            "which tells nothing of new rows. Leave it out, or make it a number if its order means "
-            "something.",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn_if_identifier(j, names, len(present), len(np.unique(present)))
+
+
+def warn_if_identifier(j: Any, names: Any, n: int, n_categories: int) -> None:
+    """Warn of the j-th feature if so many categories are nearly as many as n rows that have one."""
+    if n < _FEW_ROWS or n_categories <= _IDENTIFIER_SHARE * n:
+        return
+    feature = j if names is None else repr(str(names[j]))
+    warnings.warn(
+        f"feature {feature} has {n_categories} categories in {n} rows: it nearly is an identifier, "
+        "which tells nothing of new rows. Leave it out, or make it a number if its order means "
+        "something.",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def categorical_mask(

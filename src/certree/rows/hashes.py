@@ -97,10 +97,20 @@ def copy_numbers(starts: NDArray[np.bool_]) -> UInt64:
 
 def content_keys(*tables: NDArray[Any]) -> UInt64:
     """A number for each row by what tables hold of it; of equal rows, by which of them it is."""
-    hashes = sample_hashes(*tables)
+    return keys_of(sample_hashes(*tables))
+
+
+def keys_of(hashes: UInt64, before: tuple[UInt64, UInt64] | None = None) -> UInt64:
+    """The same of the hashes of rows, which are overwritten.
+
+    before: some ascending hashes, and how many copies of each are those of other rows.
+    """
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
-    copies = copy_numbers(np.append(True, ordered[1:] != ordered[:-1]))
+    copies = copy_numbers(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+    if before is not None and len(before[0]):
+        places, known = places_among(before[0], ordered)
+        copies = copies + np.where(known, before[1][places], np.uint64(0))
     copies *= _STEP
     copies += _STEP
     ordered ^= copies

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, fsum
 from numbers import Integral, Real
 from reprlib import repr as shortened
 from typing import Any, ClassVar, Self
@@ -59,6 +59,7 @@ from certree.rows.columns import (
     width_of_numbers,
 )
 from certree.rows.duplicates import distinct_rows, expect_few_repeats, first_alike, n_repeats
+from certree.rows.elsewhere import expect_in_memory
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import (
     Fold,
@@ -344,6 +345,7 @@ class TakesRows:
 
     def _take(self, X: Any, y: Any, sample_weight: Any = None, **how: Any) -> Training:
         """Take in rows as `training_rows` does, and keep what they tell."""
+        expect_in_memory(self, X)
         training, learned = training_rows(self, X, y, sample_weight, **how)
         self.__dict__.update(learned)
         if learned.get("feature_names_in_", self) is None:
@@ -526,7 +528,7 @@ def training_rows(
     if not hasattr(X, "__getitem__"):  # what is no array yet cannot be divided by rows
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=model)
     is_of_classes = is_classifier(model)
-    target, weight = _weighed(model, X, y, sample_weight, is_of_classes)
+    target, weight = weighed_targets(model, X, y, sample_weight, is_of_classes)
     n_given = len(target)
     if groups is not None:
         groups = checked_groups(groups, n_given)
@@ -591,10 +593,10 @@ def _rows_at(rows: tuple[Any, ...], indices: Indices) -> Any:
     return tuple(None if one is None else rows_at(one, indices) for one in rows)
 
 
-def _weighed(
+def weighed_targets(
     model: Any, X: Any, y: Any, sample_weight: Any, is_of_classes: bool
 ) -> tuple[Any, Float64 | None]:
-    """Target and weight of each row."""
+    """Target and weight of each row, checked; those of classes that are given by name are in it."""
     if y is None:
         raise ValueError(
             f"This {type(model).__name__} estimator requires y to be passed, but the target y is None."
@@ -620,7 +622,7 @@ def _weighed(
         check_classification_targets(target)
         factors = getattr(model, "class_weight", None)
         if isinstance(factors, dict):
-            _expect_class_weights(factors)
+            expect_class_weights(factors)
             weight = _times(compute_sample_weight(factors, target), weight)
     _expect_sum(weight)
     return target, weight
@@ -852,14 +854,17 @@ def balanced_weights(
     factor, 1, is for classes that no growing row has.
     """
     classes, codes = np.unique(_growing(y, sides), return_inverse=True)
-    totals = np.bincount(codes, None if weight is None else _growing(weight, sides))
+    totals: NDArray[Any] = np.bincount(codes)
+    if weight is not None:  # added up in whatever order they come
+        known = _growing(weight, sides)
+        totals = np.array([fsum(known[codes == k]) for k in range(len(classes))])
     with np.errstate(over="ignore"):
         factor = totals.sum() / (len(classes) * totals)
-    places, known = places_among(classes, y)
-    return np.where(known, factor[places], 1.0)
+    places, is_known = places_among(classes, y)
+    return np.where(is_known, factor[places], 1.0)
 
 
-def _expect_class_weights(class_weight: dict[Any, Any]) -> None:
+def expect_class_weights(class_weight: dict[Any, Any]) -> None:
     """Refuse what is no weight: rows that do not weigh more than 0 are left out without a word."""
     for label, factor in class_weight.items():
         if not isinstance(factor, Real) or not 0 <= float(factor) < np.inf:

@@ -292,17 +292,27 @@ double dispersion_of(const Loss& loss, std::span<const double> y, Table<const do
   // The mean loss is that of the most likely scale, of squares half of it.
   const auto losses = make_buffer<double>(y.size());
   const double mean = mean_loss(loss, y, scores, weight, {losses.get(), y.size()});
+  if (loss.kind != LossKind::quantile) return dispersion_of_mean(mean);
   const double scale = mean > 0.0 ? mean : 1.0;
-  if (loss.kind != LossKind::quantile) return 2.0 * scale;
   const double unit = mean_distance(y, scores.data);  // what the slopes are multiplied by
   return unit > 0.0 ? scale * 2.0 * unit : 1.0;
 }
+
+double dispersion_of_mean(double mean) { return 2.0 * (mean > 0.0 ? mean : 1.0); }
 
 double mean_loss(const Loss& loss, std::span<const double> y, Table<const double> scores,
                  std::span<const double> weight, std::span<double> losses) {
   losses_of(loss, y, scores, losses);
   const double n = weight.empty() ? static_cast<double>(y.size()) : sum_of(weight, {});
   return sum_of(losses, weight) / n;
+}
+
+double largest_number(std::span<const double> numbers) {
+  double largest = 0.0;
+  for (const auto part : stretches(numbers))
+    for (const double one : part)
+      largest = std::isnan(one) ? kInfinity : std::max(largest, std::abs(one));
+  return largest;
 }
 
 double sum_of(std::span<const double> losses, std::span<const double> weight) {

@@ -36,6 +36,9 @@ double dispersion_of(const Loss& loss, std::span<const double> y, Table<const do
                      std::span<const double> weight, Table<const double> gradient,
                      Table<const double> hessian);
 
+// The same of squared errors by their mean loss.
+double dispersion_of_mean(double mean);
+
 // The same of slopes of one output alone, (n,), times the weights of their rows: of a likelihood's
 // negative log squared gradients are on average as large as Hessians (Wedderburn, "Quasi-likelihood
 // functions", 1974).
@@ -46,6 +49,9 @@ double dispersion_of_slopes(std::span<const double> gradient, std::span<const do
 // for that of each row.
 double mean_loss(const Loss& loss, std::span<const double> y, Table<const double> scores,
                  std::span<const double> weight, std::span<double> losses);
+
+// Without signs; infinite where one is none.
+double largest_number(std::span<const double> numbers);
 
 // Sum of losses by the weights of their rows, if there are some; in whatever order they come.
 double sum_of(std::span<const double> losses, std::span<const double> weight);

@@ -22,22 +22,23 @@ double largest_of(std::span<const double> column, std::span<const std::int32_t> 
   return largest;
 }
 
-// sums: (m,) over some rows in each node, as whole numbers: neither the order of the rows nor how
-// they are divided changes a bit.
-void sum_up(Shape tree, std::span<const std::int32_t> leaf, std::span<const std::int32_t> rows,
-            std::span<const double> gradient, std::span<const double> hessian,
-            std::span<Sums> sums) {
-  const FixedPoint of_gradient(largest_of(gradient, rows), std::ssize(rows));
-  const FixedPoint of_hessian(largest_of(hessian, rows), std::ssize(rows));
-  std::vector<std::int64_t> whole(2 * tree.size());
+// whole: (m, 2) to which rows are added at the leaves that they reach.
+void add_by_leaf(std::span<const std::int32_t> leaf, std::span<const std::int32_t> rows,
+                 const double* gradient, const double* hessian, const FixedPoint& of_gradient,
+                 const FixedPoint& of_hessian, std::int64_t* whole) {
   for (const auto part : stretches(rows))
     for (const std::int32_t row : part) {
       const auto i = static_cast<std::size_t>(row);
       if (leaf[i] < 0) continue;
-      std::int64_t* const at = whole.data() + 2 * leaf[i];
+      std::int64_t* const at = whole + 2 * leaf[i];
       at[0] += of_gradient.whole(gradient[i]);
       at[1] += of_hessian.whole(hessian[i]);
     }
+}
+
+// whole: (m, 2) sums over rows by leaf, which become those of all nodes; sums: (m,) the same.
+void add_below(Shape tree, std::span<std::int64_t> whole, const FixedPoint& of_gradient,
+               const FixedPoint& of_hessian, std::span<Sums> sums) {
   for (const std::size_t v : turns_down(tree.size(), 2)) {
     std::int64_t* const at = whole.data() + 2 * v;
     if (!tree.is_leaf(v)) {
@@ -46,6 +47,18 @@ void sum_up(Shape tree, std::span<const std::int32_t> leaf, std::span<const std:
     }
     sums[v] = {of_gradient.number(at[0]), of_hessian.number(at[1])};
   }
+}
+
+// sums: (m,) over some rows in each node, as whole numbers: neither the order of the rows nor how
+// they are divided changes a bit.
+void sum_up(Shape tree, std::span<const std::int32_t> leaf, std::span<const std::int32_t> rows,
+            std::span<const double> gradient, std::span<const double> hessian,
+            std::span<Sums> sums) {
+  const FixedPoint of_gradient(largest_of(gradient, rows), std::ssize(rows));
+  const FixedPoint of_hessian(largest_of(hessian, rows), std::ssize(rows));
+  std::vector<std::int64_t> whole(2 * tree.size());
+  add_by_leaf(leaf, rows, gradient.data(), hessian.data(), of_gradient, of_hessian, whole.data());
+  add_below(tree, whole, of_gradient, of_hessian, sums);
 }
 
 // The sums of an output over the rows that have grown the tree, and over those that weigh it.
@@ -60,6 +73,16 @@ struct Sides {
     const std::span hessian(rows.hessian.row(output), n);
     sum_up(tree, rows.leaf, rows.others, gradient, hessian, other);
     sum_up(tree, rows.leaf, rows.growing, gradient, hessian, grown);
+  }
+  void sum(Shape tree, const RoundSums& given, std::int64_t output) {
+    for (const bool grows : {true, false}) {
+      const SideSums& side = grows ? given.growing : given.others;
+      const double* const largest = side.largest.row(output);
+      const std::int64_t* const from = side.whole.row(output);
+      std::vector<std::int64_t> whole(from, from + side.whole.width);
+      add_below(tree, whole, FixedPoint(largest[0], side.n_rows),
+                FixedPoint(largest[1], side.n_rows), grows ? grown : other);
+    }
   }
 };
 
@@ -152,10 +175,9 @@ void add_others(double share, Table<double> own) {
     for (std::size_t v = 0; v < m; ++v) own.row(j)[v] += share * (all[v] - own.row(j)[v]);
 }
 
-}  // namespace
-
-double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Table<double> step,
-                   Table<double> deviation, Table<double> weight) {
+template <class Rows>
+double steps_by(Shape tree, const Rows& rows, const RoundVote& vote, Table<double> step,
+                Table<double> deviation, Table<double> weight) {
   const std::size_t m = tree.size();
   const auto width = static_cast<std::int64_t>(m), n_voters = std::ssize(vote.voters);
   const std::int64_t n_outputs = step.width;
@@ -194,6 +216,35 @@ double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Tab
   }
   for (double& one : deviation.values()) one = std::sqrt(one);
   return evidence;
+}
+
+}  // namespace
+
+double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Table<double> step,
+                   Table<double> deviation, Table<double> weight) {
+  return steps_by(tree, rows, vote, step, deviation, weight);
+}
+
+double round_steps(Shape tree, const RoundSums& sums, const RoundVote& vote, Table<double> step,
+                   Table<double> deviation, Table<double> weight) {
+  return steps_by(tree, sums, vote, step, deviation, weight);
+}
+
+void add_up_leaves(const RoundRows& rows, RoundSums& sums) {
+  for (const bool grows : {true, false}) {
+    const SideSums& side = grows ? sums.growing : sums.others;
+    for (std::int64_t k = 0; k < rows.gradient.n_rows; ++k) {
+      const double *const g = rows.gradient.row(k), *const h = rows.hessian.row(k);
+      const FixedPoint of_gradient(side.largest.row(k)[0], side.n_rows);
+      const FixedPoint of_hessian(side.largest.row(k)[1], side.n_rows);
+      add_by_leaf(rows.leaf, grows ? rows.growing : rows.others, g, h, of_gradient, of_hessian,
+                  side.whole.row(k));
+    }
+  }
+}
+
+double largest_slope(std::span<const double> slopes, std::span<const std::int32_t> rows) {
+  return largest_of(slopes, rows);
 }
 
 }  // namespace certree

@@ -15,6 +15,17 @@ struct RoundRows {
   Table<const double> hessian;            // (n_outputs, n)
 };
 
+// What one side of the rows sums up to, of each output, in the units of all rows of this side.
+struct SideSums {
+  std::int64_t n_rows;
+  Table<const double> largest;  // (n_outputs, 2) gradient and Hessian, without their signs
+  Table<std::int64_t> whole;    // (n_outputs, 2 * m) of gradients and Hessians by leaf
+};
+
+struct RoundSums {
+  SideSums growing, others;
+};
+
 // Outputs that belong together, as scores of the classes of a row do: one vote serves them.
 struct Voters {
   std::int64_t first, n_outputs;
@@ -43,5 +54,15 @@ struct RoundVote {
 // votes together.
 double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Table<double> step,
                    Table<double> deviation, Table<double> weight);
+
+// The same by sums that are known. What is there at other nodes than leaves is not looked at.
+double round_steps(Shape tree, const RoundSums& sums, const RoundVote& vote, Table<double> step,
+                   Table<double> deviation, Table<double> weight);
+
+// Adds a part of the rows to what is there of others.
+void add_up_leaves(const RoundRows& rows, RoundSums& sums);
+
+// Of some rows, without signs; 0 where there are none.
+double largest_slope(std::span<const double> slopes, std::span<const std::int32_t> rows);
 
 }  // namespace certree

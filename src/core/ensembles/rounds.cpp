@@ -1,30 +1,12 @@
 // The rounds of a run share their memory, and those that judge are sent along with each tree.
 #include "ensembles/rounds.hpp"
 
+#include "ensembles/draws_of_round.hpp"
 #include "ensembles/round.hpp"
 #include "grow/coarser.hpp"
-#include "grow/draws.hpp"
 
 namespace certree {
 namespace {
-
-// Quantiles of the exponential distribution, of which weights of rows are drawn.
-const std::array<double, 256>& exponential() {
-  static const auto quantiles = [] {
-    std::array<double, 256> made{};
-    for (std::size_t i = 0; i < made.size(); ++i)
-      made[i] = -std::log((static_cast<double>(i) + 0.5) / 256.0);
-    return made;
-  }();
-  return quantiles;
-}
-
-// Near enough to the normal distribution, and the same bits wherever it is drawn.
-double normal(Random& random) {
-  double sum = -6.0;
-  for (int i = 0; i < 12; ++i) sum += random.uniform();
-  return sum;
-}
 
 class Run {
  public:
@@ -41,19 +23,19 @@ class Run {
         losses_(make_buffer<double>(std::max(n_, n_all_ - n_))),
         training_(queries_from(0, n_)),
         judging_(queries_from(n_, n_all_ - n_)),
-        leaf_(n_all_, kLeaf),
-        all_features_(rows.table.n_bins.size()) {
-    std::iota(all_features_.begin(), all_features_.end(), 0);
-  }
+        leaf_(n_all_, kLeaf) {}
 
   void make(std::int64_t number, RunTrees& trees) {
-    Random random(key_of(rows_.seed, static_cast<std::uint64_t>(number)));
-    const std::uint64_t odd = random.bits() | 1, other_odd = random.bits() | 1;
-    part_rows(odd);
-    take_slopes();
     const Goal& goal = goal_of(number);
-    if (goal.n_outputs > 1) mix(goal, random);
-    BinnedTree tree = grow(random, number, other_odd);
+    const RoundDraws draws({settings_.n_features, rows_.n_thresholds,
+                            static_cast<std::size_t>(goal.n_outputs), rows_.table.n_bins.size()},
+                           rows_.seed, number);
+    deal_rows(draws.odd);
+    take_slopes();
+    if (goal.n_outputs > 1)
+      mix_slopes(part(gradient(), goal), part(hessian(), goal), draws.factors,
+                 {mixed_.get(), 2, width()});
+    BinnedTree tree = grow(draws, goal);
     send_values(tree.columns);
     const std::size_t m = tree.columns.left.size();
     set_steps(tree, trees);
@@ -126,15 +108,13 @@ class Run {
     return {gradient().row(scores_.n_rows), scores_.n_rows, width()};
   }
 
-  // Keys are mixed already: a product with an odd number deals them anew.
-  void part_rows(std::uint64_t odd) {
-    const bool all_grow = settings_.subsample >= 1.0;
-    const auto limit = all_grow ? 0 : static_cast<std::uint64_t>(settings_.subsample * 0x1p64);
-    const auto mixed = [odd](std::uint64_t key) { return key * odd; };
-    part_rows_by([&](std::size_t i) { return all_grow || mixed(rows_.keys[i]) < limit; });
+  void deal_rows(std::uint64_t odd) {
+    const RoundLot lot(odd, settings_.subsample);
+    deal_rows_by([&](std::size_t i) { return lot.grows(rows_.keys[i]); });
     if (growing_.empty()) {  // those of the least one: documents of a query have the same
+      const auto mixed = [&](std::uint64_t key) { return lot.mixed(key); };
       const std::uint64_t least = std::ranges::min(rows_.keys, {}, mixed);
-      part_rows_by([&](std::size_t i) { return rows_.keys[i] == least; });
+      deal_rows_by([&](std::size_t i) { return rows_.keys[i] == least; });
     }
     n_others_ = sent_.size();
     sent_.resize(n_others_ + n_binned_ - n_);
@@ -143,19 +123,12 @@ class Run {
   }
 
   template <class Grows>
-  void part_rows_by(const Grows& grows) {
+  void deal_rows_by(const Grows& grows) {
     growing_.resize(n_);
     sent_.resize(n_);
-    std::size_t n_growing = 0, n_sent = 0;
-    for (const std::size_t i : turns(n_)) {
-      const bool one_grows = grows(i);
-      // No branch: it would be guessed wrong too often.
-      growing_[n_growing] = sent_[n_sent] = static_cast<std::int32_t>(i);
-      n_growing += one_grows;
-      n_sent += !one_grows;
-    }
+    const std::size_t n_growing = part_rows(n_, grows, growing_.data(), sent_.data());
     growing_.resize(n_growing);
-    sent_.resize(n_sent);
+    sent_.resize(n_ - n_growing);
   }
 
   void take_slopes() {
@@ -169,11 +142,7 @@ class Run {
         slopes_of(goal.loss, y.first(n_), scores_of(goal), part(gradient(), goal),
                   part(hessian(), goal));
       });
-    if (weight_.empty()) return;
-    for (std::int64_t k = 0; k < 2 * scores_.n_rows; ++k) {
-      double* const one = slopes_.get() + k * width();
-      for (const std::size_t i : turns(n_)) one[i] *= weight_[i];
-    }
+    weigh_slopes(weight_, {slopes_.get(), 2 * scores_.n_rows, width()});
   }
 
   // Losses count in units of their dispersion, so that no unit of a number matters.
@@ -186,47 +155,14 @@ class Run {
     });
   }
 
-  // Slopes of a random direction among the outputs of a goal, which one tree serves: a random
-  // projection of the gradients is enough to find cuts that serve all of them (Iosipoi and
-  // Vakhrushev, "SketchBoost", NeurIPS 2022).
-  void mix(const Goal& goal, Random& random) {
-    const Table<double> g = part(gradient(), goal), h = part(hessian(), goal);
-    double *const to_g = mixed_.get(), *const to_h = to_g + n_;
-    std::fill_n(to_g, 2 * n_, 0.0);
-    for (std::int64_t k = 0; k < g.n_rows; ++k) {
-      const double factor = normal(random), square = factor * factor;
-      for (const std::size_t i : turns(n_)) {
-        to_g[i] += factor * g.row(k)[i];
-        to_h[i] += square * h.row(k)[i];
-      }
-    }
-  }
-
-  // What a tree grows on. Weights of the rows as in Rubin, "The Bayesian bootstrap", 1981, tell
-  // trees apart further.
-  Derivatives response(const Goal& goal, std::uint64_t odd) const {
-    const bool is_mixed = goal.n_outputs > 1;
-    const double* const first = is_mixed ? mixed_.get() : gradient().row(goal.first);
-    const double* const second = is_mixed ? first + n_ : hessian().row(goal.first);
-    Derivatives made{{first, n_}, {second, n_}, 0.0, 0.0};
-    if (settings_.subsample < 1.0) made.factors = {rows_.keys, odd, exponential()};
-    return made;
-  }
-
-  BinnedTree grow(Random& random, std::int64_t number, std::uint64_t odd) {
-    const auto turn = static_cast<std::size_t>(number);
-    const std::size_t n_kinds = settings_.n_features.size();
-    const std::int32_t n_drawn = settings_.n_features[turn % n_kinds];
-    const std::vector<std::int32_t> features =
-        features_of_tree(std::ssize(all_features_), n_drawn, random.bits());
-    // The next ones once all numbers of features have had their turn.
-    const std::int32_t n_edges = rows_.n_thresholds[turn / n_kinds % rows_.n_thresholds.size()];
+  BinnedTree grow(const RoundDraws& draws, const Goal& goal) {
     BinnedTable table = rows_.table;
-    if (n_edges > 0 && n_edges < kMostBins) {
-      const auto p = static_cast<std::int64_t>(all_features_.size());
-      if (!table.is_sparse()) coarse_.resize(all_features_.size() * n_binned_);
+    if (draws.n_edges > 0) {
+      const std::size_t n_features = rows_.table.n_bins.size();
+      const auto p = static_cast<std::int64_t>(n_features);
+      if (!table.is_sparse()) coarse_.resize(n_features * n_binned_);
       const Table<std::uint8_t> coarse{coarse_.data(), p, table.codes.width};
-      coarsen(rows_.table, features, n_edges, random.bits(), coarser_, coarse);
+      coarsen(rows_.table, draws.features, draws.n_edges, draws.key_of_edges, coarser_, coarse);
       table.n_bins = coarser_.n_bins;
       table.low = coarser_.low;
       table.high = coarser_.high;
@@ -237,8 +173,13 @@ class Run {
         table.codes = coarse;
       }
     }
-    return grow_gradients(table, {growing_, sent_}, features, settings_.growth,
-                          response(goal_of(number), odd), std::span(leaf_).first(n_binned_));
+    const bool is_mixed = goal.n_outputs > 1;
+    const std::span g(is_mixed ? mixed_.get() : gradient().row(goal.first), n_);
+    const std::span h(is_mixed ? mixed_.get() + n_ : hessian().row(goal.first), n_);
+    return grow_gradients(
+        table, {growing_, sent_}, draws.features, settings_.growth,
+        response_of_round(g, h, rows_.keys, draws.other_odd, settings_.subsample >= 1.0),
+        std::span(leaf_).first(n_binned_));
   }
 
   // A threshold may lie anywhere between values of bins, so bins would not tell all rows apart.
@@ -308,7 +249,7 @@ class Run {
   std::vector<Voters> voters_;
   Buffer<double> losses_;
   Queries training_, judging_;  // where rows are ranked
-  std::vector<std::int32_t> leaf_, all_features_;
+  std::vector<std::int32_t> leaf_;
   std::vector<std::int32_t> growing_, sent_;  // of the rows that are sent, others come first
   std::size_t n_others_ = 0;
   std::vector<std::uint8_t> coarse_;

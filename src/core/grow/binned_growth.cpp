@@ -8,6 +8,7 @@
 #include "grow/binned_growth.hpp"
 
 #include "grow/drawn_sums.hpp"
+#include "grow/given_sums.hpp"
 #include "grow/gradients.hpp"
 #include "grow/growth.hpp"
 #include "grow/kept_sums.hpp"
@@ -42,6 +43,7 @@ class TreeGrowth {
   TreeColumns grow(std::uint64_t key) {
     Cell root{};
     root.end = std::ssize(rows_.growing);
+    if constexpr (RowsLieElsewhere<Sums>) root.end = totals_.of(0).sum.back();
     root.key = key;
     groups_.assign(static_cast<std::size_t>(growth_.groups.n_rows), 1);
     bounds_.resize(growth_.monotonic.empty() ? 0 : 1);
@@ -121,10 +123,8 @@ class TreeGrowth {
   // -- sending rows on
 
   void divide(const Cell& cell, const Cut& cut, Split& split, Cell& left, Cell& right) {
-    const auto codes = sums_.codes(cell, cut.feature);
     GoesLeft goes_left = sides_of(cut, split);
-    const std::int64_t n_left =
-        send(part_of(rows_.growing, cell.begin, cell.end), codes, goes_left, rows_.growing_room);
+    const std::int64_t n_left = send_growing(cell, cut, goes_left);
     split.feature = cut.feature;
     split.missing_left = cut.has_missing ? cut.missing_left : 2 * n_left >= cell.size();
     goes_left[kMissingBin] = split.missing_left;
@@ -137,10 +137,23 @@ class TreeGrowth {
     keep_groups(cell, cut.feature);
     totals_.add_parts(cell.node, cut.sums, Sums::kSparse);
     if constexpr (Sums::kKeeps) {
-      send_others(nodes_[static_cast<std::size_t>(cell.node)], middle, codes, goes_left);
+      if constexpr (RowsLieElsewhere<Sums>)
+        sums_.note(cell, cut, goes_left);
+      else
+        send_others(nodes_[static_cast<std::size_t>(cell.node)], middle,
+                    sums_.codes(cell, cut.feature), goes_left);
       sums_.open(cut, {left, right}, {bounds_of(node), bounds_of(node + 1)},
                  {may_be_cut(left), may_be_cut(right)}, allowed(left, cut.varying));
     }
+  }
+
+  // Returns how many go left: where rows lie elsewhere the sums know.
+  std::int64_t send_growing(const Cell& cell, const Cut& cut, const GoesLeft& goes_left) {
+    if constexpr (RowsLieElsewhere<Sums>)
+      return cut.sums.back();
+    else
+      return send(part_of(rows_.growing, cell.begin, cell.end), sums_.codes(cell, cut.feature),
+                  goes_left, rows_.growing_room);
   }
 
   // Notes what both sides of a node hold.
@@ -290,6 +303,23 @@ BinnedTree grow_gradients(const BinnedTable& table, const SentRows& rows,
                                           memory.sparse, leaf);
   return grow_by<KeptSums<Gradients>>(table, rows, features, growth, response, memory, memory.dense,
                                       leaf);
+}
+
+GivenTree grow_gradients_by_sums(const KeptBins& bins, std::span<const std::int32_t> features,
+                                 const BinnedGrowth& growth, const GivenGradients& given,
+                                 const KnownCells& known) {
+  const Gradients target({{}, {}, given.l2, given.min_hessian},
+                         {given.largest_gradient, given.largest_hessian}, given.n_rows, growth);
+  CellSums totals;
+  for (const std::int32_t lane : {0, 1, 2})
+    totals.add(lane, given.total[static_cast<std::size_t>(lane)]);
+  totals.end_cell();
+  GivenTree made;
+  GivenSums<Gradients> sums(bins, totals, features, growth, target, known, made);
+  TreeGrowth tree(bins, MovedRows<std::int32_t>{}, growth, totals, sums);
+  made.tree.columns = tree.grow(0);
+  for (const std::size_t v : turns(totals.size())) target.write(totals.of(v), made.tree.sums);
+  return made;
 }
 
 namespace {

@@ -150,7 +150,7 @@ std::vector<double> sampled_values(std::span<const double> column,
 }
 
 // Codes by the number of bounds below a value; bins begin and end with values that occur.
-void encode(std::span<const double> column, const std::vector<double>& bounds, std::uint8_t* code,
+void encode(std::span<const double> column, std::span<const double> bounds, std::uint8_t* code,
             FeatureBins& bins) {
   std::array<double, kMost> padded;
   padded.fill(kInfinity);
@@ -225,16 +225,21 @@ std::vector<std::uint8_t> frequent_levels(const std::vector<LevelCount>& counts)
   return own;
 }
 
+// The bin of each level, and how many there are.
+std::size_t place_levels(const std::vector<LevelCount>& counts,
+                         std::vector<std::uint8_t>& level_bin) {
+  const std::vector<std::uint8_t> own = frequent_levels(counts);
+  std::size_t n_bins = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    level_bin.push_back(static_cast<std::uint8_t>(own[i] ? n_bins++ : kMost - 1));
+  return counts.size() >= kMost ? kMost : n_bins;
+}
+
 FeatureBins bin_categories(std::span<const double> column, std::uint8_t* code) {
   FeatureBins bins;
   const std::vector<LevelCount> counts = count_levels(column);
-  const std::vector<std::uint8_t> own = frequent_levels(counts);
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    bins.levels.push_back(counts[i].first);
-    const std::size_t bin = own[i] ? bins.n_bins++ : kMost - 1;
-    bins.level_bin.push_back(static_cast<std::uint8_t>(bin));
-  }
-  if (counts.size() >= kMost) bins.n_bins = kMost;
+  for (const LevelCount& one : counts) bins.levels.push_back(one.first);
+  bins.n_bins = place_levels(counts, bins.level_bin);
   for (const auto part : stretches(column))
     for (const double x : part) {
       *code++ =
@@ -382,5 +387,28 @@ template BinColumns bin_stored(const SparseRows<float>&, std::span<const std::in
                                StoredColumns&);
 template BinColumns bin_stored(const SparseRows<double>&, std::span<const std::int32_t>, bool, int,
                                StoredColumns&);
+bool distinct_values(std::span<const double> column, std::vector<double>& values) {
+  return few_values(column, values);
+}
+
+std::vector<double> edges_of(std::vector<double> values) {
+  sort_numbers(values);
+  return balanced_bounds(runs_of(values), values.size(), false);
+}
+
+void encode_numbers(std::span<const double> column, std::span<const double> edges,
+                    std::span<std::uint8_t> codes, std::span<double> low, std::span<double> high) {
+  FeatureBins bins;
+  encode(column, edges, codes.data(), bins);
+  std::ranges::copy(bins.low, low.begin());
+  std::ranges::copy(bins.high, high.begin());
+}
+
+std::size_t bins_of_levels(std::span<const std::int32_t> levels,
+                           std::span<const std::int64_t> n_rows, std::vector<std::uint8_t>& bins) {
+  std::vector<LevelCount> counts;
+  for (const std::size_t i : turns(levels.size())) counts.emplace_back(levels[i], n_rows[i]);
+  return place_levels(counts, bins);
+}
 
 }  // namespace certree

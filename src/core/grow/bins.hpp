@@ -60,5 +60,21 @@ struct StoredColumns {
 template <class Real>
 BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int32_t> sample,
                       bool fine_ends, int n_threads, StoredColumns& stored);
+// -- the same step by step, where rows lie in parts
+
+// The distinct values of a part, ascending, if there are at most 255; NaN is none.
+bool distinct_values(std::span<const double> column, std::vector<double>& values);
+
+// The edges of bins by the values of the sampled rows.
+std::vector<double> edges_of(std::vector<double> values);
+
+// Codes of a part by at most 254 edges; and the smallest and largest value in each bin, infinite
+// where it has none: (n_bins,).
+void encode_numbers(std::span<const double> column, std::span<const double> edges,
+                    std::span<std::uint8_t> codes, std::span<double> low, std::span<double> high);
+
+// The bin of each of ascending levels by how many rows have it. Returns the number of bins.
+std::size_t bins_of_levels(std::span<const std::int32_t> levels,
+                           std::span<const std::int64_t> n_rows, std::vector<std::uint8_t>& bins);
 
 }  // namespace certree

@@ -1,7 +1,5 @@
 #include "grow/coarser.hpp"
 
-#include <array>
-
 #include "grow/random.hpp"
 
 namespace certree {
@@ -36,35 +34,47 @@ BinsNow joined_bins(std::int64_t n_bins, std::int64_t n_edges, Random random) {
 
 }  // namespace
 
-void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, std::int64_t n_edges,
-             std::uint64_t key, CoarserBins& bins, Table<std::uint8_t> coarser) {
+std::vector<BinsNow> join_bins(const KeptBins& table, std::span<const std::int32_t> features,
+                               std::int64_t n_edges, std::uint64_t key, CoarserBins& bins) {
+  std::vector<BinsNow> joined;
+  joined.reserve(features.size());
   bins.n_bins.assign(table.n_bins.begin(), table.n_bins.end());
   bins.low.resize(table.low.size());
   bins.high.resize(table.low.size());
-  if (table.is_sparse()) {
-    bins.into.resize(table.low.size());
-    bins.zero.assign(table.stored.zero.begin(), table.stored.zero.end());
-  }
   for (const std::int32_t feature : features) {
     const auto j = static_cast<std::size_t>(feature);
     const auto n_bins = static_cast<std::size_t>(table.n_bins[j]);
     double *const low = bins.low.data() + table.start(j), *const high =
                                                               bins.high.data() + table.start(j);
     const bool stays = table.category[j] != 0 || table.n_bins[j] <= std::max(kFewBins, n_edges + 1);
-    const auto into =
-        stays ? same_bins() : joined_bins(table.n_bins[j], n_edges, Random(key_of(key, j)));
+    const BinsNow& into = joined.emplace_back(
+        stays ? same_bins() : joined_bins(table.n_bins[j], n_edges, Random(key_of(key, j))));
     if (!stays) bins.n_bins[j] = static_cast<std::int32_t>(n_edges + 1);
     for (std::size_t b = n_bins; b-- > 0;) low[into[b]] = table.low_of(j)[b];
     for (std::size_t b = 0; b < n_bins; ++b) high[into[b]] = table.high_of(j)[b];
+    spend(n_bins);
+  }
+  return joined;
+}
+
+void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, std::int64_t n_edges,
+             std::uint64_t key, CoarserBins& bins, Table<std::uint8_t> coarser) {
+  const std::vector<BinsNow> joined = join_bins(table, features, n_edges, key, bins);
+  if (table.is_sparse()) {
+    bins.into.resize(table.low.size());
+    bins.zero.assign(table.stored.zero.begin(), table.stored.zero.end());
+  }
+  for (std::size_t at = 0; at < features.size(); ++at) {
+    const auto j = static_cast<std::size_t>(features[at]);
+    const BinsNow& into = joined[at];
     if (table.is_sparse()) {
-      spend(n_bins);
-      std::copy_n(into.begin(), n_bins, bins.into.data() + table.start(j));
+      std::copy_n(into.begin(), table.n_bins[j], bins.into.data() + table.start(j));
       bins.zero[j] = into[bins.zero[j]];
       continue;
     }
     const std::uint8_t* const code = table.codes.row(j);
     std::uint8_t* to = coarser.row(j);
-    if (stays) {
+    if (bins.n_bins[j] == table.n_bins[j]) {
       std::copy_n(code, table.codes.width, to);
       continue;
     }

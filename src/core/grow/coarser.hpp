@@ -1,6 +1,8 @@
 // Bins as some tree may tell them apart.
 #pragma once
 
+#include <array>
+
 #include "grow/binned.hpp"
 
 namespace certree {
@@ -17,5 +19,11 @@ struct CoarserBins {
 // coarser: (p, n) codes; none where they are stored.
 void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, std::int64_t n_edges,
              std::uint64_t key, CoarserBins& bins, Table<std::uint8_t> coarser);
+
+// The same without rows: of each of the features, the code that each code becomes.
+std::vector<std::array<std::uint8_t, 256>> join_bins(const KeptBins& table,
+                                                     std::span<const std::int32_t> features,
+                                                     std::int64_t n_edges, std::uint64_t key,
+                                                     CoarserBins& bins);
 
 }  // namespace certree

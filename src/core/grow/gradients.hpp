@@ -115,9 +115,40 @@ class Gradients {
   static constexpr std::size_t kBlock = kRowsOfBlock;
   static constexpr std::size_t kTogether = 4;  // features by which rows are added up at a time
 
+  struct Largest {
+    double gradient = 0.0, hessian = 0.0;
+  };
+
   Gradients(const Derivatives& response, std::span<const std::int32_t> rows,
             const BinnedGrowth& growth)
       : Gradients(response, largest(response, rows), std::ssize(rows), growth) {}
+  // Of a part of n rows in all, whose largest ones are known.
+  Gradients(const Derivatives& response, const Largest& largest, std::int64_t n,
+            const BinnedGrowth& growth)
+      : gradient_(largest.gradient, n),
+        hessian_(largest.hessian, n),
+        limits_{std::ldexp(response.l2, -hessian_.unit()),
+                std::ldexp(response.min_hessian, -hessian_.unit()),
+                std::max<std::int64_t>(growth.min_rows, 1)},
+        min_gain_(std::ldexp(growth.min_gain, hessian_.unit() - 2 * gradient_.unit())),
+        response_(response) {}
+
+  static Largest largest(const Derivatives& response, std::span<const std::int32_t> rows) {
+    const auto [gradient, hessian] = std::pair(response.gradient, response.hessian);
+    // As whole numbers, bits of numbers that are not negative are in the order of these; those of
+    // all others are above.
+    std::uint64_t g = 0, h = 0;
+    for (const auto part : stretches(rows))
+      for (const std::int32_t row : part) {
+        const auto i = static_cast<std::size_t>(row);
+        const double factor = response.factors[i];
+        g = std::max(g, std::bit_cast<std::uint64_t>(std::abs(factor * gradient[i])));
+        // -0.0 is no such other.
+        h = std::max(h, std::bit_cast<std::uint64_t>(factor * hessian[i] + 0.0));
+      }
+    if (std::max(g, h) >= std::bit_cast<std::uint64_t>(kInfinity)) refuse(response, rows);
+    return {std::bit_cast<double>(g), std::bit_cast<double>(h)};
+  }
 
   static constexpr std::size_t most_sums() { return 1; }
   static constexpr bool counts_rows() { return false; }  // the last lane does
@@ -297,20 +328,6 @@ class Gradients {
   }
 
  private:
-  struct Largest {
-    double gradient = 0.0, hessian = 0.0;
-  };
-
-  Gradients(const Derivatives& response, const Largest& largest, std::int64_t n,
-            const BinnedGrowth& growth)
-      : gradient_(largest.gradient, n),
-        hessian_(largest.hessian, n),
-        limits_{std::ldexp(response.l2, -hessian_.unit()),
-                std::ldexp(response.min_hessian, -hessian_.unit()),
-                std::max<std::int64_t>(growth.min_rows, 1)},
-        min_gain_(std::ldexp(growth.min_gain, hessian_.unit() - 2 * gradient_.unit())),
-        response_(response) {}
-
   static std::int64_t rows_of(const Sum& sum) {
     return sum.gradient_and_row & ((1 << kRowBits) - 1);
   }
@@ -318,22 +335,6 @@ class Gradients {
     return (item.gradient_and_row - 1) / (1 << kRowBits);
   }
 
-  static Largest largest(const Derivatives& response, std::span<const std::int32_t> rows) {
-    const auto [gradient, hessian] = std::pair(response.gradient, response.hessian);
-    // As whole numbers, bits of numbers that are not negative are in the order of these; those of
-    // all others are above.
-    std::uint64_t g = 0, h = 0;
-    for (const auto part : stretches(rows))
-      for (const std::int32_t row : part) {
-        const auto i = static_cast<std::size_t>(row);
-        const double factor = response.factors[i];
-        g = std::max(g, std::bit_cast<std::uint64_t>(std::abs(factor * gradient[i])));
-        // -0.0 is no such other.
-        h = std::max(h, std::bit_cast<std::uint64_t>(factor * hessian[i] + 0.0));
-      }
-    if (std::max(g, h) >= std::bit_cast<std::uint64_t>(kInfinity)) refuse(response, rows);
-    return {std::bit_cast<double>(g), std::bit_cast<double>(h)};
-  }
   [[noreturn]] static void refuse(const Derivatives& response, std::span<const std::int32_t> rows) {
     double g = 0.0, h = 0.0;
     const auto is_wrong = [&](std::int32_t row) {

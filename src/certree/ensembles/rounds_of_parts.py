@@ -1,0 +1,283 @@
+"""Boosting round by round on rows that lie in parts, by sums of what these tell.
+
+A tree grows best leaf first, as on rows in one table. As each look at the rows takes a pass over all
+parts, cells are looked at ahead: in each pass those that may still be divided, as far as is known, so
+that there are no more passes than the tree is deep, and one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from math import ldexp
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree._core import (
+    dispersion_of_mean,
+    draw_round,
+    fixed_unit,
+    grow_gradients_by_sums,
+    join_bins,
+    round_steps_by_sums,
+)
+from certree.ensembles.rounds import CURVATURE, NO_STOPS, STOPS, Settings, numbers_of_features
+from certree.grow.binned import BinnedGrower
+from certree.grow.bins import MISSING, Bins
+from certree.interface.arrays import Float64, Int32, Int64, UInt64
+from certree.parts.executors import Executor
+from certree.parts.part import (
+    Cuts,
+    Layout,
+    Sums,
+    begin_round,
+    begin_tree,
+    digests,
+    end_tree,
+    go_on,
+    largest,
+    start,
+)
+from certree.tree import LEAF, Trees
+
+# Bytes of the cuts of a cell, as the core keeps them.
+_CUT_BYTES = 400
+
+
+@dataclass(slots=True)
+class _Growth:
+    """A tree that grows by the sums of parts.
+
+    Parameters
+    ----------
+    parts : Executor
+        Where the rows lie.
+    bins : tuple
+        What is kept of the bins of this round, as the core takes it.
+    into : ndarray of uint8, shape (p, 256)
+        What codes of the parts are in these bins.
+    layout : Layout
+        By what rows are added up.
+    options : tuple
+        Limits, slopes, and groups of features, as the core takes them.
+    given : tuple
+        What is known of the gradients of all rows, as the core takes it.
+    """
+
+    parts: Executor
+    bins: tuple[Any, ...]
+    into: NDArray[np.uint8]
+    layout: Layout
+    options: tuple[Any, ...]
+    given: tuple[Any, ...]
+    sums: dict[int, tuple[Int64, int]] = field(default_factory=dict)  # of cells that wait
+    decided: list[UInt64] = field(default_factory=list)
+    cuts: list[NDArray[np.uint8]] = field(default_factory=list)
+    made: set[int] = field(default_factory=set)  # keys of the cells that parts have cut
+
+    def grow(self, root: Sums) -> tuple[tuple[Any, ...], Float64, Cuts]:
+        """The columns of the tree, the growing rows of its nodes, and how cells were cut."""
+        waiting = {0: (root.by_bin[0], int(root.squares[0]))}
+        while True:
+            keys = np.array([*waiting], dtype=np.uint64)
+            table = np.stack([one[0] for one in waiting.values()]) if waiting else _NO_SUMS
+            squares = np.array([one[1] for one in waiting.values()], dtype=np.int64)
+            known = _joined(self.decided), _joined(self.cuts, _CUT_BYTES), keys, table, squares
+            limits, slopes, groups = self.options
+            made: Any = grow_gradients_by_sums(
+                self.bins, self.layout.features, limits, slopes, groups, self.given, known
+            )
+            columns, sums, told, ids, feature, goes_left, n_rows, wanted = made
+            self.decided.append(keys)
+            self.cuts.append(told)
+            self.sums |= waiting
+            cuts = Cuts(ids, feature, self._by_code(feature, goes_left))
+            if not wanted.any():
+                return columns, sums[:, 2], cuts
+            waiting = self._looked_at(cuts, n_rows, wanted.astype(np.bool_))
+
+    def _by_code(self, feature: Int32, goes_left: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Where codes of the parts go by where those of this round do."""
+        return np.take_along_axis(goes_left, self.into[feature].astype(np.intp), axis=1)
+
+    def _looked_at(
+        self, cuts: Cuts, n_rows: Int64, wanted: NDArray[np.bool_]
+    ) -> dict[int, tuple[Int64, int]]:
+        """The sums of cells that are wanted; of two children those of the smaller one are added up."""
+        asked, rest = [], []
+        above = {}
+        for d in np.flatnonzero(wanted.any(axis=1)):
+            parent, *children = cuts.keys[d].tolist()
+            small = int(n_rows[d, 1] < n_rows[d, 0])
+            above[parent] = self.sums[parent]
+            asked.append(children[small])
+            if wanted[d, 1 - small]:
+                rest.append((parent, children[small], children[1 - small]))
+        told = self.parts.change(go_on, self.new(cuts), asked, self.layout)
+        squares = told.squares.tolist()
+        found = {key: (told.by_bin[i], squares[i]) for i, key in enumerate(asked)}
+        for parent, small, large in rest:
+            (all_sums, all_squares), (sums, own) = above[parent], found[small]
+            found[large] = all_sums - sums, all_squares - own
+        wants = dict(zip(cuts.keys[:, 1:].ravel().tolist(), wanted.ravel().tolist(), strict=True))
+        self.sums = {}  # of others nothing is wanted any more
+        return {key: one for key, one in found.items() if wants[key]}
+
+    def new(self, cuts: Cuts) -> Cuts:
+        """Those of some cuts that parts have not made yet."""
+        keys = cuts.keys[:, 0].tolist()
+        rows = [d for d, key in enumerate(keys) if key not in self.made]
+        self.made.update(keys)
+        return Cuts(cuts.keys[rows], cuts.feature[rows], cuts.goes_left[rows])
+
+
+_NO_SUMS: Int64 = np.zeros((0, 0), dtype=np.int64)
+
+
+def _joined(parts: Sequence[NDArray[Any]], width: int = 0) -> NDArray[Any]:
+    """Arrays one behind the other, of which there may be none."""
+    if not parts:
+        return np.zeros((0, width), np.uint8) if width else np.zeros(0, dtype=np.uint64)
+    return np.concatenate(parts)
+
+
+@dataclass(slots=True)
+class RoundsOfParts:
+    """A run of boosting on rows that lie in parts.
+
+    Parameters
+    ----------
+    settings : Settings
+        How rounds are made.
+    parts : Executor
+        Where the rows lie.
+    grower : BinnedGrower
+        Grows trees in the bins of the rows, of which it has none.
+    n : int
+        Number of rows.
+    weight : int or None
+        Largest weight of a row, and exact sum of weights; None: each counts once.
+    thresholds : sequence of int or None
+        Numbers of thresholds of a feature that rounds draw in turn; None: all.
+    seed : int
+        Decides with the number of a round what it draws.
+    """
+
+    settings: Settings
+    parts: Executor
+    grower: BinnedGrower
+    n: int
+    total_weight: float | None
+    thresholds: Sequence[int | None]
+    seed: int
+    grown: list[Trees] = field(default_factory=list)
+    rows: list[Float64] = field(default_factory=list)  # growing ones in each node
+
+    def advance(self, scores: Float64, n_rounds: int) -> Iterable[int]:
+        """Make rounds from scores (n_outputs,) that all rows share; yields after each of them."""
+        known = dict(self.parts.collect(digests))
+        self.parts.change(start, known, scores)
+        step = None
+        for number in range(n_rounds):
+            step = self._make(number, len(scores), step)
+            yield number
+
+    def trees(self) -> Trees:
+        """All trees so far."""
+        return Trees.joined(self.grown, self.bins.n_features, self.settings.loss.n_outputs)
+
+    @property
+    def bins(self) -> Bins:
+        """The bins of the rows."""
+        return self.grower.bins
+
+    def _make(self, number: int, n_outputs: int, before: Float64 | None) -> Float64:
+        """Make a round once the steps of the one before are taken; returns its own."""
+        settings, loss = self.settings, self.settings.loss
+        draws, *of_bins = self._drawn(number, n_outputs)
+        most = self.parts.change(begin_round, loss.name, draws, before)
+        if most.n_growing == 0:
+            draws = *draws[:4], most.least
+            most = self.parts.collect(largest, loss.name, draws)
+        gradient, hessian, of_loss = most.numbers[:3].tolist()
+        of_tree = gradient, hessian, most.n_growing
+        bins, into, layout = self._layout(*of_bins)
+        root = self.parts.change(begin_tree, loss.name, draws, (*of_tree, of_loss, self.n), layout)
+        options = self.grower.options_of_gradients[:3]
+        given = (0.0, 0.0, *of_tree, np.ascontiguousarray(root.of_root[:3]))
+        growth = _Growth(self.parts, bins, into, layout, options, given)
+        columns, rows, cuts = growth.grow(root)
+        sides = most.n_growing, self.n - most.n_growing, most.numbers[3:].reshape(-1, 2)
+        left = columns[2]
+        whole = self.parts.change(
+            end_tree, loss.name, cuts, growth.new(cuts), _leaves(left, cuts), len(left), sides
+        )
+        step, *_ = round_steps_by_sums(
+            left,
+            sides,
+            whole,
+            settings.l2_regularization,
+            1.0 / self._dispersion(of_loss, int(root.of_root[3])),
+            CURVATURE,
+            STOPS if settings.votes else NO_STOPS,
+            columns[0],
+            options[1],
+        )
+        step = step * settings.learning_rate
+        self.grown.append(Trees.grown(columns, self.bins.n_features, step))
+        self.rows.append(rows)
+        return step
+
+    def _drawn(self, number: int, n_outputs: int) -> tuple[Any, ...]:
+        """What a round draws: of rows, as the core takes it; features, number of edges, and key."""
+        p = self.bins.n_features
+        odd, other_odd, factors, *of_bins = draw_round(
+            self.seed,
+            number,
+            n_outputs,
+            numbers_of_features(self.settings.feature_shares, p),
+            np.array([min(one or 0, MISSING) for one in self.thresholds], dtype=np.int32),
+            p,
+        )
+        return (odd, other_odd, self.settings.subsample, factors, None), *of_bins
+
+    def _dispersion(self, largest_loss: float, whole: int) -> float:
+        """What slopes are divided by to be those of a likelihood's negative log."""
+        if self.settings.loss.name == "classes":
+            return 1.0
+        if not np.isfinite(largest_loss):
+            return dispersion_of_mean(np.inf)
+        total = ldexp(float(whole), fixed_unit(largest_loss, self.n))
+        n = float(self.n) if self.total_weight is None else self.total_weight
+        return dispersion_of_mean(total / n)
+
+    def _layout(
+        self, features: Int32, n_edges: int, key: int
+    ) -> tuple[tuple[Any, ...], NDArray[np.uint8], Layout]:
+        """The bins of a round, what codes are in them, and by what rows are added up."""
+        kept = self.bins.kept
+        into = np.broadcast_to(np.arange(256, dtype=np.uint8), (self.bins.n_features, 256))
+        layout = Layout(kept, features, None, bool(self.bins.category[features].any()))
+        if n_edges == 0:
+            return kept, into, layout
+        joined, *ends = join_bins(kept, features, n_edges, key)
+        into = into.copy()
+        into[features] = joined
+        begins = []
+        for feature, codes in zip(features, joined, strict=True):
+            of_bins = codes[: kept[0][feature]]
+            starts = np.flatnonzero(np.append(True, of_bins[1:] != of_bins[:-1]))
+            begins.append(np.append(starts[: len(of_bins)], len(of_bins)))
+        n_bins, low, high = ends
+        return (n_bins, kept[1], low, high, *kept[4:]), into, replace(layout, joins=tuple(begins))
+
+
+def _leaves(left: Int32, cuts: Cuts) -> dict[int, int]:
+    """The numbers of the leaves of a tree, by the keys of their cells."""
+    node = {0: 0}
+    for parent, *children in cuts.keys.tolist():
+        first = int(left[node[parent]])
+        node |= {children[0]: first, children[1]: first + 1}
+    return {key: v for key, v in node.items() if left[v] == LEAF}

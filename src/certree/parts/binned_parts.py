@@ -1,0 +1,172 @@
+"""Bins of rows that lie in parts: the edges are those of all rows in one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree._core import bin_edges, bin_levels, distinct_values, encode_numbers
+from certree.grow.bins import EDGE_ROWS, MISSING, Bins, UInt8
+from certree.interface.arrays import Float64, Int32, Int64, UInt64
+from certree.rows.features import FeatureColumns
+from certree.rows.hashes import sample_hashes
+
+# What some rows have of a feature: few distinct numbers, or None for more than a bin each; or the
+# levels of categories, ascending, and how many rows have each.
+Values = Float64 | None | tuple[Int32, Int64]
+
+
+def _column(features: FeatureColumns, j: int) -> Float64:
+    """Values of a feature; zeros without a sign."""
+    return np.ascontiguousarray(features.columns[j], dtype=np.float64) + 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """What decides the bins of some rows; those of more add up.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    hashes : ndarray of uint64, shape (k,)
+        The smallest hashes of rows, at most 2^17.
+    rows : ndarray of float64, shape (k, p)
+        These rows.
+    values : tuple of Values
+        Of each feature.
+    weight : int
+        Exact sum of the weights.
+    """
+
+    n: int
+    hashes: UInt64
+    rows: Float64
+    values: tuple[Values, ...]
+    weight: int = 0
+
+    @classmethod
+    def of(cls, features: FeatureColumns, category: UInt8) -> Self:
+        """That of the rows of a part."""
+        hashes, p = sample_hashes(*features.parts), features.n_features
+        rows, hashes = _smallest(hashes)
+        taken = np.empty((len(hashes), p))
+        values: list[Values] = []
+        for j in range(p):
+            column = _column(features, j)
+            taken[:, j] = column[rows]
+            few: Any = _levels(column) if category[j] else distinct_values(column)
+            values.append(few)
+        return cls(len(features), hashes, taken, tuple(values))
+
+    def __add__(self, other: Self) -> Self:
+        """That of both."""
+        hashes = np.concatenate([self.hashes, other.hashes])
+        smallest, hashes = _smallest(hashes)
+        both = np.concatenate([self.rows, other.rows])
+        return replace(
+            self,
+            n=self.n + other.n,
+            hashes=hashes,
+            rows=both if len(hashes) == len(both) else both[smallest],
+            values=tuple(map(_added, self.values, other.values)),
+            weight=self.weight + other.weight,
+        )
+
+    def edges(self) -> tuple[NDArray[Any] | tuple[Int32, UInt8, int], ...]:
+        """What tells the bin of a value: edges of numbers; levels, their bins, and how many bins."""
+        told: list[Any] = []
+        for j, known in enumerate(self.values):
+            if isinstance(known, tuple):
+                told.append((known[0], *bin_levels(*known)))
+            elif known is not None:
+                told.append(known[:-1] if len(known) else None)
+            else:
+                column = np.ascontiguousarray(self.rows[:, j])
+                told.append(bin_edges(column[~np.isnan(column)]))
+        return tuple(told)
+
+
+def _smallest(hashes: UInt64) -> tuple[NDArray[np.intp], UInt64]:
+    if len(hashes) <= EDGE_ROWS:
+        return np.arange(len(hashes)), hashes
+    places = np.argpartition(hashes, EDGE_ROWS)[:EDGE_ROWS]
+    return places, hashes[places]
+
+
+def _levels(column: Float64) -> tuple[Int32, Int64]:
+    levels, counts = np.unique(column[~np.isnan(column)].astype(np.int32), return_counts=True)
+    return levels, counts.astype(np.int64)
+
+
+def _added(one: Values, other: Values) -> Values:
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        levels, place = np.unique(np.concatenate([one[0], other[0]]), return_inverse=True)
+        counts = np.zeros(len(levels), dtype=np.int64)
+        np.add.at(counts, place, np.concatenate([one[1], other[1]]))
+        return levels, counts
+    if one is None or other is None:
+        return None
+    values = np.unique(np.concatenate([one, other]))
+    return values if len(values) <= MISSING else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ends:
+    """Smallest and largest values of rows in each bin, (p, 255); infinite where there are none."""
+
+    low: Float64
+    high: Float64
+
+    def __add__(self, other: Self) -> Self:
+        """Those of both."""
+        return replace(
+            self, low=np.minimum(self.low, other.low), high=np.maximum(self.high, other.high)
+        )
+
+
+def encoded(features: FeatureColumns, edges: tuple[Any, ...]) -> tuple[UInt8, Ends]:
+    """Codes (p, n) of the rows of a part, and the ends of what is in each bin."""
+    n, p = len(features), features.n_features
+    codes = np.empty((p, n), dtype=np.uint8)
+    low, high = np.full((p, MISSING), np.inf), np.full((p, MISSING), -np.inf)
+    for j, known in enumerate(edges):
+        column = _column(features, j)
+        if known is None:
+            codes[j] = MISSING
+        elif isinstance(known, tuple):
+            levels, bins, _ = known
+            code = np.full(int(levels[-1]) + 2 if len(levels) else 1, MISSING, dtype=np.uint8)
+            code[levels] = bins
+            codes[j] = code[np.where(np.isnan(column), -1, column).astype(np.intp)]
+        else:
+            codes[j], lowest, highest = encode_numbers(column, known)
+            low[j, : len(lowest)], high[j, : len(highest)] = lowest, highest
+    return codes, Ends(low, high)
+
+
+def bins_of(edges: tuple[Any, ...], ends: Ends, category: UInt8) -> Bins:
+    """The bins of all rows, without their codes."""
+    n_bins, levels, level_bin = [], [], []
+    for known in edges:
+        is_set = isinstance(known, tuple)
+        n_bins.append(known[2] if is_set else 0 if known is None else len(known) + 1)
+        levels.append(known[0] if is_set else np.zeros(0, dtype=np.int32))
+        level_bin.append(known[1] if is_set else np.zeros(0, dtype=np.uint8))
+    held = np.arange(MISSING) < np.array(n_bins)[:, None]
+    is_number = (category == 0)[:, None]
+    starts = np.cumsum([0, *map(len, levels)], dtype=np.int64)
+    return Bins(
+        np.zeros((len(edges), 0), dtype=np.uint8),
+        np.array(n_bins, dtype=np.int32),
+        np.cumsum([0, *n_bins], dtype=np.int64),
+        np.where(is_number, ends.low, 0.0)[held],
+        np.where(is_number, ends.high, 0.0)[held],
+        category,
+        starts,
+        np.concatenate(levels).astype(np.int32),
+        np.concatenate(level_bin).astype(np.uint8),
+    )

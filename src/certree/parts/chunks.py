@@ -1,0 +1,140 @@
+"""Some of the rows as they came, and what the door of fits makes of them."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import is_classifier
+
+from certree.interface.arrays import Float64, in_units_of_largest
+from certree.rows.columns import rows_at
+from certree.rows.copies import repeated
+from certree.rows.training import Training, training_rows, weighed_targets
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Some of the rows.
+
+    Parameters
+    ----------
+    X : data frame, Arrow table or array of shape (n, p)
+        Rows.
+    y : array-like of shape (n,)
+        Target.
+    weight : array-like of shape (n,), or None
+        Weights.
+    where : str
+        What errors call them.
+    """
+
+    X: Any
+    y: Any
+    weight: Any
+    where: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighing:
+    """What is known of the weights of all rows.
+
+    Parameters
+    ----------
+    are_copies : bool
+        Whether they are whole numbers, not too many in all: then rows of weight k are k rows.
+    largest : float
+        The largest weight.
+    factor : float or None
+        What weights in units of the largest one are multiplied by, so that their mean is 1; None: it
+        is not known yet.
+    """
+
+    are_copies: bool
+    largest: float
+    factor: float | None = None
+
+    def __call__(self, weight: Float64) -> Float64:
+        """Weights of a mean of 1, or as far as they are known."""
+        scaled = in_units_of_largest(weight, self.largest)
+        return scaled if self.factor is None else scaled * self.factor
+
+
+def positive(model: Any, chunk: Chunk) -> Chunk | None:
+    """The rows of a chunk whose weights, those of classes included, are above 0; None: none is.
+
+    Target and weights are checked.
+    """
+    try:
+        if not len(chunk.y):
+            return None
+        given = chunk.weight
+        if given is not None and not np.any(np.asarray(given)):
+            return None
+        target, weight = weighed_targets(model, chunk.X, chunk.y, given, is_classifier(model))
+    except (ValueError, TypeError) as error:
+        error.add_note(f"in {chunk.where}")
+        raise
+    X = chunk.X
+    if weight is not None and not (weight > 0).all():
+        left = np.flatnonzero(weight > 0)
+        if not len(left):
+            return None
+        X, target, weight = rows_at(X, left), target[left], weight[left]
+    return Chunk(X, target, weight, chunk.where)
+
+
+def as_list(chunk: Chunk) -> list[Chunk]:
+    """One chunk, to which others are added."""
+    return [chunk]
+
+
+def joined(chunks: list[Chunk]) -> tuple[Any, Any, Any]:
+    """Rows, target, and weights or None of chunks one behind the other."""
+    some = [one for one in chunks if len(one.y)] or chunks[:1]
+    weights = [one.weight for one in some]
+    X: Any = [one.X for one in some]
+    if not isinstance(X[0], np.ndarray):
+        frames = [nw.from_native(one, eager_only=True) for one in X]
+        X = nw.concat(frames).to_native()
+    else:
+        X = np.concatenate(X)
+    y = np.concatenate([np.asarray(one.y) for one in some])
+    return X, y, None if weights[0] is None else np.concatenate([np.asarray(w) for w in weights])
+
+
+def reader_of(model: Any, learned: dict[str, Any]) -> Any:
+    """A model that reads rows by what is known of all of them; class weights are weights by then."""
+    reader = copy(model)
+    reader.__dict__.update(learned, sample_hashes_=None)
+    return reader
+
+
+def without_class_weights(model: Any) -> Any:
+    """A model that weighs no classes."""
+    made = copy(model)
+    made.class_weight = None
+    return made
+
+
+def training_of(reader: Any, chunk: Chunk, weighing: Weighing | None) -> Training | None:
+    """The rows of a chunk as a fit takes them, weights of a mean of 1; None: there are none."""
+    rows = positive(reader, chunk)
+    if rows is None:
+        return None
+    try:
+        training, _ = training_rows(
+            without_class_weights(reader), rows.X, rows.y, rows.weight, again=True
+        )
+    except (ValueError, TypeError) as error:
+        error.add_note(f"in {chunk.where}")
+        raise
+    if weighing is None or training.weight is None:
+        return training
+    if weighing.are_copies:
+        return training.at(repeated(training.weight), weighted=False)
+    every = np.arange(len(training.y))
+    return training.weighing(every, weighing(training.weight))

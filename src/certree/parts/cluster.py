@@ -1,0 +1,221 @@
+"""Rows of Dask: their parts stay in the memory of workers, where each is asked.
+
+All scheduling and transport are Dask's, and so is recovery: what a lost worker held is made again, from
+the source of its rows on, by the tasks that made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from certree.interface.extras import needed
+from certree.parts.chunks import Chunk, as_list, joined
+from certree.parts.executors import added
+
+# What so many parts tell is added up by one task.
+_TOGETHER = 8
+# Seconds after which it is looked whether the cluster is still there.
+_PATIENCE = 3.0
+
+
+class Partitions:
+    """Rows of collections of Dask, which are cut alike.
+
+    Parameters
+    ----------
+    X : dask.array.Array of shape (n, p), or dask.dataframe.DataFrame
+        Rows.
+    y : collection of shape (n,), or str
+        Target; or its column in X.
+    weight : collection of shape (n,), str, or None
+        Weights; or their column in X.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If these are no such collections, or are cut otherwise than X.
+    """
+
+    empty = None
+
+    def __init__(self, X: Any, y: Any, weight: Any = None) -> None:
+        columns = [one for one in (y, weight) if isinstance(one, str)]
+        if columns and not hasattr(X, "columns"):
+            raise TypeError(
+                f"y={columns[0]!r} names a column, but X is an array, which has no names"
+            )
+        unknown = [one for one in columns if one not in X.columns]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is no column of X; there are {[*X.columns]}")
+        given = [X[one] if isinstance(one, str) else one for one in (y, weight)]
+        if columns:
+            X = X.drop(columns=columns)
+        if hasattr(X, "numblocks") and len(X.numblocks) != 2:
+            raise ValueError(f"Expected 2D array, got array of shape {X.shape} instead")
+        if hasattr(X, "numblocks") and X.numblocks[1] > 1:
+            X = X.rechunk({1: -1})
+        self.has_weights = weight is not None
+        self._rows = _delayed(X)
+        self._beside = [
+            None if one is None else _alike(name, one, X)
+            for name, one in zip(("y", "sample_weight"), given, strict=True)
+        ]
+
+    @property
+    def n_parts(self) -> int:
+        """How many there are."""
+        return len(self._rows)
+
+    def partition(self, number: int) -> tuple[Any, ...]:
+        """What `as_chunk` takes, of one of them."""
+        beside = (None if one is None else one[number] for one in self._beside)
+        return number, self._rows[number], *beside
+
+    def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
+        """All rows, one partition after the other."""
+        del targets_only
+        dask = needed("dask", "dask")
+        for number in range(self.n_parts):
+            yield as_chunk(*dask.compute(*self.partition(number)))
+
+
+def _delayed(collection: Any) -> list[Any]:
+    return [*np.ravel(np.array(collection.to_delayed(), dtype=object))]
+
+
+def _alike(name: str, given: Any, X: Any) -> list[Any]:
+    """The parts of what stands beside X, which have as many rows as far as is known."""
+    if not hasattr(given, "to_delayed"):
+        raise TypeError(
+            f"{name} must be a collection of Dask as X is, or a column's name, got "
+            f"{type(given).__name__}"
+        )
+    if hasattr(given, "chunks") and hasattr(X, "chunks"):
+        known = not np.isnan([*X.chunks[0], *given.chunks[0]]).any()
+        if known and given.chunks[0] != X.chunks[0]:
+            if given.shape[0] != X.shape[0]:
+                raise ValueError(
+                    "Found input variables with inconsistent numbers of samples: "
+                    f"[{X.shape[0]}, {given.shape[0]}]"
+                )
+            given = given.rechunk({0: X.chunks[0]})
+    parts, rows = _delayed(given), _delayed(X)
+    if len(parts) != len(rows):
+        raise ValueError(
+            f"X and {name} must be cut alike, got {len(rows)} and {len(parts)} partitions"
+        )
+    return parts
+
+
+def as_chunk(number: int, X: Any, y: Any, weight: Any) -> Chunk:
+    """A partition as some of the rows of a fit."""
+    for name, given in (("y", y), ("sample_weight", weight)):
+        if given is not None and len(given) != len(X):
+            raise ValueError(
+                f"X and {name} must be cut alike, but partition {number} has {len(X)} rows of X and "
+                f"{len(given)} of {name}"
+            )
+    weights = None if weight is None else np.asarray(weight)
+    return Chunk(X, y, weights, f"partition {number}")
+
+
+class OnCluster:
+    """The parts of a fit in the memory of the workers of a cluster.
+
+    Parameters
+    ----------
+    source : Partitions
+        Rows.
+    client : distributed.Client
+        The cluster's.
+    """
+
+    empty = None
+
+    def __init__(self, source: Partitions, client: Any) -> None:
+        self._source, self._client = source, client
+        self.has_weights = source.has_weights
+        self._parts: list[Any] = []
+
+    @property
+    def n_parts(self) -> int:
+        """Number of partitions."""
+        return self._source.n_parts
+
+    def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
+        """See `Executor`."""
+        del targets_only
+        return self._added(self._of_chunks(_looked_at, f, given))
+
+    def make(self, f: Callable[..., Any], *given: Any) -> Any:
+        """See `Executor`."""
+        return self._put(self._of_chunks(_made_of, f, given))
+
+    def collect(self, f: Callable[..., Any], *given: Any) -> Any:
+        """See `Executor`."""
+        return self._added([self._submit(f, part, *given) for part in self._parts])
+
+    def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
+        """See `Executor`."""
+        each = [()] * self.n_parts if own is None else [(one,) for one in own]
+        parts = zip(self._parts, each, strict=True)
+        return self._put([self._submit(f, part, *given, *one) for part, one in parts])
+
+    def gathered(self) -> tuple[Any, Any, Any]:
+        """See `Executor`."""
+        return joined(self.look(as_list))
+
+    def _of_chunks(self, call: Callable[..., Any], f: Any, given: tuple[Any, ...]) -> list[Any]:
+        """Futures of a call with each partition, which is made of its source for it."""
+        delayed = needed("dask", "dask").delayed(call, pure=False)
+        every = range(self.n_parts)
+        tasks = [delayed(f, given, *self._source.partition(number)) for number in every]
+        futures: list[Any] = self._client.compute(tasks)
+        return futures
+
+    def _submit(self, f: Callable[..., Any], *given: Any) -> Any:
+        # By a name of its own: what is given need not be looked through for one.
+        return self._client.submit(f, *given, pure=False)
+
+    def _put(self, pairs: list[Any]) -> Any:
+        self._parts = [self._submit(itemgetter(0), pair) for pair in pairs]
+        return self._added([self._submit(itemgetter(1), pair) for pair in pairs])
+
+    def _added(self, told: list[Any]) -> Any:
+        """The sum of what is told, added up where it is."""
+        while len(told) > 1:
+            starts = range(0, len(told), _TOGETHER)
+            told = [self._submit(added, told[i : i + _TOGETHER]) for i in starts]
+        return self._result(told[0])
+
+    def _result(self, future: Any) -> Any:
+        distributed = needed("distributed", "dask")
+        try:
+            while True:
+                try:
+                    return future.result(timeout=_PATIENCE)
+                except TimeoutError:
+                    # Dask waits for a scheduler to come back, which knows nothing of the fit then.
+                    if self._client.status != "running":
+                        raise distributed.CancelledError(future.key) from None
+        except distributed.KilledWorker as error:
+            raise RuntimeError(
+                f"the fit was given up as workers died again and again that had a part of the rows: "
+                f"they may have too little memory ({error})"
+            ) from error
+        except (distributed.CancelledError, distributed.comm.CommClosedError) as error:
+            raise RuntimeError(
+                f"the cluster went away while the fit was made ({type(error).__name__})"
+            ) from error
+
+
+def _looked_at(f: Callable[..., Any], given: tuple[Any, ...], *partition: Any) -> Any:
+    return f(as_chunk(*partition), *given)
+
+
+def _made_of(f: Callable[..., Any], given: tuple[Any, ...], *partition: Any) -> Any:
+    return f(partition[0], as_chunk(*partition), *given)

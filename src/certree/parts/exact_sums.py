@@ -1,0 +1,39 @@
+"""Sums without rounding, which parts add up: once rounded they are what `math.fsum` says of all."""
+
+from math import isfinite
+
+import numpy as np
+
+from certree.interface.arrays import Float64
+
+# Every number of float64 is a whole multiple of 2 to minus this.
+_PLACES = 1126
+# A number is a whole one of 53 bits; sums of both halves of so many fit into 64.
+_BITS, _HALF = 53, 32
+
+
+def exact_sum(values: Float64) -> int:
+    """Sum of finite numbers in units of 2^-1126."""
+    if not len(values):
+        return 0
+    share, exponent = np.frexp(values)
+    whole = np.ldexp(share, _BITS).astype(np.int64)
+    order = np.argsort(exponent.astype(np.int16), kind="stable")
+    exponent, whole = exponent[order], whole[order]
+    starts = np.flatnonzero(np.append(True, exponent[1:] != exponent[:-1]))
+    high = np.add.reduceat(whole >> _HALF, starts).tolist()
+    low = np.add.reduceat(whole & (2**_HALF - 1), starts).tolist()
+    shifts = (exponent[starts] + (_PLACES - _BITS)).tolist()
+    parts = zip(high, low, shifts, strict=True)
+    return sum(((h << _HALF) + one) << shift for h, one, shift in parts)
+
+
+def rounded(total: int) -> float:
+    """The nearest number of float64 to a sum in units of 2^-1126."""
+    try:
+        number = total / (1 << _PLACES)
+    except OverflowError:
+        number = float("inf")
+    if not isfinite(number):
+        raise OverflowError("the sum is no number of float64")
+    return number

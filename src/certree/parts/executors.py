@@ -1,0 +1,178 @@
+"""Who asks all parts of rows, and adds up what they tell: here, on one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial, reduce
+from typing import Any, Protocol
+
+from certree.parts.chunks import Chunk, as_list, joined
+from certree.parts.part import PartOfRows
+from certree.parts.scratch import Scratch
+
+
+def added(told: Iterable[Any]) -> Any:
+    """What parts tell, together; None tells nothing."""
+    known = (one for one in told if one is not None)
+    return reduce(add, known, None)
+
+
+def add(one: Any, other: Any) -> Any:
+    """What two tell together."""
+    return other if one is None else one + other
+
+
+class Source(Protocol):
+    """Where rows lie, chunk by chunk; their order and sizes mean nothing."""
+
+    has_weights: bool
+
+    @property
+    def empty(self) -> Any:
+        """A table of the features without rows, if none of them can hold categories; or None."""
+        ...
+
+    def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
+        """All rows; without X where targets alone are asked for."""
+        ...
+
+
+class Executor(Protocol):
+    """Calls a function with each of the parts, and adds up what comes back.
+
+    Functions belong to modules and change nothing of what they are given, as they may be called twice
+    and elsewhere.
+    """
+
+    has_weights: bool
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        ...
+
+    @property
+    def empty(self) -> Any:
+        """See `Source`."""
+        ...
+
+    def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
+        """The sum of f(chunk, ...) over the rows as they came."""
+        ...
+
+    def make(self, f: Callable[..., Any], *given: Any) -> Any:
+        """Make parts of chunks: f(number, chunk, ...) gives a part and what is added up."""
+        ...
+
+    def collect(self, f: Callable[..., Any], *given: Any) -> Any:
+        """The sum of f(part, ...) over all parts."""
+        ...
+
+    def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
+        """Put in the place of each part what f(part, ...) gives, and add up what it gives beside it.
+
+        own: what is given to each of them alone, behind all else.
+        """
+        ...
+
+    def gathered(self) -> tuple[Any, Any, Any]:
+        """All rows in memory: X, target, and weights or None."""
+        ...
+
+
+class Here:
+    """The parts of a fit on this machine, in files of a scratch folder.
+
+    Parameters
+    ----------
+    source : Source
+        Where rows come from.
+    kept : Scratch or None
+        Where parts lie; None: in memory.
+    n_threads : int
+        So many parts at a time.
+    """
+
+    def __init__(self, source: Source, kept: Scratch | None, n_threads: int) -> None:
+        self._source, self._scratch, self._n_threads = source, kept, n_threads
+        self._parts: list[PartOfRows] = []
+        self.has_weights = source.has_weights
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        return len(self._parts)
+
+    @property
+    def empty(self) -> Any:
+        """See `Source`."""
+        return self._source.empty
+
+    def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
+        """See `Executor`."""
+        chunks = self._source.chunks(targets_only=targets_only)
+        return added(self._mapped(partial(_looked, f, given), chunks))
+
+    def make(self, f: Callable[..., Any], *given: Any) -> Any:
+        """See `Executor`."""
+        chunks = enumerate(self._source.chunks())
+        made = self._mapped(partial(_made, f, given, self._scratch), chunks)
+        return added(self._put(made))
+
+    def _put(self, made: Iterator[tuple[PartOfRows, Any]]) -> Iterator[Any]:
+        self._parts = []
+        for part, told in made:
+            self._parts.append(part)
+            yield told
+
+    def collect(self, f: Callable[..., Any], *given: Any) -> Any:
+        """See `Executor`."""
+        return added(self._mapped(partial(_looked, f, given), iter(self._parts)))
+
+    def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
+        """See `Executor`."""
+        each = [()] * self.n_parts if own is None else [(one,) for one in own]
+        parts = zip(self._parts, each, strict=True)
+        return added(self._put(self._mapped(partial(_changed, f, given, self._scratch), parts)))
+
+    def gathered(self) -> tuple[Any, Any, Any]:
+        """See `Executor`."""
+        return joined(self.look(as_list))
+
+    def _mapped(self, f: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
+        """F of items, one after the other; no more of them are taken than there are threads."""
+        if self._n_threads == 1:
+            yield from map(f, items)
+            return
+        waiting: list[Future[Any]] = []
+        with ThreadPoolExecutor(self._n_threads) as pool:
+            for item in items:
+                waiting.append(pool.submit(f, item))
+                if len(waiting) > self._n_threads:
+                    yield waiting.pop(0).result()
+                elif len(waiting) == self._n_threads:
+                    wait(waiting, return_when=FIRST_COMPLETED)
+            for one in waiting:
+                yield one.result()
+
+
+def _looked(f: Callable[..., Any], given: tuple[Any, ...], item: Any) -> Any:
+    return f(item, *given)
+
+
+def _made(
+    f: Callable[..., Any], given: tuple[Any, ...], kept: Scratch | None, item: tuple[int, Chunk]
+) -> tuple[PartOfRows, Any]:
+    part, told = f(*item, *given)
+    return part if kept is None else kept.keep(part), told
+
+
+def _changed(
+    f: Callable[..., Any],
+    given: tuple[Any, ...],
+    kept: Scratch | None,
+    item: tuple[PartOfRows, tuple[Any, ...]],
+) -> tuple[PartOfRows, Any]:
+    part, told = f(item[0], *given, *item[1])
+    return part if kept is None else kept.keep(part), told

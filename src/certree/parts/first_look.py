@@ -1,0 +1,181 @@
+"""What all rows tell before any of them can be coded: classes, categories, names and weights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils import compute_class_weight
+from sklearn.utils.validation import _get_feature_names, _num_features
+
+from certree.interface.arrays import Float64
+from certree.parts.chunks import Chunk, Weighing, positive
+from certree.parts.exact_sums import exact_sum, rounded
+from certree.rows.categories import Categories
+from certree.rows.copies import are_few, are_whole
+from certree.rows.training import expect_class_weights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What some chunks tell; those of more add up.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows of positive weight.
+    names : list of str, None or ()
+        Names of the features, None where they have none; (): no rows have been seen.
+    n_features : int
+        Number of features.
+    categories : tuple of (frozenset or None), one per feature
+        Categories of each feature, None where it is one of numbers.
+    classes : ndarray of shape (K,), or None
+        Classes, ascending, of a classifier.
+    ends : tuple of two floats
+        The smallest and the largest target, of numbers.
+    totals : Counter
+        Exact weight of each class, or of all rows, by its place or its name.
+    largest : float
+        The largest weight.
+    are_whole : bool
+        Whether all weights are whole.
+    where : str
+        A chunk of these.
+    """
+
+    n: int = 0
+    names: Any = ()
+    n_features: int = 0
+    categories: tuple[frozenset[Any] | None, ...] = ()
+    classes: NDArray[Any] | None = None
+    ends: tuple[float, float] = (np.inf, -np.inf)
+    totals: Counter[Any] = field(default_factory=Counter)
+    largest: float = 0.0
+    are_whole: bool = True
+    where: str = ""
+
+    def __add__(self, other: Self) -> Self:
+        """What both tell together."""
+        if self.names != other.names or self.n_features != other.n_features:
+            raise ValueError(
+                f"all rows must have the same features, but {self.where} has "
+                f"{_listed(self)} and {other.where} {_listed(other)}"
+            )
+        classes = self.classes
+        if classes is not None and other.classes is not None:
+            classes = np.unique(np.concatenate([classes, other.classes]))
+        return replace(
+            self,
+            n=self.n + other.n,
+            categories=tuple(map(_united, self.categories, other.categories)),
+            classes=classes,
+            ends=(min(self.ends[0], other.ends[0]), max(self.ends[1], other.ends[1])),
+            totals=self.totals + other.totals,
+            largest=max(self.largest, other.largest),
+            are_whole=self.are_whole and other.are_whole,
+        )
+
+    def total(self) -> int:
+        """Weight of all rows in units of `exact_sum`."""
+        return sum(self.totals.values())
+
+
+def _listed(found: Found) -> str:
+    return f"{found.n_features} features" if found.names is None else f"features {[*found.names]}"
+
+
+def _united(one: frozenset[Any] | None, other: frozenset[Any] | None) -> frozenset[Any] | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one | other
+
+
+def with_features(found: Found, X: Any, model: Any) -> Found:
+    """What a table tells of its features."""
+    names = _get_feature_names(X)
+    p = len(X.columns) if hasattr(X, "columns") else _num_features(X)
+    known: Categories | None = model._categories_of(X, False)
+    of_features = [None] * p if known is None else known.names
+    return replace(
+        found,
+        names=None if names is None else tuple(map(str, names)),
+        n_features=p,
+        categories=tuple(None if one is None else frozenset(one) for one in of_features),
+    )
+
+
+def first_look(chunk: Chunk, model: Any) -> Found | None:
+    """What one chunk tells an estimator. Where it has no X nothing is said of features."""
+    rows = positive(model, chunk if chunk.X is not None else replace(chunk, X=chunk.y))
+    if rows is None:
+        return None
+    if np.ndim(rows.y) > 1:
+        raise ValueError(
+            f"several outputs take rows in memory, got y with {rows.y.shape[1]} columns of rows that "
+            "lie elsewhere"
+        )
+    weight: Float64 | None = rows.weight
+    found = Found(n=len(rows.y), where=chunk.where)
+    if chunk.X is not None:
+        found = with_features(found, rows.X, model)
+    if weight is not None:
+        found = replace(found, largest=float(weight.max()), are_whole=are_whole(weight))
+    if not is_classifier(model):
+        numbers = np.asarray(rows.y, dtype=np.float64)
+        total = 0 if weight is None else exact_sum(weight)
+        ends = float(numbers.min()), float(numbers.max())
+        return replace(found, ends=ends, totals=Counter({"all": total}))
+    classes, codes = np.unique(rows.y, return_inverse=True)
+    return replace(found, classes=classes, totals=_totals(classes, codes, weight))
+
+
+def _totals(classes: NDArray[Any], codes: NDArray[Any], weight: Float64 | None) -> Counter[Any]:
+    if weight is None:
+        counts = np.bincount(codes).tolist()
+    else:
+        counts = [exact_sum(weight[codes == k]) for k in range(len(classes))]
+    return Counter(dict(zip(classes.tolist(), counts, strict=True)))
+
+
+def with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
+    """A model whose weights of classes are those of all rows."""
+    given, made = model.class_weight, copy(model)
+    if found.classes is None:
+        return made
+    if isinstance(given, str):
+        counts = [found.totals[label] for label in found.classes.tolist()]
+        totals = np.array([rounded(one) for one in counts] if is_weighed else counts)
+        factors = totals.sum() / (len(totals) * totals)
+    else:
+        expect_class_weights(given)
+        factors = compute_class_weight(given, classes=found.classes, y=found.classes)
+    made.class_weight = dict(zip(found.classes.tolist(), map(float, factors), strict=True))
+    return made
+
+
+def learned_by(found: Found) -> dict[str, Any]:
+    """The fitted attributes that all rows tell, by their names."""
+    names = tuple(None if one is None else tuple(sorted(one)) for one in found.categories)
+    has_any = any(one is not None for one in names)
+    learned: dict[str, Any] = {
+        "categories_": Categories(names) if has_any else None,
+        "n_features_in_": found.n_features,
+        "feature_names_in_": None if found.names is None else np.array(found.names, dtype=object),
+    }
+    if found.classes is None:
+        return learned | {"n_outputs_": 1}
+    return learned | {"classes_": found.classes, "n_classes_": len(found.classes)}
+
+
+def weighing_of(found: Found, is_weighed: bool) -> Weighing | None:
+    """How rows are weighed; None: each counts once."""
+    if not is_weighed:
+        return None
+    are_copies = found.are_whole and are_few(rounded(found.total()), found.n)
+    return Weighing(are_copies, found.largest)

@@ -1,0 +1,280 @@
+"""A part of the rows of a boosted model: what rounds ask of it, and what becomes of it.
+
+A part is never changed: what becomes of it is another one, so that whoever has lost the second can make
+it of the first again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree._core import part_divide, part_items, part_largest, part_leaves, part_sums
+from certree.grow.bins import UInt8
+from certree.interface.arrays import Float64, Int32, Int64, UInt64
+
+# Where the rows of a cell begin and end in the order of a part.
+Cells = Mapping[int, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartOfRows:
+    """Rows of a fit that lie together, n of them.
+
+    Parameters
+    ----------
+    number : int
+        Which of the parts it is.
+    codes : ndarray of uint8, shape (p, n)
+        Bins of the values.
+    y : ndarray of float64, shape (n,)
+        Targets, or codes of classes.
+    weight : ndarray of float64, shape (n,), or None
+        Weights.
+    keys : ndarray of uint64, shape (n,)
+        Numbers by which rows are drawn, and their hashes before there are any.
+    digest : int
+        What its source says of all its rows.
+    known : ndarray of uint64, shape (any,)
+        Hashes by which a model is to know the rows again, ascending.
+    scores : ndarray of float64, shape (n_outputs, n)
+        What the trees so far say.
+    leaf : ndarray of int32, shape (n,)
+        Leaf of each row in the tree before; of no use before there is one.
+    order : ndarray of int32, shape (n,)
+        Numbers of the rows: those that grow the tree, then the others, those of a cell together.
+    items : ndarray of int64, shape (n, 2)
+        Rows as they are added up.
+    n_growing : int
+        How many rows grow the tree.
+    cells : mapping
+        Where the growing rows of cells, by their keys, are in the order.
+    """
+
+    number: int
+    codes: UInt8
+    y: Float64
+    weight: Float64 | None
+    keys: UInt64
+    digest: int = 0
+    known: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    scores: Float64 = field(default_factory=lambda: np.zeros((1, 0)))
+    leaf: Int32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    order: Int32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    items: Int64 = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    n_growing: int = 0
+    cells: Cells = field(default_factory=dict)
+
+    def rows(self, loss: str) -> tuple[Any, ...]:
+        """The rows as the core takes them."""
+        return loss, self.y, self.weight, self.keys, self.scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Largest:
+    """The largest numbers of some rows, how many of them grow, and the least key.
+
+    They are of the tree: gradient, Hessian; the loss; and slopes by output, of growing rows and of
+    others.
+    """
+
+    numbers: Float64
+    n_growing: int
+    least: int
+
+    def __add__(self, other: Self) -> Self:
+        """Those of both."""
+        numbers = np.maximum(self.numbers, other.numbers)
+        least = min(self.least, other.least)
+        return replace(
+            self, numbers=numbers, n_growing=self.n_growing + other.n_growing, least=least
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """What rows of cells add up to: by feature and bin (c, any), squares (c,), and more of the root.
+
+    These are sums of gradients, of Hessians, numbers of rows, and the loss, as whole numbers.
+    """
+
+    by_bin: Int64
+    squares: Int64
+    of_root: Int64
+
+    def __add__(self, other: Self) -> Self:
+        """Those of both."""
+        return replace(
+            self,
+            by_bin=self.by_bin + other.by_bin,
+            squares=self.squares + other.squares,
+            of_root=self.of_root + other.of_root,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """By what rows are added up.
+
+    Parameters
+    ----------
+    kept : tuple
+        What is kept of the bins, as the core takes it.
+    features : ndarray of int32, shape (k,)
+        The features.
+    joins : tuple of ndarray, or None
+        Of each feature, the bins that begin a coarser one, that of missing values among them; None:
+        all do.
+    with_squares : bool
+        Whether squares are asked for.
+    """
+
+    kept: tuple[Any, ...]
+    features: Int32
+    joins: tuple[NDArray[np.intp], ...] | None
+    with_squares: bool
+
+    def joined(self, sums: Int64) -> Int64:
+        """Sums (c, any) by coarser bins."""
+        if self.joins is None:
+            return sums
+        parts, start = [], 0
+        for feature, begins in zip(self.features, self.joins, strict=True):
+            width = int(self.kept[0][feature]) + 1
+            lanes = sums[:, start : start + 3 * width].reshape(len(sums), 3, width)
+            parts.append(np.add.reduceat(lanes, begins, axis=2).reshape(len(sums), -1))
+            start += 3 * width
+        return np.concatenate(parts, axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cuts:
+    """Cells that are cut, one after the other.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (d, 3)
+        Of each cell and of its children.
+    feature : ndarray of int32, shape (d,)
+        What is compared.
+    goes_left : ndarray of uint8, shape (d, 256)
+        By code.
+    """
+
+    keys: UInt64
+    feature: Int32
+    goes_left: UInt8
+
+
+def start(part: PartOfRows, digests: Mapping[int, int], scores: Float64) -> tuple[PartOfRows, int]:
+    """A part before the first round, whose rows are those that they have been."""
+    if digests[part.number] != part.digest:
+        raise ValueError(
+            f"partition {part.number} has been made anew and has other rows than before: its source "
+            "must give the same rows whenever it is read"
+        )
+    every = np.repeat(scores[:, None], len(part.y), axis=1)
+    return replace(part, scores=every), 0
+
+
+def digests(part: PartOfRows) -> list[tuple[int, int]]:
+    """What the source of a part says of its rows, by its number."""
+    return [(part.number, part.digest)]
+
+
+def begin_round(
+    part: PartOfRows, loss: str, draws: tuple[Any, ...], step: Float64 | None
+) -> tuple[PartOfRows, Largest]:
+    """Add the steps (m, n_outputs) of the tree before to the scores, and find the largest numbers."""
+    if step is not None:
+        part = replace(part, scores=np.add(part.scores, step[part.leaf].T, order="C"))
+    return part, largest(part, loss, draws)
+
+
+def largest(part: PartOfRows, loss: str, draws: tuple[Any, ...]) -> Largest:
+    """The largest numbers of a part."""
+    return Largest(*part_largest(part.rows(loss), draws))
+
+
+def begin_tree(
+    part: PartOfRows, loss: str, draws: tuple[Any, ...], of_all: tuple[Any, ...], layout: Layout
+) -> tuple[PartOfRows, Sums]:
+    """Draw the rows that grow a tree, and add them up."""
+    order, items, n_growing, total, squares, lost = part_items(part.rows(loss), draws, of_all)
+    part = replace(part, order=order, items=items, n_growing=n_growing, cells={0: (0, n_growing)})
+    sums = _sums(part, [0], layout)
+    of_root = np.array([*total, lost], dtype=np.int64)
+    return part, replace(sums, squares=np.array([squares], dtype=np.int64), of_root=of_root)
+
+
+def go_on(
+    part: PartOfRows, cuts: Cuts, wanted: list[int], layout: Layout
+) -> tuple[PartOfRows, Sums]:
+    """Cut cells, and add up those that are wanted, by their keys."""
+    part = _cut(part, cuts)
+    return part, _sums(part, wanted, layout)
+
+
+def end_tree(
+    part: PartOfRows,
+    loss: str,
+    cuts: Cuts,
+    new: Cuts,
+    nodes: Mapping[int, int],
+    n_nodes: int,
+    sides: tuple[Any, ...],
+) -> tuple[PartOfRows, Int64]:
+    """Find the leaf of each row, and add up what leaves step by.
+
+    nodes: of the leaves, by their keys. new: those of the cuts that have not been made yet.
+    """
+    part = _cut(part, new)
+    n, first = len(part.y), part.n_growing
+    others = _cut(replace(part, cells={0: (first, n)}), cuts)
+    part = replace(part, order=np.concatenate([part.order[:first], others.order[first:]]))
+    both = [one.cells[key] for one in (part, others) for key in nodes]
+    cells = np.array(both, dtype=np.int64).reshape(-1, 2)
+    node = np.array([*nodes.values()] * 2, dtype=np.int32)
+    order, rows = part.order, part.rows(loss)
+    leaf, sums = part_leaves(rows, order, first, cells, node, n_nodes, sides)
+    return replace(part, leaf=leaf), sums
+
+
+def _cut(part: PartOfRows, cuts: Cuts) -> PartOfRows:
+    if not len(cuts.feature):
+        return part
+    place: dict[int, int] = {}
+    given: list[tuple[int, int]] = []
+    cells: list[int] = []
+    for d, (key, *below) in enumerate(cuts.keys.tolist()):
+        if key not in place:
+            place[key] = -1 - len(given)
+            given.append(part.cells[key])
+        cells.append(place[key])
+        place.update(zip(below, (2 * d, 2 * d + 1), strict=True))
+    # Those that are given stand before those that the cuts make.
+    cell = np.array([-1 - c if c < 0 else len(given) + c for c in cells], dtype=np.int32)
+    ranges = np.array(given, dtype=np.int64).reshape(-1, 2)
+    order, made = part_divide(part.codes, part.order, ranges, cell, cuts.feature, cuts.goes_left)
+    below = dict(zip(cuts.keys[:, 1:].ravel().tolist(), map(tuple, made.tolist()), strict=True))
+    return replace(part, order=order, cells={**part.cells, **below})
+
+
+def _sums(part: PartOfRows, keys: list[int], layout: Layout) -> Sums:
+    cells = np.array([part.cells[key] for key in keys], dtype=np.int64).reshape(-1, 2)
+    by_bin, squares = part_sums(
+        part.codes,
+        layout.kept,
+        layout.features,
+        part.order,
+        part.items,
+        cells,
+        layout.with_squares,
+    )
+    if not layout.with_squares:
+        squares = np.zeros(len(keys), dtype=np.int64)
+    return Sums(layout.joined(by_bin), squares, np.zeros(4, dtype=np.int64))

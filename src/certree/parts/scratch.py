@@ -1,0 +1,88 @@
+"""Arrays of parts in files of a folder that goes away whatever happens."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.parts.part import PartOfRows
+
+# Bytes that are written at a time.
+_BLOCK = 2**20
+
+
+class Scratch:
+    """A folder of memory-mapped arrays.
+
+    Parameters
+    ----------
+    folder : path
+        Where they lie.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self._mapped: dict[str, NDArray[Any]] = {}
+
+    def keep(self, part: PartOfRows) -> PartOfRows:
+        """The same part, whose arrays lie in files; those of the same name are written over."""
+        kept: dict[str, Any] = {
+            one.name: self._kept(f"{part.number}.{one.name}", value)
+            for one in fields(part)
+            if isinstance(value := getattr(part, one.name), np.ndarray)
+            and getattr(value, "_mmap", None) is None
+        }
+        return replace(part, **kept)
+
+    def _kept(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        if not values.size:
+            return values
+        mapped = self._mapped.get(name)
+        if mapped is None or mapped.shape != values.shape or mapped.dtype != values.dtype:
+            mapped = self._mapped[name] = self._room(name, values)
+        mapped[...] = values
+        return mapped
+
+    def _room(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        """A file for as many values."""
+        file = self.folder / name
+        try:
+            file.unlink(missing_ok=True)  # what is mapped stays
+            with open(file, "wb") as whole:
+                _fill(whole, values.nbytes)
+            return np.memmap(file, values.dtype, "r+", shape=values.shape)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"{values.nbytes:,} more bytes of scratch are needed ({error.strerror}); the variable "
+                "TMPDIR names another folder",
+                str(self.folder),
+            ) from error
+
+
+def _fill(file: BinaryIO, n_bytes: int) -> None:
+    """Take room on the disk: sparse files would fail only when written to, and by a signal."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, n_bytes)
+        return
+    for start in range(0, n_bytes, _BLOCK):
+        file.write(bytes(min(_BLOCK, n_bytes - start)))
+
+
+@contextmanager
+def scratch() -> Iterator[Scratch]:
+    """A folder for the arrays of parts, until the block is left."""
+    folder = tempfile.mkdtemp(prefix="certree-")
+    try:
+        yield Scratch(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

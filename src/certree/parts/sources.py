@@ -1,0 +1,453 @@
+"""Rows in files and in data sets of Arrow: read batch by batch, and never held together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.interface.extras import needed
+from certree.parts.chunks import Chunk
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Rows of a part: what is made of them for a moment stays small.
+_PART_ROWS = 2**19
+# Bytes of a file of text that are read at a time.
+_BLOCK = 2**24
+_SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".csv.gz", ".csv", ".tsv.gz", ".tsv")
+_EXPECTED = ".parquet, .arrow, .feather, .csv, .csv.gz or .tsv"
+_INT_BITS = (8, 16, 32, 64)
+
+
+class FileRows:
+    """Rows of files, or of a data set of Arrow, as parts of a fit.
+
+    Parameters
+    ----------
+    X : path, list of paths, or pyarrow.dataset.Dataset
+        Files, or a folder of them.
+    y : str or None
+        Name of the column that holds the target; None: there is none.
+    weight : str or None
+        Name of the column that holds the weights.
+    part_rows : int
+        Rows of a part.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, TypeError
+        If there are no such files, they cannot be read, or lack a column; if there is no type that
+        holds all values of a column.
+    """
+
+    def __init__(self, X: Any, y: Any, weight: Any = None, *, part_rows: int = _PART_ROWS) -> None:
+        needed("pyarrow", "files")
+        for name, given in (("y", y), ("sample_weight", weight)):
+            if given is not None and not isinstance(given, str):
+                raise TypeError(
+                    f"rows in files take the name of a column for {name}, got {type(given).__name__}"
+                )
+        self._y, self._weight, self._part_rows = y, weight, part_rows
+        is_set = not isinstance(X, str | os.PathLike | list | tuple)
+        self._tables: Sequence[_File | _DataSet] = (
+            [_DataSet(X)] if is_set else [_file(one) for one in files_of(X)]
+        )
+        self._schema = reduce(_joined, ((one, one.schema()) for one in self._tables))[1]
+        for name, given in (("y", y), ("sample_weight", weight)):
+            if given is not None and given not in self._schema.names:
+                raise ValueError(
+                    f"{name}={given!r} is no column of {self._tables[0].name}; there are "
+                    f"{', '.join(self._schema.names)}"
+                )
+        self.features = [one for one in self._schema.names if one not in (y, weight)]
+        if not self.features:
+            raise ValueError(f"{self._tables[0].name} has no column beside y and sample_weight")
+        self.has_weights = weight is not None
+
+    @property
+    def empty(self) -> pa.Table | None:
+        """A table of the features without rows; None: some hold strings or categories."""
+        kinds = [self._schema.field(one).type for one in self.features]
+        if any(_is_string(kind) or _is_dictionary(kind) for kind in kinds):
+            return None
+        return self._schema.empty_table().select(self.features)
+
+    def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
+        """All rows, so many at a time as a part has; without X where targets alone are asked for."""
+        beside = [one for one in (self._y, self._weight) if one is not None]
+        columns = beside if targets_only else [*self.features, *beside]
+        for table, where in self._in_parts(columns):
+            weight = None if self._weight is None else _numbers(table, self._weight, where)
+            y = None if self._y is None else _target(table, self._y, where)
+            X = None if targets_only else table.select(self.features)
+            yield Chunk(X, y, weight, where)
+
+    def _in_parts(self, columns: list[str]) -> Iterator[tuple[pa.Table, str]]:
+        pa = needed("pyarrow", "files")
+        schema = pa.schema([self._schema.field(one) for one in columns])
+        waiting: list[Any] = []
+        n, places = 0, []
+        for one in self._tables:
+            for batch in one.batches(columns, self._part_rows):
+                waiting.append(_as(batch, schema, one.name))
+                places.append(one.name)
+                n += len(batch)
+                if n < self._part_rows:
+                    continue
+                table = pa.concat_tables(waiting)
+                yield table.slice(0, self._part_rows), _named(places)
+                waiting, places = [table.slice(self._part_rows)], [one.name]
+                n = len(waiting[0])
+                while n >= self._part_rows:
+                    yield waiting[0].slice(0, self._part_rows), one.name
+                    waiting = [waiting[0].slice(self._part_rows)]
+                    n = len(waiting[0])
+            one.expect_unchanged()
+        if n:
+            yield pa.concat_tables(waiting), _named(places)
+
+
+def _named(places: list[str]) -> str:
+    first, last = places[0], places[-1]
+    return first if first == last else f"{first} .. {last}"
+
+
+def files_of(given: Any) -> list[Path]:
+    """The files of a path, of those in a folder below it, or of a list; in the order of their names."""
+    if isinstance(given, list | tuple):
+        return [file for one in given for file in files_of(one)]
+    place = Path(given)
+    if place.is_dir():
+        try:
+            found = sorted(place.rglob("*"))
+            os.listdir(place)
+        except OSError as error:
+            raise type(error)(
+                error.errno, f"cannot be read: {error.strerror}", str(place)
+            ) from None
+        hidden = (".", "_")
+        files = [
+            one
+            for one in found
+            if one.is_file()
+            and one.name.lower().endswith(_SUFFIXES)
+            and not any(part.startswith(hidden) for part in one.relative_to(place).parts)
+        ]
+        if not files:
+            raise ValueError(f"the folder {place} holds no {_EXPECTED} file")
+        return files
+    if not place.is_file():
+        raise FileNotFoundError(f"no such file or folder: {place}")
+    if not place.name.lower().endswith(_SUFFIXES):
+        raise ValueError(f"expected a {_EXPECTED} file, got {place}")
+    return [place]
+
+
+# -- what holds rows
+
+
+@dataclass(slots=True)
+class _File:
+    """One file, and what it was like when it was looked at first."""
+
+    path: Path
+    open: Callable[[Path], _Opened]
+    before: tuple[int, int]
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    def schema(self) -> pa.Schema:
+        with self._reading():
+            return _without_index(self.open(self.path).schema())
+
+    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+        self.expect_unchanged()
+        with self._reading():
+            yield from self.open(self.path).batches(columns, n_rows)
+
+    def expect_unchanged(self) -> None:
+        try:
+            now = _state(self.path)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{self.path} went away while it was read") from None
+        if now != self.before:
+            raise ValueError(f"{self.path} has changed while it was read")
+
+    def _reading(self) -> _Reading:
+        return _Reading(self.path)
+
+
+class _Reading:
+    """Tells of which file an error is."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
+        arrow = needed("pyarrow", "files")
+        if isinstance(error, arrow.ArrowException | OSError | EOFError):
+            raise ValueError(f"{self._path} could not be read: {error}") from error
+
+
+class _DataSet:
+    """A data set of Arrow."""
+
+    def __init__(self, given: Any) -> None:
+        self._given = given
+        files = getattr(given, "files", [])
+        self._before = {one: _state(one) for one in files if os.path.exists(one)}
+        if hasattr(given, "files") and not files:
+            raise ValueError("the data set has no files")
+
+    name = "the data set"
+
+    def schema(self) -> pa.Schema:
+        return _without_index(self._given.schema)
+
+    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+        self.expect_unchanged()
+        yield from self._given.to_batches(columns=columns, batch_size=n_rows)
+
+    def expect_unchanged(self) -> None:
+        for file, before in self._before.items():
+            if not os.path.exists(file) or _state(file) != before:
+                raise ValueError(f"{file} has changed while it was read")
+
+
+def _state(path: str | Path) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
+
+
+def _file(path: Path) -> _File:
+    name = path.name.lower()
+    kind: Callable[[Path], _Opened] = _Text
+    if name.endswith((".parquet", ".pq")):
+        kind = _Parquet
+    elif name.endswith((".arrow", ".feather")):
+        kind = _Arrow
+    return _File(path, kind, _state(path))
+
+
+class _Opened:
+    """A file of some format."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def schema(self) -> pa.Schema:
+        raise NotImplementedError
+
+    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+        raise NotImplementedError
+
+
+class _Parquet(_Opened):
+    def schema(self) -> pa.Schema:
+        return needed("pyarrow.parquet", "files").read_schema(self._path)
+
+    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+        with needed("pyarrow.parquet", "files").ParquetFile(self._path) as file:
+            yield from file.iter_batches(n_rows, columns=columns)
+
+
+class _Arrow(_Opened):
+    def schema(self) -> pa.Schema:
+        with needed("pyarrow", "files").memory_map(str(self._path)) as memory:
+            return needed("pyarrow.ipc", "files").open_file(memory).schema
+
+    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+        with needed("pyarrow", "files").memory_map(str(self._path)) as memory:
+            file = needed("pyarrow.ipc", "files").open_file(memory)
+            for i in range(file.num_record_batches):
+                batch = file.get_batch(i).select(columns)
+                for start in range(0, len(batch), n_rows):
+                    yield batch.slice(start, n_rows)
+
+
+class _Text(_Opened):
+    """CSV, whose types are those that all values have, wherever they stand."""
+
+    def _read(self, **how: Any) -> Any:
+        csv = needed("pyarrow.csv", "files")
+        delimiter = "\t" if ".tsv" in self._path.name.lower() else ","
+        return csv.open_csv(
+            self._path,
+            read_options=csv.ReadOptions(block_size=_BLOCK),
+            parse_options=csv.ParseOptions(delimiter=delimiter),
+            convert_options=csv.ConvertOptions(strings_can_be_null=True, **how),
+        )
+
+    def schema(self) -> pa.Schema:
+        pa = needed("pyarrow", "files")
+        with self._read() as first:
+            names = first.schema.names
+        seen: dict[str, Any] = dict.fromkeys(names, pa.null())
+        with self._read(column_types=dict.fromkeys(names, pa.string())) as blocks:
+            for block in blocks:
+                for name in names:
+                    seen[name] = _type_of_text(block.column(name), seen[name])
+        return pa.schema(seen.items())
+
+    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+        pa = needed("pyarrow", "files")
+        types = dict.fromkeys(columns, pa.string())
+        with self._read(column_types=types, include_columns=columns) as blocks:
+            for block in blocks:
+                for start in range(0, len(block), n_rows):
+                    yield block.slice(start, n_rows)
+
+
+def _type_of_text(column: Any, before: Any) -> Any:
+    """The first of the types that text may mean, in their order, which holds all that has been seen."""
+    pa = needed("pyarrow", "files")
+    kinds = [pa.null(), pa.int64(), pa.float64(), pa.string()]
+    if pa.types.is_boolean(before):
+        kinds = [pa.bool_(), pa.string()]
+    for kind in kinds[kinds.index(before) if before in kinds else 0 :]:
+        if pa.types.is_null(kind):
+            if column.null_count == len(column):
+                return kind
+            if _can_be(column, pa.bool_()) and not _can_be(column, pa.int64()):
+                return pa.bool_()
+        elif _can_be(column, kind):
+            return kind
+    return pa.string()
+
+
+def _can_be(column: Any, kind: Any) -> bool:
+    pa = needed("pyarrow", "files")
+    try:
+        column.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+# -- types
+
+
+def _without_index(schema: pa.Schema) -> pa.Schema:
+    """Leave out what pandas has written as the index of its rows."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    kept = [one for one in schema if one.name not in index]
+    names = [one.name for one in kept]
+    if len(set(names)) < len(names):
+        raise ValueError(f"the names of columns must differ, got {', '.join(names)}")
+    return needed("pyarrow", "files").schema([one.remove_metadata() for one in kept])
+
+
+def _is_string(kind: Any) -> bool:
+    of = needed("pyarrow", "files").types
+    if of.is_dictionary(kind):
+        return _is_string(kind.value_type)
+    return of.is_string(kind) or of.is_large_string(kind) or of.is_string_view(kind)
+
+
+def _is_dictionary(kind: Any) -> bool:
+    return bool(needed("pyarrow", "files").types.is_dictionary(kind))
+
+
+def common_type(one: Any, other: Any) -> Any:
+    """The type that holds all values of two; None: there is none."""
+    pa = needed("pyarrow", "files")
+    of = pa.types
+    if one == other:
+        return one
+    if of.is_null(one) or of.is_null(other):
+        return other if of.is_null(one) else one
+    if _is_string(one) and _is_string(other):
+        return pa.string()
+    if of.is_dictionary(one) and of.is_dictionary(other):
+        values = common_type(one.value_type, other.value_type)
+        return None if values is None else pa.dictionary(pa.int32(), values)
+    if of.is_integer(one) and of.is_integer(other):
+        return _common_integer(one, other)
+    if of.is_floating(one) and of.is_floating(other):
+        return one if one.bit_width > other.bit_width else other
+    for whole, real in ((one, other), (other, one)):
+        if of.is_integer(whole) and of.is_floating(real) and whole.bit_width <= 32:
+            return pa.float64()
+    return None
+
+
+def _common_integer(one: Any, other: Any) -> Any:
+    pa = needed("pyarrow", "files")
+    signed = [kind for kind in (one, other) if pa.types.is_signed_integer(kind)]
+    bits = max(one.bit_width, other.bit_width)
+    if len(signed) == 1:
+        unsigned = other if signed[0] is one else one
+        bits = max(signed[0].bit_width, 2 * unsigned.bit_width)
+    if bits > max(_INT_BITS):
+        return None
+    prefix = "int" if signed else "uint"
+    return getattr(pa, f"{prefix}{bits}")()
+
+
+def _joined(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The columns of two files, by name, with types that hold the values of both."""
+    pa = needed("pyarrow", "files")
+    (before, schema), (file, more) = one, other
+    for has, lacks, names in ((before, file, more.names), (file, before, schema.names)):
+        of = schema if has is before else more
+        missing = [name for name in of.names if name not in names]
+        if missing:
+            raise ValueError(f"{lacks.name} has no column {missing[0]!r}, which {has.name} has")
+    fields = []
+    for name in schema.names:
+        kinds = schema.field(name).type, more.field(name).type
+        kind = common_type(*kinds)
+        if kind is None:
+            raise ValueError(
+                f"column {name!r} of {file.name} holds {kinds[1]}, which has no common type without "
+                f"loss with {kinds[0]} of files before it"
+            )
+        fields.append(pa.field(name, kind))
+    return before, pa.schema(fields)
+
+
+def _as(batch: Any, schema: Any, where: str) -> Any:
+    """A batch as a table of the types that all files share."""
+    pa = needed("pyarrow", "files")
+    columns = []
+    for field in schema:
+        column = batch.column(field.name)
+        if column.type != field.type:
+            if _is_dictionary(column.type) and not _is_dictionary(field.type):
+                column = column.dictionary_decode()
+            try:
+                column = column.cast(field.type)
+            except pa.ArrowInvalid as error:
+                raise ValueError(f"column {field.name!r} of {where}: {error}") from None
+        columns.append(column)
+    return pa.table(columns, schema=schema)
+
+
+def _target(table: Any, name: str, where: str) -> NDArray[Any]:
+    """The target of rows as an array: of text objects, of all else what NumPy has."""
+    column = table.column(name).combine_chunks()
+    if column.null_count:
+        raise ValueError(f"the target {name!r} has {column.null_count} missing values in {where}")
+    if _is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _numbers(table: Any, name: str, where: str) -> NDArray[Any]:
+    column = table.column(name).combine_chunks()
+    if column.null_count:
+        raise ValueError(f"the weights {name!r} have {column.null_count} missing values in {where}")
+    return np.asarray(column.to_numpy(zero_copy_only=False))

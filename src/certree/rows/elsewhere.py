@@ -1,0 +1,40 @@
+"""Rows that are not in this process's memory: named by files, or on a cluster of Dask."""
+
+import os
+from typing import Any
+
+
+def lies_in_files(X: Any) -> bool:
+    """Whether rows are named by a path, a list of paths or a data set of Arrow."""
+    if isinstance(X, str | os.PathLike):
+        return True
+    if isinstance(X, list | tuple):
+        return bool(X) and all(isinstance(one, str | os.PathLike) for one in X)
+    return _is_of(X, "pyarrow", "Dataset")
+
+
+def lies_on_cluster(X: Any) -> bool:
+    """Whether it is an array or a data frame of Dask."""
+    return callable(getattr(X, "__dask_graph__", None)) and _is_of(X, "dask", "Array", "DataFrame")
+
+
+def _is_of(X: Any, package: str, *names: str) -> bool:
+    kinds = type(X).__mro__
+    return any(
+        kind.__name__ in names and kind.__module__.partition(".")[0].startswith(package)
+        for kind in kinds
+    )
+
+
+def lies_elsewhere(X: Any) -> bool:
+    """Whether rows are in files or on a cluster."""
+    return lies_in_files(X) or lies_on_cluster(X)
+
+
+def expect_in_memory(model: Any, X: Any) -> None:
+    """Refuse rows that lie elsewhere, where an estimator takes none of these."""
+    if lies_elsewhere(X):
+        raise TypeError(
+            f"{type(model).__name__} takes rows in memory, got {type(X).__name__}: "
+            "BoostedTreesClassifier and BoostedTreesRegressor take files and collections of Dask"
+        )

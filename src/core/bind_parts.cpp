@@ -1,0 +1,315 @@
+// The doors of boosting on rows that lie in parts.
+#include <nanobind/stl/vector.h>
+
+#include "bind_bins.hpp"
+#include "bind_losses.hpp"
+#include "ensembles/draws_of_round.hpp"
+#include "ensembles/parts.hpp"
+#include "grow/coarser.hpp"
+#include "grow/sums.hpp"
+#include "grow/whole_numbers.hpp"
+
+namespace certree::door {
+namespace {
+
+using Keys = In<std::uint64_t, 1>;
+using Wholes = In<std::int64_t, 1>;
+using Wholes2 = In<std::int64_t, 2>;
+
+// -- bins
+
+nb::object distinct_values(const Doubles& column) {
+  std::vector<double> values;
+  const bool are_few = run([&] { return certree::distinct_values(view(column), values); });
+  return are_few ? nb::cast(owned(std::move(values))) : nb::none();
+}
+
+auto bin_edges(const Doubles& values) {
+  std::vector<double> edges;
+  run([&] { edges = certree::edges_of({values.data(), values.data() + values.size()}); });
+  return owned(std::move(edges));
+}
+
+auto encode_numbers(const Doubles& column, const Doubles& edges) {
+  if (edges.size() >= kMostBins) throw std::invalid_argument("edges must be fewer than bins");
+  const auto loop = [&](auto codes, auto low, auto high) {
+    certree::encode_numbers(view(column), view(edges), codes, low, high);
+  };
+  return run(loop, Column<std::uint8_t>(column.size()), Column<double>(edges.size() + 1),
+             Column<double>(edges.size() + 1));
+}
+
+auto bin_levels(const Ints& levels, const Wholes& n_rows) {
+  const auto counts = sized("n_rows", n_rows, levels.size());
+  std::vector<std::uint8_t> bins;
+  const std::size_t n = run([&] { return bins_of_levels(view(levels), counts, bins); });
+  return std::tuple(owned(std::move(bins)), n);
+}
+
+auto join_bins(const Kept& kept, const Ints& features, std::int64_t n_edges, std::uint64_t key) {
+  const std::size_t p = std::get<0>(kept).size();
+  const KeptBins bins = kept_bins(kept, p);
+  expect_codes("features", view(features), static_cast<std::int64_t>(p));
+  if (n_edges < 1) throw std::invalid_argument("n_edges must be at least 1");
+  CoarserBins coarser;
+  const auto loop = [&](Table<std::uint8_t> joined) {
+    const auto made = certree::join_bins(bins, view(features), n_edges, key, coarser);
+    for (std::size_t i = 0; i < made.size(); ++i)
+      std::copy_n(made[i].begin(), made[i].size(), joined.row(i));
+  };
+  auto joined = run(loop, Rows<std::uint8_t>(features.size(), 256));
+  return std::tuple(joined, owned(std::move(coarser.n_bins)), owned(std::move(coarser.low)),
+                    owned(std::move(coarser.high)));
+}
+
+// -- what a round draws
+
+auto draw_round(std::uint64_t seed, std::int64_t number, std::int64_t n_outputs,
+                const Ints& n_features, const Ints& n_thresholds, std::int64_t p) {
+  if (number < 0 || n_outputs < 1 || n_features.size() == 0 || n_thresholds.size() == 0 || p < 1)
+    throw std::invalid_argument("rounds are numbered from 0, and draw of some features");
+  RoundDraws draws({view(n_features), view(n_thresholds), static_cast<std::size_t>(n_outputs),
+                    static_cast<std::size_t>(p)},
+                   seed, number);
+  return std::tuple(draws.odd, draws.other_odd, owned(std::move(draws.factors)),
+                    owned(std::move(draws.features)), draws.n_edges, draws.key_of_edges);
+}
+
+int fixed_unit(double largest, std::int64_t n) { return FixedPoint(largest, n).unit(); }
+
+// -- parts
+
+// Name of the loss, y, weight, keys, scores.
+using RowsOfPart = std::tuple<std::string, Doubles, std::optional<Doubles>, Keys, Doubles2>;
+// Odd numbers, subsample, factors, and the least key where it alone grows.
+using DrawsOfPart =
+    std::tuple<std::uint64_t, std::uint64_t, double, Doubles, std::optional<std::uint64_t>>;
+
+PartRows rows_of(const RowsOfPart& given) {
+  const auto& [name, y, weight, keys, scores] = given;
+  const Loss loss = loss_of(name, 0.0);
+  if (loss.kind != LossKind::classes && loss.kind != LossKind::squared)
+    throw std::invalid_argument("parts have losses that add up over rows");
+  if (y.size() > 2147483647u) throw std::invalid_argument("a part has more than 2147483647 rows");
+  return {loss, view(y), sized("weight", weight, y.size()), sized("keys", keys, y.size()),
+          scores_of(loss, scores, y.size())};
+}
+
+PartDraws draws_of(const DrawsOfPart& given, const PartRows& rows) {
+  const auto& [odd, other_odd, subsample, factors, least] = given;
+  if (!(subsample > 0.0)) throw std::invalid_argument("subsample must be above 0");
+  const std::int64_t n_outputs = rows.scores.n_rows;
+  return {odd,
+          other_odd,
+          subsample,
+          sized("factors", factors, n_outputs > 1 ? static_cast<std::size_t>(n_outputs) : 0),
+          least.has_value(),
+          least.value_or(0)};
+}
+
+auto part_largest(const RowsOfPart& given, const DrawsOfPart& drawn) {
+  const PartRows rows = rows_of(given);
+  const PartDraws draws = draws_of(drawn, rows);
+  PartLargest made;
+  run([&] { made = certree::part_largest(rows, draws); });
+  return std::tuple(owned(std::move(made.largest)), made.n_growing, made.least);
+}
+
+// Largest gradient and Hessian of the tree, number of growing rows, largest loss, number of rows.
+using Largest = std::tuple<double, double, std::int64_t, double, std::int64_t>;
+
+auto part_items(const RowsOfPart& given, const DrawsOfPart& drawn, const Largest& largest) {
+  const PartRows rows = rows_of(given);
+  const PartDraws draws = draws_of(drawn, rows);
+  const auto& [gradient, hessian, n_growing, loss, n] = largest;
+  PartItems made;
+  const auto loop = [&](auto order, auto items) {
+    made = certree::part_items(rows, draws, {gradient, hessian, n_growing, loss, n}, order, items);
+  };
+  auto [order, items] =
+      run(loop, Column<std::int32_t>(rows.y.size()), Rows<std::int64_t>(rows.y.size(), 2));
+  return std::tuple(order, items, made.n_growing,
+                    std::vector<std::int64_t>(made.total.begin(), made.total.end()), made.squares,
+                    made.loss);
+}
+
+// Places of rows in an order.
+void expect_cells(const Wholes2& cells, std::size_t n) {
+  const auto table = sized("cells", cells, cells.shape(0), 2);
+  for (std::int64_t c = 0; c < table.n_rows; ++c)
+    if (table.row(c)[0] < 0 || table.row(c)[0] > table.row(c)[1] ||
+        std::cmp_greater(table.row(c)[1], n))
+      throw std::invalid_argument("cells must begin and end in 0 .. " + std::to_string(n));
+}
+
+auto part_sums(const Codes& codes, const Kept& kept, const Ints& features, const Ints& order,
+               const Wholes2& items, const Wholes2& cells, bool with_squares) {
+  const std::size_t p = codes.shape(0), n = codes.shape(1);
+  const BinnedTable table{kept_bins(kept, p), view(codes)};
+  expect_codes("features", view(features), static_cast<std::int64_t>(p));
+  expect_codes("order", sized("order", order, n), static_cast<std::int64_t>(n));
+  const auto of_rows = sized("items", items, n, 2);
+  expect_cells(cells, n);
+  const SumsLayout layout(view(features), table.n_bins, 3);
+  const auto loop = [&](auto sums, auto squares) {
+    certree::part_sums(table, view(features), view(order), of_rows, view(cells), sums, squares);
+  };
+  return run(loop, Rows<std::int64_t>(cells.shape(0), layout.size()),
+             Column<std::int64_t>(with_squares ? cells.shape(0) : 0));
+}
+
+auto part_divide(const Codes& codes, const Ints& order, const Wholes2& cells, const Ints& cell,
+                 const Ints& feature, const Codes& goes_left) {
+  const std::size_t n = codes.shape(1), n_cuts = cell.size();
+  expect_codes("order", sized("order", order, n), static_cast<std::int64_t>(n));
+  expect_codes("feature", sized("feature", feature, n_cuts),
+               static_cast<std::int64_t>(codes.shape(0)));
+  expect_cells(cells, n);
+  for (std::size_t d = 0; d < n_cuts; ++d)
+    expect_codes("cell", view(cell).subspan(d, 1),
+                 static_cast<std::int64_t>(cells.shape(0) + 2 * d));
+  const PartCuts cuts{view(cell), view(feature), sized("goes_left", goes_left, n_cuts, 256)};
+  for (const std::uint8_t one : cuts.goes_left.values())
+    if (one > 1) throw std::invalid_argument("goes_left must hold 0 and 1");
+  const auto loop = [&](std::span<std::int32_t> moved, Table<std::int64_t> below) {
+    std::ranges::copy(view(order), moved.begin());
+    certree::part_divide(view(codes), view(cells), cuts, moved, below);
+  };
+  return run(loop, Column<std::int32_t>(n), Rows<std::int64_t>(checked_size(n_cuts, 2u), 2));
+}
+
+// Numbers of rows of both sides, growing ones first, and their largest slopes (2 * n_outputs, 2).
+using SidesOfAll = std::tuple<std::int64_t, std::int64_t, Doubles2>;
+
+RoundSums sums_of(const SidesOfAll& sides, std::int64_t n_outputs, Table<std::int64_t> whole) {
+  const auto& [n_growing, n_others, largest] = sides;
+  const auto K = static_cast<std::size_t>(n_outputs);
+  const auto both = sized("largest", largest, 2 * K, 2);
+  return {{n_growing, {both.data, n_outputs, 2}, {whole.data, n_outputs, whole.width}},
+          {n_others,
+           {both.row(n_outputs), n_outputs, 2},
+           {whole.row(n_outputs), n_outputs, whole.width}}};
+}
+
+auto part_leaves(const RowsOfPart& given, const Ints& order, std::int64_t n_growing,
+                 const Wholes2& cells, const Ints& node, std::int64_t n_nodes,
+                 const SidesOfAll& sides) {
+  const PartRows rows = rows_of(given);
+  const std::size_t n = rows.y.size();
+  expect_codes("order", sized("order", order, n), static_cast<std::int64_t>(n));
+  if (n_nodes < 1 || n_growing < 0 || std::cmp_greater(n_growing, n))
+    throw std::invalid_argument("a tree has nodes, and some rows grow it");
+  expect_cells(cells, n);
+  expect_codes("node", sized("node", node, cells.shape(0)), n_nodes);
+  const PartLeaves leaves{view(order), n_growing, view(cells), view(node)};
+  const auto loop = [&](std::span<std::int32_t> leaf, Table<std::int64_t> whole) {
+    std::ranges::fill(whole.values(), 0);
+    RoundSums sums = sums_of(sides, rows.scores.n_rows, whole);
+    certree::part_leaves(rows, leaves, leaf, sums);
+  };
+  return run(loop, Column<std::int32_t>(n),
+             Rows<std::int64_t>(2 * rows.scores.n_rows, checked_size(n_nodes, 2)));
+}
+
+// -- what the sums of all parts decide
+
+// l2, min_hessian, largest gradient and Hessian, number of rows, and their sums.
+using GivenSumsOfAll = std::tuple<double, double, double, double, std::int64_t, Wholes>;
+// Keys of cells and their cuts; keys of those that wait, sums and squares.
+using Known = std::tuple<Keys, Codes, Keys, Wholes2, Wholes>;
+
+auto grow_gradients_by_sums(const Kept& kept, const Ints& features, const Limits& limits,
+                            const Slopes& monotonic, const Groups& groups,
+                            const GivenSumsOfAll& given, const Known& known) {
+  const std::size_t p = std::get<0>(kept).size();
+  const KeptBins bins = kept_bins(kept, p);
+  const BinnedGrowth growth = growth_of(limits, monotonic, groups, p, 1);
+  expect_codes("features", view(features), static_cast<std::int64_t>(p));
+  const auto& [l2, min_hessian, gradient, hessian, n_rows, total] = given;
+  const auto& [decided, cuts, keys, sums, squares] = known;
+  const GivenGradients of_all{l2, min_hessian, gradient, hessian, n_rows, sized("total", total, 3)};
+  const KnownCells cells{view(decided), sized("cuts", cuts, decided.size(), kCutBytes), view(keys),
+                         sized("sums", sums, keys.size(), sums.shape(1)),
+                         sized("squares", squares, keys.size())};
+  GivenTree made;
+  run([&] { made = certree::grow_gradients_by_sums(bins, view(features), growth, of_all, cells); });
+  TreeColumns columns;
+  append(made.tree.columns, columns);
+  end_columns(columns);
+  const std::size_t m = columns.left.size(), n_cuts = made.feature.size();
+  return std::tuple(
+      handed_over(std::move(columns), {0}), owned(std::move(made.tree.sums), m, 3),
+      owned(std::move(made.cuts), keys.size(), kCutBytes), owned(std::move(made.keys), n_cuts, 3),
+      owned(std::move(made.feature)), owned(std::move(made.goes_left), n_cuts, 256),
+      owned(std::move(made.n_rows), n_cuts, 2), owned(std::move(made.wanted), n_cuts, 2));
+}
+
+auto round_steps_by_sums(const Ints& left, const SidesOfAll& sides, const Wholes2& whole,
+                         double shrinkage, double temperature, double curvature,
+                         const Doubles& stop, const Ints& feature,
+                         const std::optional<In<std::int8_t, 1>>& slope) {
+  const Shape tree = shape(left);
+  const std::size_t n_outputs = whole.shape(0) / 2;
+  if (n_outputs == 0) throw std::invalid_argument("whole must hold sums of some outputs");
+  const auto given = sized("whole", whole, 2 * n_outputs, 2 * tree.size());
+  if (!std::ranges::all_of(view(stop), [](double s) { return s > 0.0 && s < 1.0; }))
+    throw std::invalid_argument("stop must lie between 0 and 1");
+  const Voters voters{0, static_cast<std::int64_t>(n_outputs), temperature};
+  RoundVote vote{shrinkage, {&voters, 1}, 0.0, curvature, view(stop), {}, {}};
+  if (slope) {
+    vote.feature = sized("feature", feature, tree.size());
+    vote.slope = view(*slope);
+    expect_codes("feature", vote.feature, std::ssize(vote.slope));
+  }
+  std::vector<std::int64_t> sums(given.values().begin(), given.values().end());
+  const RoundSums of_all = sums_of(sides, static_cast<std::int64_t>(n_outputs),
+                                   {sums.data(), given.n_rows, given.width});
+  const auto loop = [&](auto step, auto deviation, auto weight) {
+    return certree::round_steps(tree, of_all, vote, step, deviation, weight);
+  };
+  return run(loop, Rows<double>(tree.size(), n_outputs), Rows<double>(tree.size(), n_outputs),
+             Rows<double>(1, tree.size()));
+}
+
+}  // namespace
+
+void bind_parts(nb::module_& core) {
+  core.def("distinct_values", &distinct_values, "column"_array,
+           "The distinct values of a part, ascending; None where there are more than 255.");
+  core.def("bin_edges", &bin_edges, "values"_array, "Edges of bins by values of sampled rows.");
+  core.def("encode_numbers", &encode_numbers, "column"_array, "edges"_array,
+           "Codes of a part, and the smallest and largest value in each bin.");
+  core.def("bin_levels", &bin_levels, "levels"_array, "n_rows"_array,
+           "The bin of each of ascending levels by how many rows have it, and the number of bins.");
+  core.def("join_bins", &join_bins, "kept"_a, "features"_array, "n_edges"_a, "key"_a,
+           "What codes of features become in coarser bins, and the numbers and ends of these.");
+  core.def("draw_round", &draw_round, "seed"_a, "number"_a, "n_outputs"_a, "n_features"_array,
+           "n_thresholds"_array, "p"_a,
+           "Odd numbers, factors, features, number of edges and their key of a round.");
+  core.def("fixed_unit", &fixed_unit, "largest"_a, "n"_a,
+           "Exponent of the power of two that n numbers are whole multiples of.");
+  core.def("dispersion_of_mean", &dispersion_of_mean, "mean"_a,
+           "What slopes of squared errors are divided by, by their mean loss.");
+  core.def("part_largest", &part_largest, "rows"_a, "draws"_a,
+           "(largest numbers, number of growing rows, least key) of a part.");
+  core.def("part_items", &part_items, "rows"_a, "draws"_a, "largest"_a,
+           "(order, items, number of growing rows, their sums, squares, loss) of a part.");
+  core.def("part_sums", &part_sums, "codes"_array, "kept"_a, "features"_array, "order"_array,
+           "items"_array, "cells"_array, "with_squares"_a,
+           "Sums of cells of a part by feature and bin, and their squares.");
+  core.def("part_divide", &part_divide, "codes"_array, "order"_array, "cells"_array, "cell"_array,
+           "feature"_array, "goes_left"_array,
+           "The order of rows once cells are cut one after the other, and the cells below.");
+  core.def("part_leaves", &part_leaves, "rows"_a, "order"_array, "n_growing"_a, "cells"_array,
+           "node"_array, "n_nodes"_a, "sides"_a,
+           "(leaf of each row, sums of slopes by leaf of both sides) of a part.");
+  core.def("grow_gradients_by_sums", &grow_gradients_by_sums, "kept"_a, "features"_array,
+           "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none, "given"_a, "known"_a,
+           "A tree as far as sums are known; see GivenTree.");
+  core.def("round_steps_by_sums", &round_steps_by_sums, "left"_array, "sides"_a, "whole"_array,
+           "shrinkage"_a, "temperature"_a, "curvature"_a, "stop"_array, "feature"_array,
+           "slope"_array_or_none,
+           "(steps, weight, log evidence) of a tree whose rows are added up by leaf.");
+}
+
+}  // namespace certree::door

@@ -1,0 +1,85 @@
+// A part of the rows of a boosted model, others of which lie elsewhere.
+//
+// What a round has to know of all rows are the largest numbers of parts and whole sums over their
+// rows, which add up to the same bits however rows are divided. A part changes nothing of what it
+// is given: it may be asked twice.
+#pragma once
+
+#include "ensembles/losses.hpp"
+#include "ensembles/round.hpp"
+#include "grow/binned.hpp"
+
+namespace certree {
+
+struct PartRows {
+  Loss loss;                            // squared error or of classes
+  std::span<const double> y, weight;    // (n,), or no weight
+  std::span<const std::uint64_t> keys;  // (n,)
+  Table<const double> scores;           // (n_outputs, n)
+};
+
+// Which rows grow the tree of a round, and what it grows on.
+struct PartDraws {
+  std::uint64_t odd, other_odd;
+  double subsample;
+  std::span<const double> factors;  // (n_outputs,) where there are several outputs
+  bool least_grows;                 // those alone grow whose mixed key is the least of all
+  std::uint64_t least;
+};
+
+// The largest numbers of a part.
+struct PartLargest {
+  std::vector<double> largest;  // of the tree: gradient, Hessian; loss; then slopes of growing
+                                // rows, (n_outputs, 2), and of others
+  std::int64_t n_growing;
+  std::uint64_t least;  // mixed key
+};
+PartLargest part_largest(const PartRows& rows, const PartDraws& draws);
+
+// The largest numbers of all rows, and how many these are.
+struct LargestOfAll {
+  double gradient, hessian;  // of the tree
+  std::int64_t n_growing;
+  double loss;
+  std::int64_t n;
+};
+
+// Rows as they are added up.
+struct PartItems {
+  std::int64_t n_growing, squares, loss;
+  std::array<std::int64_t, 3> total;
+};
+// order: (n,) numbers of growing rows, then of others; items: (n, 2) of growing rows, by number.
+PartItems part_items(const PartRows& rows, const PartDraws& draws, const LargestOfAll& largest,
+                     std::span<std::int32_t> order, Table<std::int64_t> items);
+
+// Cells of a part, (any, 2): where their rows begin and end in an order.
+using PartCells = Table<const std::int64_t>;
+
+// sums: (c, any) of each cell as SumsLayout has them. squares: (c,), or empty.
+void part_sums(const BinnedTable& table, std::span<const std::int32_t> features,
+               std::span<const std::int32_t> order, Table<const std::int64_t> items,
+               PartCells cells, Table<std::int64_t> sums, std::span<std::int64_t> squares);
+
+// How cells are cut, one after the other.
+struct PartCuts {
+  std::span<const std::int32_t> cell;     // (d,) those given, then two for each cut before
+  std::span<const std::int32_t> feature;  // (d,)
+  Table<const std::uint8_t> goes_left;    // (d, 256)
+};
+// order: those of the cells are moved. below: (2 * d, 2) the cells that the cuts make.
+void part_divide(Table<const std::uint8_t> codes, PartCells cells, const PartCuts& cuts,
+                 std::span<std::int32_t> order, Table<std::int64_t> below);
+
+// Where the rows of leaves are: of growing rows, and of others.
+struct PartLeaves {
+  std::span<const std::int32_t> order;  // (n,) growing rows first
+  std::int64_t n_growing;
+  PartCells cells;                     // (any, 2)
+  std::span<const std::int32_t> node;  // (any,) the leaf that each of these is
+};
+// Finds the leaf of each row, (n,), and adds up what leaves step by, in the units of all rows.
+void part_leaves(const PartRows& rows, const PartLeaves& leaves, std::span<std::int32_t> leaf,
+                 RoundSums& sums);
+
+}  // namespace certree

@@ -1,0 +1,413 @@
+"""The same model, bit by bit, of rows in memory and of rows in files, however these are divided."""
+
+import tempfile
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from certree.ensembles import (
+    BoostedTreesClassifier,
+    BoostedTreesRanker,
+    BoostedTreesRegressor,
+    CertifiedBoostedTreesClassifier,
+    CustomLoss,
+    TreeForestClassifier,
+)
+from certree.ensembles.fits_on_parts import InMemory, fit_on_parts
+from certree.interface.fitted import replaces_state
+from certree.parts import executors, scratch, sources
+from certree.parts.chunks import Chunk
+from certree.parts.executors import Here
+from same_models import expect_same, parted, table
+
+N = 1500
+
+
+def model_of(target, **how):
+    made = BoostedTreesRegressor if target == "numbers" else BoostedTreesClassifier
+    return made(**{"max_iter": 5, "random_state": 0, "n_jobs": 1, **how})
+
+
+class InChunks:
+    """Rows in memory, as chunks."""
+
+    empty = None
+
+    def __init__(self, X, y, weight, ends):
+        self.given, self.ends = (X, y, weight), ends
+        self.has_weights = weight is not None
+
+    def chunks(self, *, targets_only=False):
+        for number, (begin, end) in enumerate(pairwise(self.ends)):
+            X, y, weight = (
+                one.slice(begin, end - begin)
+                if isinstance(one, pa.Table)
+                else one[begin:end]
+                if one is not None
+                else None
+                for one in self.given
+            )
+            yield Chunk(None if targets_only else X, y, weight, f"chunk {number}")
+
+
+@replaces_state
+def fit_in_chunks(model, X, y, weight, ends, n_threads=1):
+    fit_on_parts(model, Here(InChunks(X, y, weight, ends), None, n_threads))
+    return model
+
+
+@pytest.fixture
+def left_nothing(monkeypatch, tmp_path):
+    """The folder of scratch files, which is empty in the end."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert not list(folder.iterdir())
+
+
+def write_parts(folder, rows, ends=(0, 400, 400, 1499, N)):
+    files = []
+    for number, (begin, end) in enumerate(pairwise(ends)):
+        files.append(folder / f"{number}.parquet")
+        pq.write_table(rows.slice(begin, end - begin), files[-1], row_group_size=300)
+    return files
+
+
+SETTINGS = [
+    {},
+    {"max_thresholds": 8, "subsample": 0.5},
+    {"max_leaf_nodes": None, "max_depth": 3, "min_samples_leaf": 40},
+    {"max_leaf_nodes": 2, "prunings": "none"},
+    {"subsample": 1.0, "max_features": 2, "l2_regularization": 0.0},
+    {"interaction_cst": [[0, 1], [1, 2, 4]], "learning_rate": 0.5},
+    {"subsample": 1e-9},
+]
+
+
+@pytest.mark.parametrize("how", SETTINGS)
+@pytest.mark.parametrize("target", ["two", "three", "numbers"])
+def test_files_and_memory_have_the_same_model(target, how, tmp_path, left_nothing):
+    rows = table(N, target)
+    here = model_of(target, **how).fit(*parted(rows, weighed=False))
+    write_parts(tmp_path, rows.drop_columns(["w"]))
+    expect_same(here, model_of(target, **how).fit(tmp_path, "y"), tmp_path)
+
+
+@pytest.mark.parametrize("weights", ["real", "whole"])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.5}, {"one": 0.5, "third": 0}])
+@pytest.mark.parametrize("target", ["two", "three", "numbers"])
+def test_weights_mean_the_same(target, class_weight, weights, tmp_path, left_nothing):
+    if class_weight is not None and target == "numbers":
+        pytest.skip("no classes")
+    if isinstance(class_weight, dict) and (0 in class_weight) != (target == "two"):
+        pytest.skip("of other classes")
+    how = {} if class_weight is None else {"class_weight": class_weight}
+    rows = table(N, target, weights=weights)
+    here = model_of(target, **how).fit(*parted(rows))
+    there = model_of(target, **how).fit(write_parts(tmp_path, rows), "y", sample_weight="w")
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("target", ["two", "numbers"])
+def test_slopes_mean_the_same(target, tmp_path, left_nothing):
+    rows = table(N, target).drop_columns(["w"])
+    how = {"monotonic_cst": {"x0": 1, "x2": -1}, "max_leaf_nodes": 8}
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    y = rows["y"].to_numpy()
+    here = model_of(target, **how).fit(rows.drop_columns(["y"]), y)
+    expect_same(here, model_of(target, **how).fit(tmp_path / "rows.parquet", "y"), tmp_path)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    target=st.sampled_from(["two", "three", "numbers"]),
+    ends=st.lists(st.integers(0, 1100), max_size=8),
+    weights=st.sampled_from(["real", "whole", None]),
+    leaves=st.integers(2, 40),
+    shuffles=st.booleans(),
+)
+@settings(max_examples=max(10, settings().max_examples // 6))
+def test_however_rows_are_divided(seed, target, ends, weights, leaves, shuffles):
+    rows = table(1100, target, seed, weights or "real")
+    X, y, weight = parted(rows, weights is not None)
+    how = {"max_leaf_nodes": leaves, "max_iter": 3, "random_state": seed}
+    order = np.random.RandomState(seed).permutation(1100) if shuffles else np.arange(1100)
+    here = model_of(target, **how).fit(X, y, weight)
+    moved = X.take(order), y[order], None if weight is None else weight[order]
+    try:
+        there = fit_in_chunks(model_of(target, **how), *moved, sorted([0, *ends, 1100]))
+    except InMemory:
+        assert target == "numbers"
+        assert weights == "whole"
+        return
+    expect_same(here, there)
+
+
+def test_threads_change_nothing():
+    rows = table(N, "three")
+    ends = [0, 10, 300, 301, 900, N]
+    made = [fit_in_chunks(model_of("three"), *parted(rows), ends, n) for n in (1, 2, 5)]
+    expect_same(made[0], made[1])
+    expect_same(made[0], made[2])
+
+
+@pytest.mark.parametrize("target", ["two", "numbers"])
+def test_members_of_the_best_quality(target, tmp_path):
+    rows = table(N, target).drop_columns(["w"])
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    y = rows["y"].to_numpy()
+    how = {"quality": "best", "max_iter": 2}
+    here = model_of(target, **how).fit(rows.drop_columns(["y"]), y)
+    expect_same(here, model_of(target, **how).fit(str(tmp_path), "y"), tmp_path)
+
+
+def test_many_rows_have_edges_of_a_sample(tmp_path, monkeypatch, left_nothing):
+    n = 2**17 + 5000
+    rs = np.random.RandomState(0)
+    X = rs.normal(size=(n, 2)).astype(np.float32)
+    rows = pa.table({"a": X[:, 0], "b": X[:, 1], "y": X[:, 0] > X[:, 1]})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", 40_000)
+    here = model_of("two", max_iter=2).fit(rows.drop_columns(["y"]), rows["y"].to_numpy(False))
+    expect_same(here, model_of("two", max_iter=2).fit(tmp_path, "y"), tmp_path)
+
+
+def test_who_watches_changes_nothing(tmp_path, capsys):
+    rows = table(N).drop_columns(["w"])
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    shown = model_of("two", verbose=1).fit(tmp_path, "y")
+    expect_same(shown, model_of("two").fit(tmp_path, "y"))
+    capsys.readouterr()
+
+
+def test_few_rows_are_fitted_in_memory_where_this_does_more(tmp_path, left_nothing):
+    rows = table(300, "numbers").drop_columns(["w"])
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    X, y = rows.drop_columns(["y"]), rows["y"].to_numpy()
+    for how in ({"max_iter": 3}, {"max_iter": "auto", "quality": "default"}):
+        here = model_of("numbers", **how).fit(X, y)
+        assert here._n_first_trees > 0
+        expect_same(here, model_of("numbers", **how).fit(tmp_path, "y"), tmp_path)
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "arrow", "feather", "dataset", "list", "csv.gz"])
+def test_forms_of_files(form, tmp_path, left_nothing):
+    rows = table(N, "three").drop_columns(["w"])
+    here = model_of("three").fit(rows.drop_columns(["y"]), rows["y"].to_numpy(False))
+    given = tmp_path / f"rows.{form}"
+    if form in ("csv", "tsv", "csv.gz"):
+        from pyarrow import csv
+
+        with pa.output_stream(given, "gzip" if form == "csv.gz" else None) as file:
+            csv.write_csv(rows, file, csv.WriteOptions(delimiter="\t" if form == "tsv" else ","))
+    elif form == "arrow":
+        with pa.OSFile(str(given), "wb") as file, pa.ipc.new_file(file, rows.schema) as to:
+            to.write_table(rows, max_chunksize=200)
+    elif form == "feather":
+        pa.feather.write_feather(rows, str(given))
+    else:
+        files = write_parts(tmp_path, rows)
+        given = pa.dataset.dataset(files) if form == "dataset" else [str(one) for one in files]
+    expect_same(here, model_of("three").fit(given, "y"), tmp_path)
+
+
+def test_types_of_files_are_joined(tmp_path, left_nothing):
+    rows = table(N, "two").drop_columns(["w"])
+    x = pa.array(np.arange(N) % 7)
+    rows = rows.set_column(0, "x0", x.cast(pa.int64()))
+    first = rows.slice(0, 700).set_column(0, "x0", x.slice(0, 700).cast(pa.int8()))
+    names = rows.column_names
+    colour = rows.slice(700)["colour"].combine_chunks().dictionary_encode()
+    second = rows.slice(700).set_column(names.index("colour"), "colour", colour)
+    second = second.select(names[::-1])
+    pq.write_table(first, tmp_path / "0.parquet")
+    pq.write_table(second, tmp_path / "1.parquet")
+    here = model_of("two").fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
+    expect_same(here, model_of("two").fit(tmp_path, "y"), tmp_path)
+
+
+# -- what is refused
+
+
+def written(folder, rows=None, name="rows.parquet"):
+    pq.write_table(table(N).drop_columns(["w"]) if rows is None else rows, folder / name)
+    return folder / name
+
+
+REFUSED = [
+    ({"early_stopping": True}, {}, "early_stopping"),
+    ({"warm_start": True}, {}, "warm_start"),
+    ({}, {"groups": np.zeros(N)}, "groups"),
+    ({}, {"offset": np.zeros(N)}, "offset"),
+    ({}, {"callbacks": [print]}, "callbacks"),
+    ({}, {"X_val": np.zeros((2, 4)), "y_val": [0, 1]}, "X_val"),
+]
+
+
+@pytest.mark.parametrize(("how", "beside", "name"), REFUSED)
+def test_what_takes_rows_in_memory_is_refused_by_name(how, beside, name, tmp_path, left_nothing):
+    with pytest.raises(ValueError, match=name):
+        model_of("two", **how).fit(written(tmp_path), "y", **beside)
+
+
+def of_functions():
+    return CustomLoss(lambda y, s: (s - y, y * 0 + 1), lambda y, s: s - y)
+
+
+@pytest.mark.parametrize("loss", ["huber", "poisson", of_functions()])
+def test_other_losses_are_refused(loss, tmp_path):
+    with pytest.raises(ValueError, match=r"loss=.*squared_error"):
+        BoostedTreesRegressor(loss, max_iter=2).fit(written(tmp_path), "y")
+
+
+@pytest.mark.parametrize(
+    "model", [CertifiedBoostedTreesClassifier(), TreeForestClassifier(), BoostedTreesRanker()]
+)
+def test_other_estimators_are_refused(model, tmp_path):
+    how = {"qid": np.zeros(2)} if isinstance(model, BoostedTreesRanker) else {}
+    with pytest.raises(TypeError, match="BoostedTreesClassifier and BoostedTreesRegressor take"):
+        model.fit(written(tmp_path), [0, 1], **how)
+
+
+def test_features_of_many_levels_are_refused(tmp_path, left_nothing):
+    rows = table(N).drop_columns(["w"])
+    names = pa.array([f"level {i % 40}" for i in range(N)])
+    with pytest.raises(ValueError, match="feature 'many' has 40 categories"):
+        model_of("two").fit(written(tmp_path, rows.append_column("many", names)), "y")
+
+
+def test_wrong_columns_are_named(tmp_path, left_nothing):
+    file = written(tmp_path)
+    for y, weight, message in (("z", None, "y='z' is no column"), ("y", "v", "sample_weight='v'")):
+        with pytest.raises(ValueError, match=message):
+            model_of("two").fit(file, y, weight)
+    with pytest.raises(TypeError, match="name of a column for y, got ndarray"):
+        model_of("two").fit(file, np.zeros(N))
+
+
+def test_missing_columns_and_types_name_their_file(tmp_path, left_nothing):
+    rows = table(N).drop_columns(["w"])
+    written(tmp_path, rows, "a.parquet")
+    other = written(tmp_path, rows.drop_columns(["x2"]), "b.parquet")
+    with pytest.raises(ValueError, match=r"b\.parquet has no column 'x2'"):
+        model_of("two").fit(tmp_path, "y")
+    words = pa.array(["word"] * N)
+    written(tmp_path, rows.set_column(rows.column_names.index("x2"), "x2", words), other.name)
+    with pytest.raises(ValueError, match=r"'x2' of .*b\.parquet holds string.*double"):
+        model_of("two").fit(tmp_path, "y")
+
+
+def test_bad_rows_name_their_place(tmp_path, left_nothing):
+    rows = table(N).drop_columns(["w"])
+    y = rows["y"].to_pylist()
+    y[-1] = None
+    file = written(tmp_path, rows.set_column(rows.column_names.index("y"), "y", pa.array(y)))
+    with pytest.raises(ValueError, match=r"'y' has 1 missing values in .*rows\.parquet"):
+        model_of("two").fit(file, "y")
+    weight = np.ones(N)
+    weight[7] = -1
+    file = written(tmp_path, rows.append_column("w", pa.array(weight)))
+    with pytest.raises(ValueError, match="Negative") as caught:
+        model_of("two").fit(file, "y", "w")
+    assert any("rows.parquet" in note for note in caught.value.__notes__)
+
+
+def test_places_without_files(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.txt").write_text("a,y\n1,2\n")
+    (tmp_path / "broken.parquet").write_bytes(b"no table")
+    model = model_of("two")
+    with pytest.raises(ValueError, match=r"the folder .*empty holds no"):
+        model.fit(tmp_path / "empty", "y")
+    with pytest.raises(FileNotFoundError, match="no such file or folder"):
+        model.fit(tmp_path / "nowhere", "y")
+    with pytest.raises(ValueError, match=r"expected a \.parquet.*text\.txt"):
+        model.fit(tmp_path / "text.txt", "y")
+    with pytest.raises(ValueError, match=r"broken\.parquet could not be read"):
+        model.fit(tmp_path / "broken.parquet", "y")
+    assert not hasattr(model, "trees_")
+
+
+@pytest.mark.parametrize("change", ["rewritten", "removed"])
+def test_files_that_change_between_passes(change, tmp_path, monkeypatch, left_nothing):
+    file = written(tmp_path)
+    model = model_of("two").fit(file, "y")
+    before = dict(vars(model))
+    look = executors.Here.look
+
+    def looked(self, *given, **how):
+        told = look(self, *given, **how)
+        file.unlink()
+        if change == "rewritten":
+            written(tmp_path, table(N, seed=1).drop_columns(["w"]))
+        return told
+
+    monkeypatch.setattr(executors.Here, "look", looked)
+    wanted = "went away" if change == "removed" else "has changed"
+    with pytest.raises((ValueError, FileNotFoundError), match=rf"rows\.parquet {wanted}"):
+        model.fit(file, "y")
+    assert vars(model) == before
+
+
+def test_a_fit_that_is_stopped_leaves_the_model_as_it_was(tmp_path, monkeypatch, left_nothing):
+    file = written(tmp_path)
+    model = model_of("two").fit(file, "y")
+    before = dict(vars(model))
+    change, calls = executors.Here.change, []
+
+    def changed(self, *given, **how):
+        calls.append(given)
+        if len(calls) == 12:
+            raise KeyboardInterrupt
+        return change(self, *given, **how)
+
+    monkeypatch.setattr(executors.Here, "change", changed)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(file, "y")
+    assert vars(model) == before
+
+
+def test_a_full_disk_is_said(tmp_path, monkeypatch, left_nothing):
+    file = written(tmp_path)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(scratch.os, "posix_fallocate", full)
+    with pytest.raises(OSError, match=r"bytes of scratch are needed .No space left.*TMPDIR"):
+        model_of("two").fit(file, "y")
+
+
+def test_passes_over_the_rows_are_few(tmp_path, monkeypatch):
+    """A tree takes no more looks at all rows than it is deep, and one; a round four more."""
+    rows = table(N, "two").drop_columns(["w"])
+    calls = []
+    change = executors.Here.change
+    monkeypatch.setattr(
+        executors.Here, "change", lambda *given, **how: calls.append(1) or change(*given, **how)
+    )
+    model = model_of("two", max_iter=4).fit(written(tmp_path, rows), "y")
+    depths = [depth_of(model.trees_.left[a:b]) for a, b in ranges_of(model.trees_)]
+    # Keys, forgotten hashes and the start; then of each round its begin, root and end.
+    assert len(calls) <= 3 + sum(depth + 4 for depth in depths)
+
+
+def ranges_of(trees):
+    return pairwise([*trees.root, len(trees.left)])
+
+
+def depth_of(left):
+    first = left[left > 0].min() - 1 if (left > 0).any() else 0
+    depth = np.zeros(len(left), dtype=int)
+    for v, child in enumerate(left):
+        if child > 0:
+            depth[child - first], depth[child - first + 1] = depth[v] + 1, depth[v] + 1
+    return depth.max()

@@ -1,0 +1,202 @@
+"""The same model, bit by bit, of rows in memory and of collections of Dask."""
+
+import os
+import signal
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
+from certree.parts import rows_elsewhere
+from certree.parts.cluster import OnCluster
+from same_models import expect_same, parted, table
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    da = pytest.importorskip("dask.array")
+    dd = pytest.importorskip("dask.dataframe")
+    distributed = pytest.importorskip("distributed")
+
+# Dask and its servers warn of what is theirs.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+N = 1300
+
+
+@pytest.fixture(scope="module")
+def client():
+    """That of a cluster of two processes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+            ) as cluster,
+            distributed.Client(cluster) as made,
+        ):
+            yield made
+
+
+def model_of(target, **how):
+    made = BoostedTreesRegressor if target == "numbers" else BoostedTreesClassifier
+    return made(**{"max_iter": 3, "max_leaf_nodes": 8, "random_state": 0, "n_jobs": 1, **how})
+
+
+def frames(target, weighed, seed=0):
+    """X, y and weights as frames of pandas, with categories."""
+    X, y, weight = parted(table(N, target, seed), weighed)
+    X = X.to_pandas().astype({"colour": "category"})
+    return X, pd.Series(y), None if weight is None else pd.Series(weight)
+
+
+def cut(frame, ends):
+    """A collection of parts of a frame, some of which may be empty."""
+    parts = [frame.iloc[a:b] for a, b in pairwise(ends)]
+    return dd.from_map(lambda one: one, parts, meta=frame.iloc[:0])
+
+
+CASES = [
+    ("two", False, [0, N], 0),
+    ("three", True, [0, 900, 900, 1299, N], 1),
+    ("numbers", True, [0, 650, N], 2),
+]
+if LONG:
+    CASES += [
+        (target, weighed, sorted([0, N, *np.random.RandomState(n).randint(0, N, n - 1)]), n)
+        for target in ("two", "three", "numbers")
+        for weighed in (False, True)
+        for n in (1, 2, 5, 23, 97)
+    ]
+
+
+@pytest.mark.parametrize(("target", "weighed", "ends", "seed"), CASES)
+def test_frames_on_workers_have_the_same_model(target, weighed, ends, seed, client, tmp_path):
+    X, y, weight = frames(target, weighed)
+    here = model_of(target).fit(X, y, weight)
+    order = np.random.RandomState(seed).permutation(N)
+    there = model_of(target).fit(
+        *(None if one is None else cut(one.iloc[order], ends) for one in (X, y, weight))
+    )
+    expect_same(here, there, tmp_path)
+
+
+def test_a_class_of_one_partition_and_columns_by_name(client):
+    X, y, weight = frames("three", True)
+    order = np.argsort(y, kind="stable")
+    given = X.assign(y=y, w=weight).iloc[order]
+    here = model_of("three", class_weight="balanced").fit(X, y, weight)
+    there = model_of("three", class_weight="balanced").fit(cut(given, [0, 700, N]), "y", "w")
+    expect_same(here, there)
+
+
+def arrays():
+    rs = np.random.RandomState(0)
+    X = rs.normal(size=(N, 4)).astype(np.float32)
+    X[:, 3] = rs.randint(0, 3, N)
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+def test_arrays_are_cut_alike(client):
+    X, y = arrays()
+    given = da.from_array(X, chunks=((600, 0, 700), 3)), da.from_array(y, chunks=500)
+    expect_same(model_of("two").fit(X, y), model_of("two").fit(*given))
+
+
+def test_without_a_cluster_partitions_are_read_here(tmp_path, monkeypatch):
+    X, y = arrays()
+    monkeypatch.setattr(rows_elsewhere, "current_client", lambda: None)
+    given = da.from_array(X, chunks=(600, 4)), da.from_array(y, chunks=600)
+    expect_same(model_of("two").fit(X, y), model_of("two").fit(*given), tmp_path)
+
+
+def test_few_rows_are_gathered_where_a_fit_in_memory_does_more(client):
+    X, y, weight = (None if one is None else one[:300] for one in frames("numbers", True))
+    here = model_of("numbers").fit(X, y, weight)
+    assert here._n_first_trees > 0
+    given = (cut(one, [0, 100, 300]) for one in (X, y, weight))
+    expect_same(here, model_of("numbers").fit(*given))
+
+
+def kill_before(monkeypatch, client, asks, call, also=lambda: None):
+    """Let a worker be killed when parts are asked for the n-th time in some way."""
+    before, calls = getattr(OnCluster, asks), []
+
+    def asked(self, *given, **how):
+        calls.append(given)
+        if len(calls) == call + 1:
+            also()
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        return before(self, *given, **how)
+
+    monkeypatch.setattr(OnCluster, asks, asked)
+    return calls
+
+
+PHASES = [("change", 12)]
+if LONG:
+    PHASES += [
+        ("look", 0),
+        ("look", 1),
+        ("make", 0),
+        ("collect", 1),
+        *(("change", n) for n in range(11)),
+    ]
+
+
+@pytest.mark.parametrize(("asks", "call"), PHASES)
+def test_parts_of_killed_workers_are_made_anew(asks, call, client, tmp_path, monkeypatch):
+    X, y = arrays()
+    here = model_of("two", max_iter=4).fit(X, y)
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+    calls = kill_before(monkeypatch, client, asks, call)
+    there = model_of("two", max_iter=4).fit(*given)
+    assert len(calls) > call
+    client.wait_for_workers(2, timeout=60)
+    expect_same(here, there, tmp_path)
+
+
+def test_rows_that_are_others_when_they_are_read_again_are_named(client, tmp_path, monkeypatch):
+    X, y = arrays()
+    flag = tmp_path / "others"
+
+    def read(block):
+        return block + flag.exists()
+
+    rows = da.from_array(X, chunks=(400, 4)).map_blocks(read, dtype=X.dtype, meta=X[:0])
+    kill_before(monkeypatch, client, "change", 12, flag.touch)
+    model = model_of("two", max_iter=4)
+    with pytest.raises(ValueError, match=r"partition . has been made anew and has other rows"):
+        model.fit(rows, da.from_array(y, chunks=400))
+    assert not hasattr(model, "trees_")
+    client.wait_for_workers(2, timeout=60)
+
+
+def test_what_is_cut_otherwise_is_refused(client):
+    X, y = arrays()
+    frame = pd.DataFrame(X, columns=[*"abcd"])
+    with pytest.raises(ValueError, match="cut alike, got 2 and 3 partitions"):
+        model_of("two").fit(
+            dd.from_pandas(frame, npartitions=2), dd.from_pandas(pd.Series(y), npartitions=3)
+        )
+    with pytest.raises(ValueError, match=r"partition . has 650 rows of X and [67]00 of y"):
+        model_of("two").fit(cut(frame, [0, 650, N]), cut(pd.Series(y), [0, 600, N]))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model_of("two").fit(da.from_array(X), da.from_array(y[:-1]))
+    with pytest.raises(TypeError, match="y must be a collection of Dask"):
+        model_of("two").fit(da.from_array(X), y)
+    with pytest.raises(ValueError, match="'z' is no column of X"):
+        model_of("two").fit(cut(frame, [0, N]), "z")
+
+
+def test_errors_of_workers_say_which_partition(client):
+    X, y = arrays()
+    frame = pd.DataFrame(X, columns=[*"abcd"])
+    other = frame.rename(columns={"a": "z"})
+    parts = [frame.iloc[:600], other.iloc[600:]]
+    given = dd.from_map(lambda one: one, parts, meta=frame.iloc[:0])
+    with pytest.raises(ValueError, match=r"partition 0 has features.*partition 1"):
+        model_of("two").fit(given, cut(pd.Series(y), [0, 600, N]))

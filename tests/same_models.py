@@ -1,0 +1,73 @@
+"""Tables for fits on parts, and what it means that two models are the same."""
+
+import numpy as np
+import pyarrow as pa
+
+from certree.files import save
+
+# More than trees order freely in a cell, and one that is missing.
+COLOURS = np.array(["red", "blue", "green", *"abcdefghijklm", None], dtype=object)
+# What trees are made of.
+COLUMNS = (
+    *("feature", "threshold", "left", "missing_left"),
+    *("category_start", "categories", "root", "value"),
+)
+
+
+def table(n, target="two", seed=0, weights="real"):
+    """Numbers, few and many distinct ones, missing ones, categories, equal rows, target and weights."""
+    rs = np.random.RandomState(seed)
+    X = rs.normal(size=(n, 4))
+    X[:, 1] = np.round(X[:, 1], 1)
+    X[rs.rand(n) < 0.1, 2] = np.nan
+    X[rs.rand(n) < 0.05, 3] = -0.0
+    colour = COLOURS[rs.randint(0, len(COLOURS), n)]
+    copied = rs.rand(n) < 0.2
+    X[copied], colour[copied] = X[0], colour[0]
+    score = (
+        X[:, 0] * X[:, 1]
+        + np.nan_to_num(X[:, 2])
+        + (colour == "red")
+        + np.isin(colour, [*"acegk"])
+        + rs.normal(size=n) / 2
+    )
+    y = score
+    if target == "two":
+        y = (score > 0).astype(int)
+    if target == "three":
+        y = np.array(["one", "other", "third"], dtype=object)[np.digitize(score, [-0.5, 0.7])]
+    if target != "numbers":
+        y[copied] = y[0]
+    weight = rs.rand(n) * 2 if weights == "real" else rs.randint(0, 3, n)
+    weight[copied] = 1
+    columns = {f"x{j}": X[:, j] for j in range(4)}
+    return pa.table({"x0": columns["x0"], "y": y, **columns, "colour": colour, "w": weight})
+
+
+def parted(rows, weighed=True):
+    """X, y and weights of a table in memory."""
+    y = rows["y"].to_numpy(zero_copy_only=False)
+    weight = rows["w"].to_numpy() if weighed else None
+    return rows.drop_columns(["y", "w"]), y, weight
+
+
+def expect_same(model, other, folder=None):
+    """Two models have the same bits in all that a fit sets, and the same file."""
+    for name in COLUMNS:
+        assert_same(getattr(model.trees_, name), getattr(other.trees_, name), name)
+    skipped = {"trees_", "_fitted_with", "categories_", *model.get_params(deep=False)}
+    fitted = set(vars(model)) - skipped
+    assert fitted == set(vars(other)) - skipped
+    for name in fitted:
+        assert_same(getattr(model, name), getattr(other, name), name)
+    if folder is not None:
+        for name, one in (("one", model), ("other", other)):
+            save(one, folder / f"{name}.certree")
+        assert (folder / "one.certree").read_bytes() == (folder / "other.certree").read_bytes()
+
+
+def assert_same(one, other, name):
+    one, other = np.asarray(one), np.asarray(other)
+    assert one.dtype == other.dtype, name
+    assert one.shape == other.shape, name
+    assert one.tobytes() == other.tobytes() if one.dtype != object else (one == other).all(), name
