@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
-from math import ceil, comb, log, sqrt
+from math import ceil, comb, e, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -372,7 +372,7 @@ class SquareRoot(ScottNowakRule):
         costs = path.totals(loss[tree.is_leaf].sum(), gains_of(tree, loss), path.alphas)
         sizes = path.totals(_size(stats, gains), gains, path.alphas)
         n = _rows(stats)
-        return SquareRootPrunings(path, costs, np.sqrt(32 * n * log(np.e * n) * sizes))
+        return SquareRootPrunings(path, costs, np.sqrt(32 * n * log(e * n) * sizes))
 
 
 class SpatiallyAdaptive(ScottNowakRule):
