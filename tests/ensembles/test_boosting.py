@@ -34,7 +34,7 @@ from certree.ensembles.losses import (
 )
 from certree.ensembles.rounds import UNWATCHED, Settings, advance, started
 from certree.ensembles.several_losses import SeveralLosses
-from certree.ensembles.stopping import best_rounds
+from certree.ensembles.stopping import best_rounds, longer_steps
 from certree.grow import BinnedGrower, Bins
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold
@@ -800,6 +800,10 @@ def test_features_that_tell_only_together_are_found():
         train, test = rows[:300], rows[300:]
         model = BoostedTreesClassifier(random_state=seed).fit(bits[train], y[train])
         assert model.score(bits[test], y[test]) > 0.9
+
+
+def test_steps_of_runs_that_choose_are_longer_where_none_is_too_long():
+    assert [longer_steps(rate) for rate in (0.1, 0.25, 0.26, np.float64(1.7e308))] == [2, 2, 1, 1]
 
 
 def test_rounds_are_those_of_the_best_kind(monkeypatch):

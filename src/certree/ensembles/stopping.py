@@ -24,7 +24,7 @@ _MARGIN = 0.03
 
 def longer_steps(learning_rate: float) -> int:
     """How many times as long the steps of runs are that choose the number of rounds."""
-    return _LONGER if learning_rate * _LONGER <= _LONGEST else 1
+    return _LONGER if learning_rate <= _LONGEST / _LONGER else 1
 
 
 def best_rounds(kinds: Sequence[Sequence[Rounds]], most: int) -> tuple[int, int]:
