@@ -3,6 +3,7 @@
 import os
 import signal
 import warnings
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.parts import rows_elsewhere
-from certree.parts.cluster import OnCluster
+from certree.parts.cluster import OnCluster, received
 from same_models import expect_same, parted, table
 
 with warnings.catch_warnings():
@@ -200,3 +201,21 @@ def test_errors_of_workers_say_which_partition(client):
     given = dd.from_map(lambda one: one, parts, meta=frame.iloc[:0])
     with pytest.raises(ValueError, match=r"partition 0 has features.*partition 1"):
         model_of("two").fit(given, cut(pd.Series(y), [0, 600, N]))
+
+
+def test_arrays_of_messages_are_read_wherever_they_start():
+    @dataclass(frozen=True)
+    class Told:
+        numbers: np.ndarray
+        rest: tuple
+
+    odd = np.ndarray(3, np.float64, buffer=bytearray(25), offset=1)
+    odd[...] = [1.0, 2.0, 3.0]
+    assert not odd.flags.aligned
+    even = np.arange(3)
+    told = received([Told(odd, (odd, {"a": odd})), even, 7, (Told(even, ()),)])
+    straight = [told[0].numbers, told[0].rest[0], told[0].rest[1]["a"]]
+    assert all(one.flags.aligned and one.tolist() == [1.0, 2.0, 3.0] for one in straight)
+    assert told[1] is even
+    assert told[2] == 7
+    assert told[3][0].numbers is even

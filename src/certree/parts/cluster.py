@@ -7,6 +7,7 @@ the source of its rows on, by the tasks that made it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass, replace
 from operator import itemgetter
 from typing import Any
 
@@ -179,7 +180,7 @@ class OnCluster:
 
     def _submit(self, f: Callable[..., Any], *given: Any) -> Any:
         # By a name of its own: what is given need not be looked through for one.
-        return self._client.submit(f, *given, pure=False)
+        return self._client.submit(_called, f, *given, pure=False)
 
     def _put(self, pairs: list[Any]) -> Any:
         self._parts = [self._submit(itemgetter(0), pair) for pair in pairs]
@@ -197,7 +198,7 @@ class OnCluster:
         try:
             while True:
                 try:
-                    return future.result(timeout=_PATIENCE)
+                    return received(future.result(timeout=_PATIENCE))
                 except TimeoutError:
                     # Dask waits for a scheduler to come back, which knows nothing of the fit then.
                     if self._client.status != "running":
@@ -213,9 +214,29 @@ class OnCluster:
             ) from error
 
 
+def received(given: Any) -> Any:
+    """What came in a message, whose arrays may start at any byte, as the core reads it."""
+    if isinstance(given, np.ndarray):
+        return given if given.flags.aligned else given.copy()
+    if isinstance(given, dict):
+        return type(given)({key: received(one) for key, one in given.items()})
+    if isinstance(given, tuple | list):
+        return type(given)(map(received, given))
+    if not is_dataclass(given) or isinstance(given, type):
+        return given
+    own = {one.name: getattr(given, one.name) for one in fields(given) if one.init}
+    told = {name: received(one) for name, one in own.items()}
+    moved = {name: one for name, one in told.items() if one is not own[name]}
+    return replace(given, **moved) if moved else given
+
+
+def _called(f: Callable[..., Any], *given: Any) -> Any:
+    return f(*received(given))
+
+
 def _looked_at(f: Callable[..., Any], given: tuple[Any, ...], *partition: Any) -> Any:
-    return f(as_chunk(*partition), *given)
+    return f(as_chunk(*partition), *received(given))
 
 
 def _made_of(f: Callable[..., Any], given: tuple[Any, ...], *partition: Any) -> Any:
-    return f(partition[0], as_chunk(*partition), *given)
+    return f(partition[0], as_chunk(*partition), *received(given))
