@@ -212,7 +212,7 @@ def test_few_rows_start_from_the_line_in_thirds_too(kept):
     assert max(runs[0].scores.std() for runs in kept[2][0].runs) < 1e-6
 
 
-def test_levels_missing_values_losses_and_early_stopping():
+def test_levels_missing_values_losses_and_early_stopping(monkeypatch):
     random = np.random.default_rng(0)
     n = 600
     frame = pd.DataFrame({"a": random.normal(size=n), "level": random.integers(0, 60, n)})
@@ -221,11 +221,22 @@ def test_levels_missing_values_losses_and_early_stopping():
     y = y + random.normal(size=n)
     frame.loc[::7, "a"] = np.nan
     loss = CustomLoss(lambda y, s: (s - y, np.ones(len(y))), lambda y, s: (s - y) ** 2 / 2)
+    walked = []
+
+    def first_trees(self, run):
+        made = first(self, run)
+        walked.append(made[0].n_features)
+        return made
+
+    first = BoostedTreesRegressor._first_trees
+    monkeypatch.setattr(BoostedTreesRegressor, "_first_trees", first_trees)
     for given in ({}, {"early_stopping": True}, {"loss": loss}, {"loss": "quantile"}):
         model = BoostedTreesRegressor(**{**SHORT, **given}).fit(frame, y)
         told = model.predict_std(frame)
         assert np.isfinite(told).all()
         assert (told > 0).all()
+    # Rows have no columns for what is known of levels.
+    assert {*walked} == {2}
 
 
 def test_what_nobody_disagrees_on_has_one_error():

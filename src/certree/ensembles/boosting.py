@@ -478,7 +478,8 @@ class BoostedTrees(StagedTrees):
         offset = 0.0 if part.offset is None else part.offset[:, 0]
         before = Trees.joined([], self.n_features_in_, len(part.scores))
         if self._n_first_trees > 0:
-            before, _ = self._first_trees(run.fold(fold.without_judges()))
+            # Lines are on the features of the table, not on what is known of their levels.
+            before, _ = self._first_trees(run.anew(many=None).fold(fold.without_judges()))
         return self._members(part, [rows], part.scores[:, 0] - offset, before)
 
     def _keep_errors(self, thirds: Thirds, members: list[Rounds], first: int) -> None:
