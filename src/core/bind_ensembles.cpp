@@ -11,11 +11,6 @@
 namespace certree::door {
 namespace {
 
-void expect_probabilities(std::span<const double> stop) {
-  if (!std::ranges::all_of(stop, [](double s) { return s > 0.0 && s < 1.0; }))
-    throw std::invalid_argument("stop must lie between 0 and 1");
-}
-
 // First of the outputs that vote together, how many they are, and the temperature of their loss.
 using VotersGiven = std::vector<std::tuple<std::int64_t, std::int64_t, double>>;
 
@@ -35,7 +30,7 @@ void expect_shared_out(std::vector<Part> parts, std::int64_t n_outputs) {
 auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const Ints& others,
                  const Doubles2& gradient, const Doubles2& hessian, double shrinkage,
                  const VotersGiven& given, double share, double curvature, const Doubles& stop,
-                 const Ints& feature, const std::optional<In<std::int8_t, 1>>& slope) {
+                 const Ints& feature, const Slopes& slope) {
   const Shape tree = shape(left);
   const std::size_t n = leaf.size(), n_outputs = gradient.shape(0);
   const RoundRows rows{view(leaf), view(growing), view(others),
@@ -47,16 +42,11 @@ auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const 
   if (beyond) throw std::invalid_argument("leaf must lie in -1 .. " + std::to_string(m - 1));
   expect_codes("growing", rows.growing, static_cast<std::int64_t>(n));
   expect_codes("others", rows.others, static_cast<std::int64_t>(n));
-  expect_probabilities(view(stop));
   std::vector<Voters> voters;
   for (const auto& [first, of, temperature] : given) voters.push_back({first, of, temperature});
   expect_shared_out(voters, static_cast<std::int64_t>(n_outputs));
-  RoundVote vote{shrinkage, voters, share, curvature, view(stop), {}, {}};
-  if (slope) {
-    vote.feature = sized("feature", feature, tree.size());
-    vote.slope = view(*slope);
-    expect_codes("feature", vote.feature, std::ssize(vote.slope));
-  }
+  const RoundVote vote =
+      vote_of(shrinkage, voters, share, curvature, stop, feature, slope, tree.size());
   const auto loop = [&](auto step, auto deviation, auto weight) {
     return certree::round_steps(tree, rows, vote, step, deviation, weight);
   };

@@ -246,21 +246,14 @@ auto grow_gradients_by_sums(const Kept& kept, const Ints& features, const Limits
 
 auto round_steps_by_sums(const Ints& left, const SidesOfAll& sides, const Wholes2& whole,
                          double shrinkage, double temperature, double curvature,
-                         const Doubles& stop, const Ints& feature,
-                         const std::optional<In<std::int8_t, 1>>& slope) {
+                         const Doubles& stop, const Ints& feature, const Slopes& slope) {
   const Shape tree = shape(left);
   const std::size_t n_outputs = whole.shape(0) / 2;
   if (n_outputs == 0) throw std::invalid_argument("whole must hold sums of some outputs");
   const auto given = sized("whole", whole, 2 * n_outputs, 2 * tree.size());
-  if (!std::ranges::all_of(view(stop), [](double s) { return s > 0.0 && s < 1.0; }))
-    throw std::invalid_argument("stop must lie between 0 and 1");
   const Voters voters{0, static_cast<std::int64_t>(n_outputs), temperature};
-  RoundVote vote{shrinkage, {&voters, 1}, 0.0, curvature, view(stop), {}, {}};
-  if (slope) {
-    vote.feature = sized("feature", feature, tree.size());
-    vote.slope = view(*slope);
-    expect_codes("feature", vote.feature, std::ssize(vote.slope));
-  }
+  const RoundVote vote =
+      vote_of(shrinkage, {&voters, 1}, 0.0, curvature, stop, feature, slope, tree.size());
   std::vector<std::int64_t> sums(given.values().begin(), given.values().end());
   const RoundSums of_all = sums_of(sides, static_cast<std::int64_t>(n_outputs),
                                    {sums.data(), given.n_rows, given.width});

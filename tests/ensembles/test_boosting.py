@@ -632,7 +632,7 @@ def a_run(
         return run
     rows = random.permutation(n)
     weights = [None] * 2 if weight is None else [weight[rows[n_judging:]], weight[rows[:n_judging]]]
-    return run.fold(Fold(rows[n_judging:], rows[:n_judging], *weights))
+    return run.fold(Fold(rows[n_judging:], rows[:n_judging], *weights)).with_statistics()
 
 
 RUNS = [
@@ -722,7 +722,7 @@ def test_a_fold_depends_neither_on_the_order_of_rows_nor_on_the_unit_of_weights(
         )
         sides = [np.flatnonzero(side) for side in (~judges[rows], judges[rows])]
         weights = [unit * weight[rows][side] for side in sides]
-        fold = run.fold(Fold(*sides, *weights))
+        fold = run.fold(Fold(*sides, *weights)).with_statistics()
         advance([fold], 0, 6)
         return fold.losses[0]
 

@@ -93,7 +93,7 @@ def test_those_that_judge_have_no_part_in_what_rows_see():
     fold = Fold(np.arange(200), np.arange(200, 300))
     run = a_run(X, y)
     turned = run.anew(y=np.where(np.arange(300) < 200, run.y, 1 - run.y))
-    one, other = (each.fold(fold).statistics for each in (run, turned))
+    one, other = (each.fold(fold).with_statistics().statistics for each in (run, turned))
     np.testing.assert_array_equal(one.seen, other.seen)
     np.testing.assert_array_equal(one.of_level, other.of_level)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -167,11 +167,11 @@ class BoostedTrees(StagedTrees):
     _loss_shares: tuple[float, ...] = ()
     # Whether scores of the fit started from more than what is the same for all rows.
     _has_offset: bool = False
+    # Whether they may.
+    _takes_offset: ClassVar[bool] = True
     # Whether a fit tells standard errors, and by what.
     standard_errors: bool = False
     _errors: StandardErrors
-    # Whether they may.
-    _takes_offset: ClassVar[bool] = True
 
     _takes_columns: ClassVar[bool] = True
     _takes_infinities: ClassVar[bool] = True
@@ -201,7 +201,7 @@ class BoostedTrees(StagedTrees):
 
     def _told_errors(self, scores: Float64, errors: Float64) -> Float64:  # noqa: ARG002
         """Standard errors of what scores predict, here themselves, by theirs, (n_outputs, n) each."""
-        return errors[0]
+        return columns_of(errors)
 
     def _n_folds(self) -> int:
         """How many of four folds choose rounds where rows are few."""
@@ -427,14 +427,14 @@ class BoostedTrees(StagedTrees):
         self._keep(before, members, self.n_iter_ - first)
         if thirds is not None:
             self._keep_errors(thirds, members, first)
-        self._record(evaluation)
+        self._record(evaluation.recorded())
         return evaluation
 
-    def _record(self, evaluation: Evaluation) -> None:
+    def _record(self, scores: Mapping[str, Any]) -> None:
         """Set the scores of the rounds, if they have been taken, in place of those of a fit before."""
         for name in ("train_score_", "validation_score_"):
             self.__dict__.pop(name, None)
-        self.__dict__.update(evaluation.recorded())
+        self.__dict__.update(scores)
 
     def _parted(
         self, given: Training, judges: Training | None, goes_on: bool
@@ -473,13 +473,12 @@ class BoostedTrees(StagedTrees):
 
     def _members_of(self, run: Rounds, features: AnyColumns, fold: Fold) -> list[Rounds]:
         """The fits that are averaged, to some rows of a run, from where those to all of them start."""
-        part = run.fold(fold)
+        part = run.fold(fold).with_statistics()
         rows = features.at(np.concatenate([fold.grow, fold.judge]))
         offset = 0.0 if part.offset is None else part.offset[:, 0]
         before = Trees.joined([], self.n_features_in_, len(part.scores))
         if self._n_first_trees > 0:
-            # Lines are on the features of the table, not on what is known of their levels.
-            before, _ = self._first_trees(run.anew(many=None).fold(fold.without_judges()))
+            before, _ = self._first_trees(run.fold(fold.without_judges()))
         return self._members(part, [rows], part.scores[:, 0] - offset, before)
 
     def _keep_errors(self, thirds: Thirds, members: list[Rounds], first: int) -> None:
@@ -708,7 +707,7 @@ class BoostedTrees(StagedTrees):
         folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
         folds = folds[: self._n_folds() if n < _FEW_ROWS else 1]
         factor = longer_steps(rate)
-        runs = [run.fold(one, factor) for one in folds]
+        runs = [run.fold(one, factor).with_statistics() for one in folds]
         kinds = self._kinds_of_thresholds(n) if choose else [self.thresholds_]
         if n < _FEW_ROWS:
             kinds = kinds[:1]
@@ -1633,7 +1632,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         return np.sort(said, axis=1) if self._n_quantiles > 1 else said
 
     def _told_errors(self, scores: Float64, errors: Float64) -> Float64:
-        told = columns_of(np.exp(scores) * errors if self._loss().is_log else errors)
+        errors = np.exp(scores) * errors if self._loss().is_log else errors
+        told = super()._told_errors(scores, errors)
         if self._n_quantiles == 1:
             return told
         return np.take_along_axis(told, np.argsort(scores.T, axis=1, kind="stable"), axis=1)

@@ -20,7 +20,7 @@ from certree.interface.arrays import Float64
 from certree.interface.progress import progress
 from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded
 from certree.parts.chunks import Chunk, Weighing, reader_of, training_of, without_class_weights
-from certree.parts.exact_sums import exact_sum, rounded
+from certree.parts.exact_sums import class_totals, exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.parts.first_look import (
     Found,
@@ -100,13 +100,9 @@ def made_part(
         weighed = numbers if weight is None else numbers * weight
         total = len(y) if weight is None else exact_sum(weight)
         return part, Made(ends, Counter({"weight": total, "sum": exact_sum(weighed)}))
-    counts = np.bincount(y).tolist() if weight is None else _weights(y, weight)
+    counts = class_totals(y, weight)
     part = replace(part, known=fit_hashes(*features.parts))
     return part, Made(ends, Counter(dict(enumerate(counts))))
-
-
-def _weights(y: Any, weight: Float64) -> list[int]:
-    return [exact_sum(weight[y == k]) for k in range(int(y.max()) + 1)]
 
 
 def weight_of(part: PartOfRows, unit: int) -> int:
@@ -214,8 +210,7 @@ def _boost(model: Any, run: RoundsOfParts, start: Float64, n_rounds: int) -> Non
         rows = np.concatenate([np.zeros(0), *one.rows])
         model._importances = importances(trees, rows, model._importances)
     model._set_trees(grown)
-    for name in ("train_score_", "validation_score_"):
-        model.__dict__.pop(name, None)
+    model._record({})
 
 
 def _n_rounds(model: Any, n: int) -> int:

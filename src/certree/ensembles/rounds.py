@@ -125,7 +125,7 @@ class Rounds:
     def fold(self, fold: Fold, longer: int = 1) -> Rounds:
         """A run on some of its rows that others judge, in the same bins, before its first round.
 
-        Its steps are so many times as long.
+        Its steps are so many times as long. Of levels it knows nothing yet.
         """
         rate = longer * self.settings.learning_rate
         rows = np.concatenate([fold.grow, fold.judge])
@@ -146,7 +146,7 @@ class Rounds:
             offset=offset,
             query=None if self.query is None else self.query[rows],
             many=None if self.many is None else self.many.at(rows),
-        ).with_statistics()
+        )
 
     def with_statistics(self) -> Rounds:
         """The run before its first round, cutting by statistics of levels where there are many."""
@@ -206,7 +206,7 @@ class Rounds:
 
     def _arguments(self) -> tuple[Any, ...]:
         """The run as the core takes it."""
-        n_thresholds = np.array([min(one or 0, MISSING) for one in self.thresholds], dtype=np.int32)
+        n_thresholds = numbers_of_thresholds(self.thresholds)
         y = np.atleast_2d(self.y)
         rows = self.bins.codes, self.bins.kept, y, self.weight, self.keys
         values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
@@ -287,6 +287,11 @@ def numbers_of_features(shares: Sequence[float], p: int) -> Int32:
     """How many of p features rounds look at in turn; shares that are whole are such numbers."""
     numbers = [min(one, p) if isinstance(one, int) else max(1, round(one * p)) for one in shares]
     return np.array(numbers, dtype=np.int32)
+
+
+def numbers_of_thresholds(thresholds: Sequence[int | None]) -> Int32:
+    """How many thresholds of a feature rounds draw in turn, as the core takes it; 0: all."""
+    return np.array([min(one or 0, MISSING) for one in thresholds], dtype=np.int32)
 
 
 def _normalised(weight: Float64) -> Float64:

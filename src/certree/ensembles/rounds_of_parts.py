@@ -23,9 +23,16 @@ from certree._core import (
     join_bins,
     round_steps_by_sums,
 )
-from certree.ensembles.rounds import CURVATURE, NO_STOPS, STOPS, Settings, numbers_of_features
+from certree.ensembles.rounds import (
+    CURVATURE,
+    NO_STOPS,
+    STOPS,
+    Settings,
+    numbers_of_features,
+    numbers_of_thresholds,
+)
 from certree.grow.binned import BinnedGrower
-from certree.grow.bins import MISSING, Bins
+from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.parts.executors import Executor
 from certree.parts.part import (
@@ -157,8 +164,8 @@ class RoundsOfParts:
         Grows trees in the bins of the rows, of which it has none.
     n : int
         Number of rows.
-    weight : int or None
-        Largest weight of a row, and exact sum of weights; None: each counts once.
+    total_weight : float or None
+        Sum of the weights of all rows; None: each counts once.
     thresholds : sequence of int or None
         Numbers of thresholds of a feature that rounds draw in turn; None: all.
     seed : int
@@ -238,7 +245,7 @@ class RoundsOfParts:
             number,
             n_outputs,
             numbers_of_features(self.settings.feature_shares, p),
-            np.array([min(one or 0, MISSING) for one in self.thresholds], dtype=np.int32),
+            numbers_of_thresholds(self.thresholds),
             p,
         )
         return (odd, other_odd, self.settings.subsample, factors, None), *of_bins

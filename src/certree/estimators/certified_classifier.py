@@ -56,7 +56,6 @@ from certree.interface.words import counted as counted_in_words
 from certree.interface.words import rounded_up
 from certree.prunings.penalties import CostComplexity
 from certree.rows.duplicates import DUPLICATES, Duplicates
-from certree.rows.folds import Fold
 from certree.rows.split import TrainCalibrationSplit, train_calibration_split
 from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
@@ -327,9 +326,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         growing = training.growing or training
         rows = self._growing(growing, random_state)
         two_thirds = growing.folds(_PILOT_FOLDS, random_state)
-        one_third = [
-            Fold(fold.judge, fold.grow, fold.judge_weight, fold.grow_weight) for fold in two_thirds
-        ]
+        one_third = [fold.turned() for fold in two_thirds]
         trees = grow_trees(self._grower(), rows, [*one_third, *two_thirds])
         n_threads = threads(self.n_jobs)
         leaves = [tree.route(rows.X, n_threads) for tree in trees]

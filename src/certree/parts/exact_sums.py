@@ -1,8 +1,10 @@
 """Sums without rounding, which parts add up: once rounded they are what `math.fsum` says of all."""
 
 from math import isfinite
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64
 
@@ -26,6 +28,14 @@ def exact_sum(values: Float64) -> int:
     shifts = (exponent[starts] + (_PLACES - _BITS)).tolist()
     parts = zip(high, low, shifts, strict=True)
     return sum(((h << _HALF) + one) << shift for h, one, shift in parts)
+
+
+def class_totals(codes: NDArray[Any], weight: Float64 | None) -> list[int]:
+    """Exact weight of the rows of each class; without weights how many there are."""
+    counts = np.bincount(codes)
+    if weight is None:
+        return [int(one) for one in counts]
+    return [exact_sum(weight[codes == k]) for k in range(len(counts))]
 
 
 def rounded(total: int) -> float:

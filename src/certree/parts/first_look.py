@@ -15,10 +15,10 @@ from sklearn.utils.validation import _get_feature_names, _num_features
 
 from certree.interface.arrays import Float64
 from certree.parts.chunks import Chunk, Weighing, positive
-from certree.parts.exact_sums import exact_sum, rounded
+from certree.parts.exact_sums import class_totals, exact_sum, rounded
 from certree.rows.categories import Categories
 from certree.rows.copies import are_few, are_whole
-from certree.rows.training import expect_class_weights
+from certree.rows.training import balanced_factors, expect_class_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,15 +132,8 @@ def first_look(chunk: Chunk, model: Any) -> Found | None:
         ends = float(numbers.min()), float(numbers.max())
         return replace(found, ends=ends, totals=Counter({"all": total}))
     classes, codes = np.unique(rows.y, return_inverse=True)
-    return replace(found, classes=classes, totals=_totals(classes, codes, weight))
-
-
-def _totals(classes: NDArray[Any], codes: NDArray[Any], weight: Float64 | None) -> Counter[Any]:
-    if weight is None:
-        counts = np.bincount(codes).tolist()
-    else:
-        counts = [exact_sum(weight[codes == k]) for k in range(len(classes))]
-    return Counter(dict(zip(classes.tolist(), counts, strict=True)))
+    totals = zip(classes.tolist(), class_totals(codes, weight), strict=True)
+    return replace(found, classes=classes, totals=Counter(dict(totals)))
 
 
 def with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
@@ -151,7 +144,7 @@ def with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
     if isinstance(given, str):
         counts = [found.totals[label] for label in found.classes.tolist()]
         totals = np.array([rounded(one) for one in counts] if is_weighed else counts)
-        factors = totals.sum() / (len(totals) * totals)
+        factors = balanced_factors(totals)
     else:
         expect_class_weights(given)
         factors = compute_class_weight(given, classes=found.classes, y=found.classes)

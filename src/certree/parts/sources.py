@@ -24,7 +24,7 @@ _PART_ROWS = 2**19
 _BLOCK = 2**24
 _SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".csv.gz", ".csv", ".tsv.gz", ".tsv")
 _EXPECTED = ".parquet, .arrow, .feather, .csv, .csv.gz or .tsv"
-_INT_BITS = (8, 16, 32, 64)
+_MOST_BITS = 64  # of whole numbers
 
 
 class FileRows:
@@ -85,8 +85,10 @@ class FileRows:
         beside = [one for one in (self._y, self._weight) if one is not None]
         columns = beside if targets_only else [*self.features, *beside]
         for table, where in self._in_parts(columns):
-            weight = None if self._weight is None else _numbers(table, self._weight, where)
-            y = None if self._y is None else _target(table, self._y, where)
+            known = ("the column of weights", self._weight), ("the target", self._y)
+            weight, y = (
+                None if one is None else _known(what, table, one, where) for what, one in known
+            )
             X = None if targets_only else table.select(self.features)
             yield Chunk(X, y, weight, where)
 
@@ -100,15 +102,10 @@ class FileRows:
                 waiting.append(_as(batch, schema, one.name))
                 places.append(one.name)
                 n += len(batch)
-                if n < self._part_rows:
-                    continue
-                table = pa.concat_tables(waiting)
-                yield table.slice(0, self._part_rows), _named(places)
-                waiting, places = [table.slice(self._part_rows)], [one.name]
-                n = len(waiting[0])
                 while n >= self._part_rows:
-                    yield waiting[0].slice(0, self._part_rows), one.name
-                    waiting = [waiting[0].slice(self._part_rows)]
+                    table = pa.concat_tables(waiting)
+                    yield table.slice(0, self._part_rows), _named(places)
+                    waiting, places = [table.slice(self._part_rows)], [one.name]
                     n = len(waiting[0])
             one.expect_unchanged()
         if n:
@@ -391,7 +388,7 @@ def _common_integer(one: Any, other: Any) -> Any:
     if len(signed) == 1:
         unsigned = other if signed[0] is one else one
         bits = max(signed[0].bit_width, 2 * unsigned.bit_width)
-    if bits > max(_INT_BITS):
+    if bits > _MOST_BITS:
         return None
     prefix = "int" if signed else "uint"
     return getattr(pa, f"{prefix}{bits}")()
@@ -436,18 +433,13 @@ def _as(batch: Any, schema: Any, where: str) -> Any:
     return pa.table(columns, schema=schema)
 
 
-def _target(table: Any, name: str, where: str) -> NDArray[Any]:
-    """The target of rows as an array: of text objects, of all else what NumPy has."""
+def _known(what: str, table: Any, name: str | None, where: str) -> NDArray[Any] | None:
+    """A column without missing values as an array: of text objects, of all else what NumPy has."""
+    if name is None:
+        return None
     column = table.column(name).combine_chunks()
     if column.null_count:
-        raise ValueError(f"the target {name!r} has {column.null_count} missing values in {where}")
+        raise ValueError(f"{what} {name!r} has {column.null_count} missing values in {where}")
     if _is_dictionary(column.type):
         column = column.dictionary_decode()
-    return np.asarray(column.to_numpy(zero_copy_only=False))
-
-
-def _numbers(table: Any, name: str, where: str) -> NDArray[Any]:
-    column = table.column(name).combine_chunks()
-    if column.null_count:
-        raise ValueError(f"the weights {name!r} have {column.null_count} missing values in {where}")
     return np.asarray(column.to_numpy(zero_copy_only=False))

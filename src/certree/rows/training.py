@@ -858,10 +858,15 @@ def balanced_weights(
     if weight is not None:  # added up in whatever order they come
         known = _growing(weight, sides)
         totals = np.array([fsum(known[codes == k]) for k in range(len(classes))])
-    with np.errstate(over="ignore"):
-        factor = totals.sum() / (len(classes) * totals)
     places, is_known = places_among(classes, y)
-    return np.where(is_known, factor[places], 1.0)
+    return np.where(is_known, balanced_factors(totals)[places], 1.0)
+
+
+def balanced_factors(totals: NDArray[Any]) -> Float64:
+    """What the rows of classes of these weights count, so that all classes weigh the same."""
+    with np.errstate(over="ignore"):
+        factors: Float64 = totals.sum() / (len(totals) * totals)
+    return factors
 
 
 def expect_class_weights(class_weight: dict[Any, Any]) -> None:

@@ -1,5 +1,5 @@
-// Sums of the rows go up the tree, steps that are drawn to their parents' go down, laws over the
-// prunings go up and down as for single trees.
+// Sums of the rows go up the tree, steps that are drawn to their parents' go down, posteriors over
+// the prunings go up and down as for single trees.
 #include "ensembles/round.hpp"
 
 #include "grow/whole_numbers.hpp"
@@ -103,17 +103,18 @@ void shrunk(Shape tree, const RoundVote& vote, const SumsOf& sums_of, std::span<
   make_monotone(tree, vote.feature, vote.slope, free, value);
 }
 
-// weight: (m,) mixture of laws of the branching prior, by their evidence. own: (m,) log weights.
+// weight: (m,) mixture of posteriors of the branching prior, by their evidence. own: (m,) log
+// weights.
 double mix_priors(Shape tree, std::span<const double> own, std::span<const double> stop,
                   std::span<double> weight) {
-  const std::size_t m = tree.size(), n_laws = stop.size();
+  const std::size_t m = tree.size(), n_posteriors = stop.size();
   std::vector<double> gains(m, 0.0), log_stop(m, 0.0), log_split(m, 0.0), log_odds(m);
   for (std::size_t v = 0; v < m; ++v)
     if (!tree.is_leaf(v)) gains[v] = own[tree.left(v)] + own[tree.left(v) + 1] - own[v];
-  const Terms law{tree, {gains.data(), static_cast<std::int64_t>(m), 1}, log_stop, log_split};
-  std::vector<double> evidence(n_laws), part(n_laws * m);
+  const Terms posterior{tree, {gains.data(), static_cast<std::int64_t>(m), 1}, log_stop, log_split};
+  std::vector<double> evidence(n_posteriors), part(n_posteriors * m);
   const double theta = 1.0;
-  for (std::size_t j = 0; j < n_laws; ++j) {
+  for (std::size_t j = 0; j < n_posteriors; ++j) {
     const double stops = std::log(stop[j]), splits = std::log1p(-stop[j]);
     for (std::size_t v = 0; v < m; ++v) {
       if (tree.is_leaf(v)) continue;
@@ -121,15 +122,15 @@ double mix_priors(Shape tree, std::span<const double> own, std::span<const doubl
       log_split[v] = splits;
     }
     const std::span weights(part.data() + j * m, m);
-    evidence[j] = weigh(law, {&theta, 1}, {own.data(), 1}, Rule::average, weights, log_odds);
+    evidence[j] = weigh(posterior, {&theta, 1}, {own.data(), 1}, Rule::average, weights, log_odds);
   }
   const double best = std::ranges::max(evidence);
   double total = 0.0;
   for (double& e : evidence) total += e = std::exp(e - best);
   std::ranges::fill(weight, 0.0);
-  for (std::size_t j = 0; j < n_laws; ++j)
+  for (std::size_t j = 0; j < n_posteriors; ++j)
     for (std::size_t v = 0; v < m; ++v) weight[v] += evidence[j] / total * part[j * m + v];
-  return best + std::log(total / static_cast<double>(n_laws));
+  return best + std::log(total / static_cast<double>(n_posteriors));
 }
 
 // step: (m, n_outputs) of some outputs the value of the root and the changes of the values down to
