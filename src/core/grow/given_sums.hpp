@@ -22,7 +22,6 @@ struct CutBytes {
   double gain, value;
   std::int64_t bin, next;  // the last occupied bin left, the first right
   std::array<std::int64_t, 3> sums;
-  std::int64_t squares;
   std::int32_t feature;
   std::uint8_t is_known, has_missing, missing_left, has_sides;
   std::array<Side, 256> sides;
@@ -36,7 +35,6 @@ inline CutBytes bytes_of(const Cut& cut) {
   made.bin = static_cast<std::int64_t>(cut.threshold.bin);
   made.next = static_cast<std::int64_t>(cut.next);
   std::ranges::copy(cut.sums, made.sums.begin());
-  made.squares = cut.squares;
   made.feature = cut.feature;
   made.is_known = 1;
   made.has_missing = cut.has_missing;
@@ -56,7 +54,6 @@ inline Cut cut_of(const CutBytes& known) {
   cut.threshold.bin = static_cast<std::size_t>(known.bin);
   cut.next = static_cast<std::size_t>(known.next);
   cut.sums.assign(known.sums.begin(), known.sums.end());
-  cut.squares = known.squares;
   if (known.has_sides) cut.sides.assign(known.sides.begin(), known.sides.end());
   return cut;
 }
@@ -158,7 +155,6 @@ class GivenSums {
     typename Target::OfCell of(target_, total, squares);
     const Undecided<Target> known{of, total.sum, cell.size(), bounds, cell.key};
     Cut cut;
-    cut.squares = squares;
     spend(layout_.size());
     for (const std::int32_t j : features) {
       AllBins bins{sums + layout_.start(j), Target::kLanes, layout_.width(j), layout_.n_bins(j),
