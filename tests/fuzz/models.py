@@ -128,6 +128,28 @@ def plausible_parameter(random: Random, parameter: str, p: int) -> Any:
         "monotonic_cst": [None, [1] + [0] * (p - 1)],
         "truncation_level": [1, 30],
         "ndcg_at": [None, 1, 10],
+        "categorical_features": ["from_dtype", None, [0], [True] + [False] * (p - 1)],
+        "early_stopping": [True, "auto"],
+        "n_iter_no_change": [1, 3],
+        "validation_fraction": [0.2, 0.5],
+        "tol": [0.0, 0.1],
+        "max_thresholds": ["auto", 2, 255],
+        "quality": ["fast", "best"],
+        "quantile": [None, 0.9, [0.1, 0.5, 0.9]],
+        "subsample": [0.3, 1.0],
+        "warm_start": [True],
+        "min_samples_leaf": [1, 3, 20],
+        "min_samples_split": [2, 9, 0.4],
+        "min_impurity_decrease": [0.0, 0.1],
+        "max_features_per_tree": [None, 1, 0.5],
+        "splitter": ["best", "random"],
+        "bootstrap": [True, False],
+        "leaves": ["plain", "refilled", "shrunk", "honest"],
+        "oob_score": [False, True],
+        "selection": ["best", "vote"],
+        "bins": ["auto", 3],
+        "var_smoothing": [0.0, 1e-3],
+        "scale": [True, False],
     }
     return random.choice(choices[parameter]) if parameter in choices else None
 
@@ -185,7 +207,8 @@ def _target(random: Random, world: World, model: Any) -> Any:
     if isinstance(model, certree.BoostedTreesRanker):
         return world.y
     if not is_classifier(model):
-        return world.target
+        takes_several = isinstance(model, certree.BoostedTreesRegressor) and random.random() < 0.2
+        return np.column_stack([world.target, world.y]) if takes_several else world.target
     names = random.choice([None, np.array(["a", "b", "c", "d"]), np.array([-5, 7, 9, 1000])])
     return world.y if names is None else names[world.y]
 
@@ -254,7 +277,7 @@ def _adds_up(model: Any, X: Any, explanation: Explanation) -> Explanation:
     assert explanation._repr_html_(), "an explanation has no page"
     found = explanation.prediction
     if explanation.scale == "target":
-        expected = np.asarray(model.predict(X))[:, None]
+        expected = np.reshape(model.predict(X), found.shape)
     elif hasattr(model, "decision_function"):
         expected = np.reshape(model.decision_function(X), found.shape)
     elif explanation.scale == "probability" and hasattr(model, "tree_"):

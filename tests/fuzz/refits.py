@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
+from pyarrow import parquet
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
@@ -14,6 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 import certree
 from certree.boolean import FourierClassifier, FourierRegressor
 from certree.ensembles import ConformalBandRegressor
+from fuzz.files import folder
 from fuzz.functions import Attempt
 from fuzz.relations import Subject, of_rows, same
 from fuzz.tables import ARRAYS, FRAMES
@@ -87,11 +91,13 @@ def copies_of_rows(random: Random, subject: Subject) -> None:
     if not has_fit_parameter(model, "sample_weight"):
         return
     # Some deal or count rows by their places, others multiply weights by numbers that are not whole.
-    # The depth of a box comes from the number of rows, as weights may follow classes.
+    # The depth of a box comes from the number of rows, as weights may follow classes; and where many
+    # categories are asked whether they tell more than chance, weights have no unit.
     is_plain = (
         getattr(model, "class_weight", None) is None
         and not isinstance(model, _BY_PLACE)
         and not isinstance(getattr(model, "grower", None), certree.Grid)
+        and isinstance(getattr(model, "categorical_features", None), str | None)
     )
     times = np.array(random.choices([0, 1, 2, 3] if is_plain else [0, 1], k=table.n))
     times[0] = 1
@@ -158,6 +164,27 @@ def sparse_rows(random: Random, subject: Subject) -> None:
     _compare(other, X, dense, X.toarray() if wide is None else wide)
 
 
+def rows_in_files(random: Random, subject: Subject) -> None:
+    """Files of the rows, however they are cut, give the bits of the rows in memory."""
+    model, table = subject.model, subject.table
+    if "levels of numbers" in table.kinds:  # Parquet keeps none
+        return
+    takes_files = isinstance(model, certree.BoostedTreesClassifier | certree.BoostedTreesRegressor)
+    if not takes_files or table.container not in FRAMES:
+        return
+    frame = replace(table, container="pyarrow").X.append_column("what to learn", [subject.y])
+    at = Path(folder().name) / "rows"
+    at.mkdir(exist_ok=True)
+    for old in at.iterdir():
+        old.unlink()
+    cuts = [0, *sorted(random.choices(range(table.n + 1), k=2)), table.n]
+    for k, (first, end) in enumerate(pairwise(cuts)):
+        parquet.write_table(frame.slice(first, end - first), at / f"{k}.parquet")
+    other = clone(model).fit(at, "what to learn")
+    X = replace(table, container="pyarrow").X
+    _compare(other, X, clone(model).fit(X, subject.y), X)
+
+
 def another_number_of_threads(random: Random, subject: Subject) -> None:
     """Threads change the time alone."""
     if "n_jobs" in subject.model.get_params(deep=False):
@@ -190,6 +217,7 @@ REFITS: list[Callable[[Random, Subject], None]] = [
     another_container,
     another_layout,
     sparse_rows,
+    rows_in_files,
     another_number_of_threads,
     another_unit,
 ]

@@ -299,7 +299,9 @@ def batches_are_learned_or_warned_of(random: Random, subject: Subject) -> None:
     y = np.arange(40) // 20
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model = clone(subject.model).set_params(densities="auto", priors=None, class_weight=None)
+        model = clone(subject.model).set_params(
+            densities="auto", priors=None, class_weight=None, categorical_features="from_dtype"
+        )
         for batch in (slice(0, 20), slice(20, 40)):
             model.partial_fit(names[batch], y[batch], classes=[0, 1])
     known = model.categories_ is not None and "b" in model.categories_.names[0]

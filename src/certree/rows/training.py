@@ -52,6 +52,7 @@ from certree.interface.other_names import expect_our_names, knows_other_names
 from certree.interface.stored import Stored
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
 from certree.rows.columns import (
+    TableColumns,
     expect_exact_numbers,
     expect_no_times,
     given_values,
@@ -734,7 +735,11 @@ def _checked(model: Any, X: Any, categories: Categories | None, again: bool) -> 
     if categories is not None:
         if again:
             _check_feature_names(model, X, reset=False)
-            _check_n_features(model, X, reset=False)
+            try:
+                _check_n_features(model, X, reset=False)
+            except LookupError:  # of a first row, where there is none
+                TableColumns.of(X)
+                raise
         features = FeatureColumns(tuple(categories.columns(X)))
         shape = len(features), features.n_features
         check_array(np.broadcast_to(0.0, shape), estimator=model, **_NUMBERS)
