@@ -33,8 +33,8 @@ from certree.explain import interaction_fractions, shapley_values
 from certree.grow import BinnedGrower, Bins
 from certree.grow.binned import grow_on_samples
 from certree.grow.growing import TrainingSamples
+from certree.interface.arrays import stored
 from certree.rows.features import FeatureColumns
-from certree.rows.sparse_rows import stored
 from certree.tree import Trees
 
 LONG_RUN = os.environ.get("HYPOTHESIS_PROFILE") == "long"

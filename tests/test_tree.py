@@ -445,6 +445,19 @@ def test_small_trees_say_of_many_rows_what_walks_say(name, dtype):
     np.testing.assert_array_equal(stages, [half, expected[:, row]])
 
 
+@pytest.mark.parametrize("width", [0, 2, 4])
+def test_trees_walk_no_rows_of_another_width(width):
+    trees = Trees.joined([random_tree(np.random.default_rng(0), 9, FEW, 3, 1)], 3, 1)
+    rows = np.zeros((4, width))
+    for walk in (
+        lambda: trees.leaves(rows, 1),
+        lambda: trees.add(np.zeros((1, 4)), rows, 1),
+        lambda: trees.out_of_bag(rows, ("bootstrap", 4, 0), 1),
+    ):
+        with pytest.raises(ValueError, match=f"trees of 3 features walk no rows of {width}"):
+            walk()
+
+
 def test_apply_refuses_bad_rows():
     tree = Tree(**columns())
     with pytest.raises(ValueError, match="X has 3 features, but the tree has 2 features"):

@@ -28,9 +28,17 @@ from certree._core import (
     mark_lacking,
     pack_trees,
 )
-from certree.interface.arrays import Float64, Int32, Int64, OfColumns, column, frozen, matrix
+from certree.interface.arrays import (
+    Float64,
+    Int32,
+    Int64,
+    OfColumns,
+    column,
+    frozen,
+    matrix,
+    stored,
+)
 from certree.interface.signatures import checked, expect_settings
-from certree.rows.sparse_rows import stored
 
 LEAF = -1
 # Posteriors look at every cell of a chain; those that are grown have at most 48 for each feature.
@@ -333,7 +341,7 @@ class Trees(OfColumns):
 
     def leaves(self, X: Any, n_threads: int) -> Int32:
         """Leaf of each checked row in each tree, numbered among all nodes, (T, n)."""
-        return find_leaves(*self.packed, _walked(X), n_threads)
+        return find_leaves(*self.packed, self._walked(X), n_threads)
 
     def out_of_bag(self, X: Any, drawing: tuple[str, int, int], n_threads: int) -> Int32:
         """Complements of leaves (T, n) of rows that were not drawn for a tree; 0 for others.
@@ -346,7 +354,7 @@ class Trees(OfColumns):
                 drawn = draw_rows(len(own), drawing, number)
                 own[:] = np.where(drawn == 0, ~own, 0)
             return leaf
-        return find_out_of_bag(*self.packed, X, drawing, n_threads)
+        return find_out_of_bag(*self.packed, self._walked(X), drawing, n_threads)
 
     def add(
         self,
@@ -374,7 +382,13 @@ class Trees(OfColumns):
         ends = among.start, among.start + len(among) * among.step, among.step
         packed, starts, categories, root = self.packed
         nodes = packed, starts, categories, root, self.value
-        return add_trees(*nodes, *ends, _walked(X), scores, n_threads)
+        return add_trees(*nodes, *ends, self._walked(X), scores, n_threads)
+
+    def _walked(self, X: Any) -> Any:
+        """Checked rows as the loops of the core take them, dense or sparse: they look at no width."""
+        if X.shape[1] != self.n_features or not self.n_features:
+            raise ValueError(f"trees of {self.n_features} features walk no rows of {X.shape[1]}")
+        return X if isinstance(X, np.ndarray) else stored(X)
 
     def looking_at(self, features: Int32) -> Self:
         """The same trees on a table of some of the features alone, ascending: all that they compare."""
@@ -568,11 +582,6 @@ optimal_splits, missing_both, root, value
         the children have of these rows, (m,). Otherwise it goes where `missing_left` says.
         """
         return blend(*self.splits, X, self.missing_both.view(np.uint8), rows, score, n_threads)
-
-
-def _walked(X: Any) -> Any:
-    """Checked rows as the loops of the core take them, dense or sparse."""
-    return X if isinstance(X, np.ndarray) else stored(X)
 
 
 def _expect_trees(nodes: Trees) -> None:

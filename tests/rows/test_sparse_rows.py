@@ -8,9 +8,10 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 import reference
+from certree.interface.arrays import stored
 from certree.rows.folds import content_folds
 from certree.rows.hashes import content_keys, fit_hashes, sample_hashes
-from certree.rows.sparse_rows import SparseColumns, below_each_other, stored
+from certree.rows.sparse_rows import SparseColumns, below_each_other
 
 VALUES = st.sampled_from([0.0, 0.0, 0.0, -0.0, 1.0, -2.5, np.nan, np.inf, 1e-320, 0.1])
 

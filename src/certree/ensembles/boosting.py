@@ -979,6 +979,8 @@ class BoostedTrees(StagedTrees):
         loss.expect_domain(known)
         start = self._new_offset(offset, given)
         used = np.unique(self.trees_.feature[~self.trees_.is_leaf])
+        if not len(used):
+            return np.zeros(self.n_features_in_)
         # A copy of what trees look at: all of a sparse table might not fit into memory.
         rows, trees = given[:, used], self.trees_.looking_at(used)
         rows = np.ascontiguousarray(made_dense(rows))

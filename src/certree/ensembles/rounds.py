@@ -18,10 +18,10 @@ from certree.ensembles.several_losses import SeveralLosses
 from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
-from certree.interface.arrays import Float64, Int32, UInt64, in_units_of_largest
+from certree.interface.arrays import Float64, Int32, UInt64, in_units_of_largest, stored
 from certree.rows.folds import Fold
 from certree.rows.hashes import content_keys, sample_hashes
-from certree.rows.sparse_rows import AnyColumns, stored
+from certree.rows.sparse_rows import AnyColumns
 from certree.rows.training import Training
 from certree.tree import LEAF, Trees
 

@@ -17,6 +17,8 @@ Float64 = NDArray[np.float64]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 UInt64 = NDArray[np.uint64]
+# Of sparse rows: their starts, features and values of what is stored, and the number of features.
+StoredValues = tuple[Int64, Int32, NDArray[Any], int]
 
 # The largest number that a setting may be: what is charged or weighed with it stays finite.
 LARGEST = 1e150
@@ -376,3 +378,13 @@ def places_among(known: NDArray[Any], given: NDArray[Any]) -> tuple[NDArray[np.i
     """Where given values stand among ascending ones, of which there is one at least, and if they do."""
     places = np.searchsorted(known, given).clip(max=len(known) - 1)
     return places, known[places] == given
+
+
+def stored(rows: Any) -> StoredValues:
+    """A CSR array as the core takes it."""
+    return (
+        rows.indptr.astype(np.int64, copy=False),
+        rows.indices.astype(np.int32, copy=False),
+        np.ascontiguousarray(rows.data),
+        int(rows.shape[1]),
+    )

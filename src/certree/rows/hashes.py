@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 
 from certree._core import hash_rows
-from certree.interface.arrays import UInt64, places_among
-from certree.rows.sparse_rows import stored
+from certree.interface.arrays import UInt64, places_among, stored
 
 # The constants of splitmix64, whose steps mix every bit of a number into all of them.
 _STEP, _FIRST, _SECOND = (

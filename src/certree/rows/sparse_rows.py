@@ -10,11 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 
-from certree.interface.arrays import Float64, Int32, Int64
+from certree.interface.arrays import Float64, StoredValues, stored
 from certree.rows.features import FeatureColumns
-
-# Starts of rows, features and values of what is stored, and the number of features.
-StoredValues = tuple[Int64, Int32, NDArray[Any], int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +77,6 @@ class SparseColumns:
 
 
 AnyColumns = FeatureColumns | SparseColumns
-
-
-def stored(rows: Any) -> StoredValues:
-    """A CSR array as the core takes it."""
-    return (
-        rows.indptr.astype(np.int64, copy=False),
-        rows.indices.astype(np.int32, copy=False),
-        np.ascontiguousarray(rows.data),
-        int(rows.shape[1]),
-    )
 
 
 def made_dense(rows: Any) -> NDArray[Any]:
