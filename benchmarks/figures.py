@@ -37,7 +37,7 @@ RACES = {
     "shapley": "Shapley values",
     "single_tree": "a fit of one tree, tuned",
     "naive_bayes": "naive Bayes",
-    "import_time": "the import",
+    "import_time": "importing a model",
 }
 
 
