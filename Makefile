@@ -15,7 +15,7 @@ ifneq ($(DATA),)
 export CERTREE_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench pages figures docs wheel sdist lock \
+.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench pages figures docs versions wheel sdist lock \
     release-check clean
 
 demo: $(VENV)/user.done
@@ -95,6 +95,12 @@ docs: $(VENV)/docs.done
 	rm -rf $(SITE) build/doctrees docs/gallery docs/reference
 	$(BIN)/python -m sphinx -q -W --keep-going -j $(CORES) -d build/doctrees docs $(SITE)
 	$(BIN)/python -m pytest -q -p no:randomly tests/browser/test_site.py
+
+# The site beside those of other versions, in a folder named by its version.
+VERSIONS := build/versions
+versions: docs
+	$(BIN)/python docs/versions.py $(SITE) $(VERSIONS)
+	$(BIN)/python -m pytest -q -p no:randomly tests/browser/test_versions.py
 
 # A wheel for this platform, of the stable interface from Python 3.12 on, tried in new environments with
 # the newest and the lowest versions of what it needs; dist has it.

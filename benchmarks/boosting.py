@@ -188,8 +188,8 @@ def known(path: Path) -> list[dict[str, Any]]:
         ]
 
 
-def compare(rows: list[dict[str, Any]], title: str, goals: dict[str, float], field: str) -> None:
-    """Mean ranks, and ratios of ours to the peers."""
+def standings(rows: list[dict[str, Any]], field: str) -> dict[str, tuple[float, float]]:
+    """Of every method its mean rank and the geometric mean of ours over its, the best one first."""
     table: dict[tuple[Any, ...], dict[str, list[float]]] = {}
     for row in rows:
         cell = table.setdefault((row["table"], row["rows"]), {})
@@ -197,13 +197,18 @@ def compare(rows: list[dict[str, Any]], title: str, goals: dict[str, float], fie
     names = sorted({method for cell in table.values() for method in cell})
     full = [cell for cell in table.values() if len(cell) == len(names)]
     if not full or OURS not in names:
-        return
+        return {}
     means = np.array([[np.mean(cell[name]) for name in names] for cell in full])
     ranks = rankdata(means, axis=1).mean(axis=0)
-    print(f"{title}, {field}, {len(full)} cells")
-    ours = means[:, names.index(OURS)]
-    for name, rank, column in sorted(zip(names, ranks, means.T, strict=True), key=lambda x: x[1]):
-        ratio = np.exp(np.mean(np.log(ours / column)))
+    ratios = np.exp(np.mean(np.log(means[:, [names.index(OURS)]] / means), axis=0))
+    told = zip(names, ranks.tolist(), ratios.tolist(), strict=True)
+    return {name: (rank, ratio) for name, rank, ratio in sorted(told, key=lambda one: one[1])}
+
+
+def compare(rows: list[dict[str, Any]], title: str, goals: dict[str, float], field: str) -> None:
+    """Mean ranks, and ratios of ours to the peers."""
+    print(f"{title}, {field}")
+    for name, (rank, ratio) in standings(rows, field).items():
         goal = goals.get(name)
         verdict = "" if goal is None else f" (<= {goal}: {'met' if ratio <= goal else 'MISSED'})"
         print(f"   {name:22} rank {rank:.2f}, ours / its {ratio:.3f}{verdict}")

@@ -8,7 +8,6 @@ The first word names a function of FIGURES, the others are what it is given. `te
 fails where a page says anything else than the function; `make figures` runs this file.
 """
 
-import csv
 import re
 import sys
 from collections.abc import Callable
@@ -18,7 +17,22 @@ import numpy as np
 
 from benchmarks.boosting import known
 from benchmarks.evidence import FILE, MARKS, OURS, of_boosting
-from benchmarks.timing import RESULTS
+from benchmarks.figures_of_docs import (
+    bands,
+    booster_over,
+    boosters,
+    certified_boosters,
+    forests,
+    held,
+    naive_bayes,
+    outputs,
+    predicted,
+    rankers,
+    small_trees,
+    thresholds,
+    times,
+)  # fmt: skip
+from benchmarks.results_on_pages import cell, lines_of, made, mean, of_case, short, table
 
 PROJECT = Path(__file__).parent.parent
 MARKED = re.compile(r"(<!-- figure: ([^>]+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
@@ -37,30 +51,8 @@ RACES = {
     "shapley": "Shapley values",
     "single_tree": "a fit of one tree, tuned",
     "naive_bayes": "naive Bayes",
-    "import_time": "the import",
+    "import_time": "importing a model",
 }
-
-
-def short(value: float) -> str:
-    """A number below 1 without its zero, as pages write them."""
-    if value >= 0.995:
-        return f"{value:.3g}" if value >= 10 else f"{value:.2f}"
-    return f"{value:.2g}".removeprefix("0")
-
-
-def lines_of(file: str) -> list[dict[str, str]]:
-    """All lines of a file of results."""
-    with (RESULTS / file).open(newline="", encoding="utf-8") as opened:
-        return list(csv.DictReader(opened))
-
-
-def cell(file: str, where: str, column: str, form: str) -> str:
-    """One field of the one line in which `where`, such as "table=eeg, method=tree", holds."""
-    wanted = dict(part.split("=") for part in where.split(", "))
-    found = [one for one in lines_of(file) if wanted.items() <= one.items()]
-    if len(found) != 1:
-        raise ValueError(f"{len(found)} lines of {file} have {where}, expected one")
-    return format(float(found[0][column]), form)
 
 
 def evidence() -> dict[str, dict[str, dict[str, float]]]:
@@ -81,11 +73,6 @@ def mean_ratio(method: str, field: str, to: str = OURS) -> str:
     return short(mean(ratios(method, field, to)))
 
 
-def mean(values: list[float]) -> float:
-    """The geometric mean."""
-    return float(np.exp(np.mean(np.log(values))))
-
-
 def below(method: str, field: str) -> str:
     """By how many per cent ours is below a method, in geometric mean."""
     return f"{100 * (1 - 1 / mean(ratios(method, field))):.0f} %"
@@ -100,12 +87,6 @@ def lowest(field: str) -> str:
     """The number of tables on which ours has the least, in words."""
     least = [min(MARKS, key=lambda method: one[method][field]) for one in evidence().values()]
     return WORDS[least.count(OURS)]
-
-
-def table(head: list[str], lines: list[list[str]]) -> str:
-    """A table of Markdown, with room around it."""
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n\n"
 
 
 def scores(field: str) -> str:
@@ -214,7 +195,9 @@ FIGURES: dict[str, Callable[..., str]] = {
     one.__name__: one
     for one in (
         cell, mean_ratio, below, lower, lowest, scores, summary, speed, slower, behind,
-        single_trees, ranking, runs,
+        single_trees, ranking, runs, of_case, made, bands, booster_over, boosters,
+        certified_boosters, forests, held, naive_bayes, outputs, predicted, rankers, small_trees,
+        thresholds, times,
     )
 }  # fmt: skip
 

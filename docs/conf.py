@@ -85,6 +85,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"certree {release}"
 html_static_path = ["static"]
 html_css_files = ["certree.css"]
+html_js_files = ["versions.js", "switcher.js"]
 html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sourcelink = False
@@ -92,7 +93,7 @@ html_theme_options = {
     "logo": {"text": f"certree {release}"},
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
-    "navbar_end": ["theme-switcher"],
+    "navbar_end": ["versions", "theme-switcher"],
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -67,8 +67,8 @@ def of_facts() -> Iterator[Line]:
     recipe = read("release/conda/meta.yaml")
     yield state("sha256:" in recipe, UNKNOWN), "conda recipe: address and checksum of the sdist"
     yield (
-        state('"switcher"' in read("docs/conf.py"), UNKNOWN),
-        "a place for the site, and its versions",
+        UNKNOWN,
+        "a place for the site: all of build/versions goes there, and works at any address",
     )
     yield UNKNOWN, "whether the name is free where packages are published, and whose account it is"
     for workflow in sorted((PROJECT / ".github" / "workflows").glob("*.yml")):
@@ -101,6 +101,11 @@ def of_what_was_built() -> Iterator[Line]:
     yield state(bool(sources)), "the sdist is built (make sdist)"
     site = read("build/site/index.html")
     yield state(f"certree {version()}" in site), "the site is built, of this version (make docs)"
+    beside = read(f"build/versions/{version()}/_static/versions.js")
+    yield (
+        state(f'"{version()}"' in beside),
+        "the site lies beside those of earlier releases, which build/versions has (make versions)",
+    )
     yield OPEN, "make test, oldest, check, sanitize, browser and validity passed on this commit"
     yield OPEN, "python -m benchmarks.answers: no answer differs that CHANGELOG.md does not name"
     yield OPEN, "make figures changed nothing, and no benchmark is older than what it measures"

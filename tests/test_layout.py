@@ -59,6 +59,7 @@ TESTS_OF_NO_MODULE = {
     "test_core.py": "what the extension itself refuses, of all rooms",
     "test_docs.py": "the documentation",
     "test_ensembles_of_sklearn.py": "estimators inside scikit-learn's ensembles",
+    "test_front_door.py": "how names are found that are imported when they are used",
     "test_fuzz.py": "the fuzzer, which calls everything",
     "test_hostile.py": "what every parameter refuses",
     "test_interrupt.py": "every loop of the core",

@@ -25,6 +25,8 @@ assert_type(certree.PACBayesTreeRegressor().fit(X, y), certree.PACBayesTreeRegre
 assert_type(certree.NaiveBayesClassifier().partial_fit(X, y, [0, 1]), certree.NaiveBayesClassifier)
 assert_type(certree.boolean.FourierRegressor().fit(X, y), certree.boolean.FourierRegressor)
 assert_type(certree.certify(boosted, X, y), Certificate)
+assert_type(certree.certificates.hold_out(3, 100), Certificate)
+assert_type(certree.explain.Explanation, type[Explanation])
 assert_type(boosted.fit(X, y).predict(X), NDArray[Any])
 assert_type(boosted.set_params(max_iter=4), certree.BoostedTreesClassifier)
 assert_type(boosted.n_iter_, int)
