@@ -15,7 +15,7 @@ ifneq ($(DATA),)
 export CERTREE_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench pages figures docs versions wheel sdist lock \
+.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench pages figures images docs versions wheel sdist lock \
     release-check clean
 
 demo: $(VENV)/user.done
@@ -88,6 +88,10 @@ pages: $(VENV)/developer.done
 # What README and docs say of benchmarks/results.
 figures: $(VENV)/developer.done
 	$(BIN)/python -m benchmarks.figures
+
+# The pictures of the docs, in the style of today; it needs the tables of the paper.
+images: $(VENV)/developer.done
+	$(BIN)/python docs/draw_images.py
 
 # The site, in build/site; what is written on the way there starts afresh.
 SITE := build/site
