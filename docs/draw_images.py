@@ -1,14 +1,19 @@
 """The pictures of docs/images that are no experiment: `make images`.
 
 Needs CERTREE_DATA. Half of the rows of adult fit, the others judge, by seed 0, unless a page says
-otherwise. `evidence.png` is drawn by `python -m benchmarks.evidence`, `certificates.png` by
-`examples/certificates_by_rows.py`, `rates.png` and `table2.png` by the commands `rates` and `table2`;
-what is left is the report, which is photographed.
+otherwise. The report is photographed by Chromium, if that, its driver and Selenium are there.
+
+`evidence.png` is drawn by `python -m benchmarks.evidence`, `certificates.png` by
+`examples/certificates_by_rows.py`, `rates.png` and `table2.png` by the commands `rates` and `table2`.
 """
 
 import os
+import shutil
 import sys
+import tempfile
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,6 +39,7 @@ from certree.show import (
     plot_selective,
     plot_thresholds,
     plot_tree,
+    report,
 )
 from certree.show.picture import Picture
 
@@ -59,6 +65,37 @@ def draw(name: str, picture: Picture) -> None:
     sys.stdout.write(f"{name}.png\n")
 
 
+def photograph(model: Any, X: pd.DataFrame, y: pd.Series) -> None:
+    """The report of a model: how it begins, and its explorer in dark colours, a row followed."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (find_spec("selenium") and chromium and driver):
+        sys.stdout.write("no pictures of the report: they need Chromium, its driver and Selenium\n")
+        return
+    from selenium import webdriver
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import Select
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--hide-scrollbars"):
+        options.add_argument(argument)
+    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    with started as page, tempfile.TemporaryDirectory() as folder:
+        report(model, X, y, Path(folder) / "report.html")
+        for name, height, scheme in (("report", 1300, "light"), ("report_explorer", 1150, "dark")):
+            media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            page.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+            size = {"width": 1000, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            page.get((Path(folder) / "report.html").as_uri())
+            if scheme == "dark":
+                Select(page.find_element(By.ID, "picked")).select_by_index(1)
+                section = "arguments[0].closest('section').scrollIntoView()"
+                page.execute_script(section, page.find_element(By.CSS_SELECTOR, ".tree"))
+            page.save_screenshot(str(IMAGES / f"{name}.png"))
+            sys.stdout.write(f"{name}.png\n")
+
+
 def of_adult() -> None:
     """All pictures of adult."""
     X, y = table("adult")
@@ -69,6 +106,7 @@ def of_adult() -> None:
     draw("explanation_adult", plot_explanation(tree.explain(X_new[:10]), row=0))
     draw("calibration_adult", plot_calibration(tree, X_new, y_new))
     draw("importance_adult", plot_importance(tree))
+    photograph(tree, X_new, y_new)
     certified = CertifiedTreeClassifier(**words)
     draw("certificate_adult", plot_certificate(certified, X, y))
     draw("selective_adult", plot_selective(certified.fit(X_fit, y_fit)))
