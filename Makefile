@@ -15,7 +15,7 @@ ifneq ($(DATA),)
 export CERTREE_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench pages figures docs versions wheel sdist lock \
+.PHONY: demo table2 test oldest check format stub sanitize fuzz browser validity bench pages figures images docs versions wheel sdist lock \
     release-check clean
 
 demo: $(VENV)/user.done
@@ -89,6 +89,10 @@ pages: $(VENV)/developer.done
 figures: $(VENV)/developer.done
 	$(BIN)/python -m benchmarks.figures
 
+# The pictures of the docs, in the style of today; it needs the tables of the paper.
+images: $(VENV)/developer.done
+	$(BIN)/python docs/draw_images.py
+
 # The site, in build/site; what is written on the way there starts afresh.
 SITE := build/site
 docs: $(VENV)/docs.done
@@ -108,7 +112,7 @@ WHEEL := $(VENV)-wheel
 wheel: $(WHEEL)/tools.done
 	rm -rf build/raw build/tried dist/*.whl
 	$(WHEEL)/bin/python -m pip wheel -q --no-deps -w build/raw .
-	PATH="$(CURDIR)/$(WHEEL)/bin:$$PATH" $(WHEEL)/bin/python -m auditwheel -q repair -w dist build/raw/*.whl
+	PATH="$(CURDIR)/$(WHEEL)/bin:$$PATH" $(WHEEL)/bin/python -m auditwheel repair -w dist build/raw/*.whl
 	$(WHEEL)/bin/python release/check.py --wheels dist
 	case "$$(echo dist/*.whl)" in *abi3*) $(WHEEL)/bin/python -m abi3audit --strict dist/*.whl;; esac
 	for resolution in highest lowest-direct; do \

@@ -28,10 +28,11 @@ from benchmarks.figures_of_docs import (
     outputs,
     predicted,
     rankers,
+    rules,
     small_trees,
     thresholds,
     times,
-)  # fmt: skip
+)
 from benchmarks.results_on_pages import cell, lines_of, made, mean, of_case, short, table
 
 PROJECT = Path(__file__).parent.parent
@@ -196,8 +197,8 @@ FIGURES: dict[str, Callable[..., str]] = {
     for one in (
         cell, mean_ratio, below, lower, lowest, scores, summary, speed, slower, behind,
         single_trees, ranking, runs, of_case, made, bands, booster_over, boosters,
-        certified_boosters, forests, held, naive_bayes, outputs, predicted, rankers, small_trees,
-        thresholds, times,
+        certified_boosters, forests, held, naive_bayes, outputs, predicted, rankers, rules,
+        small_trees, thresholds, times,
     )
 }  # fmt: skip
 

@@ -311,3 +311,28 @@ def naive_bayes() -> str:
         for name, told in found.items()
     ]
     return table(["table", *BAYES], lines)
+
+
+def rules() -> str:
+    """What each pruning rule errs, on average over tables, beside cost-complexity."""
+    errors: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    leaves: dict[str, list[float]] = defaultdict(list)
+    for one in lines_of("rules.csv"):
+        errors[one["rule"]][one["table"]].append(float(one["error"]))
+        leaves[one["rule"]].append(float(one["leaves"]))
+    means = {rule: {t: np.mean(of) for t, of in told.items()} for rule, told in errors.items()}
+    first = "cost-complexity"
+    lines = []
+    for rule, told in means.items():
+        ratios = [told[name] / means[first][name] for name in told]
+        error = np.std(ratios, ddof=1) / np.sqrt(len(ratios))
+        fewer = sum(one < 1 for one in ratios)
+        lines.append([
+            rule.replace("constant", "alpha"),
+            decimals(float(np.mean([*told.values()])), 4),
+            "1" if rule == first else f"{decimals(float(np.mean(ratios)))} ± {decimals(error)}",
+            f"{np.mean(leaves[rule]):.0f}",
+            "" if rule == first else str(fewer),
+        ])  # fmt: skip
+    head = ["rule", "test error", "ratio", "leaves", "fewer errors on"]
+    return table(head, sorted(lines, key=lambda line: float(line[1])))

@@ -54,6 +54,7 @@ from certree.show import (
 )
 from certree.show.calibration import reliability
 from certree.show.certificate_picture import draw_by_rows
+from certree.show.style import titled
 
 X, Y = load_iris(return_X_y=True, as_frame=True)
 
@@ -1030,3 +1031,13 @@ def test_overlaps_are_found():
     found = overlaps(figure)
     assert ("first", "second") in found
     assert any(kind == "outside" for kind, _ in found)
+
+
+@pytest.mark.parametrize("width", np.arange(1.5, 7, 0.25))
+def test_a_number_and_its_percent_sign_stand_on_one_line(width):
+    ax = Figure(figsize=(width, 2)).add_subplot()
+    words = "Answering 12 % of the rows lowers the promise from 15.1 % to 0.7 %"
+    titled(ax, words)
+    title = ax.get_title()
+    assert title.split() == words.split()
+    assert "\n%" not in title

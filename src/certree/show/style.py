@@ -96,8 +96,9 @@ def titled(ax: Any, words: str) -> None:
         ratios = spec.get_gridspec().get_width_ratios()
         width *= sum(ratios[k] for k in spec.colspan) / sum(ratios)
     room = letters(width - beside, _TITLE)
-    lines = [textwrap.fill(line, room) for line in words.split("\n")]
-    ax.set_title("\n".join(lines), parse_math=False)
+    # A number and its % are one word.
+    lines = [textwrap.fill(line.replace(" %", "\xa0%"), room) for line in words.split("\n")]
+    ax.set_title("\n".join(lines).replace("\xa0", " "), parse_math=False)
 
 
 @styled
