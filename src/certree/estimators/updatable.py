@@ -37,8 +37,8 @@ def _why_not(model: Any) -> str | None:
     grower, depth = model.grower, model.max_depth
     if not isinstance(grower, Grid) or grower.resolution is not None:
         return (
-            "its tree is grown by the rows; expected grower=Grid(box), a box that is known without "
-            f"them, got grower={grower!r}"
+            "its tree is grown by the rows; expected grower=Grid(box) without a resolution, a box that "
+            f"is known without them, got grower={grower!r}"
         )
     if not isinstance(depth, Integral):
         return (
@@ -231,16 +231,8 @@ class UpdatableTree(TreeVoteEstimator):
 
     def _taken_again(self, X: Any, y: Any, sample_weight: Any) -> SeenRows:
         """What is kept of rows that join or leave a fit, which knows their categories."""
-        known = self.categories_
-        joined = (
-            () if known is None else zip(known.names, known.with_those_of(X).names, strict=True)
-        )
-        for j, (names, all_names) in enumerate(joined):
-            if names is not None and len(unknown := (all_names or names)[len(names) :]):
-                raise ValueError(
-                    f"feature {self._feature_names()[j]!r} must hold categories among {[*names]}, those "
-                    f"of the first rows, got {[*unknown]}"
-                )
+        if (known := self.categories_) is not None:
+            _expect_no_more(known, known.with_those_of(X), self._feature_names())
         return self._seen(self._take(X, y, sample_weight, again=True))
 
     # -- files -------------------------------------------------------------------------------------
@@ -275,6 +267,16 @@ class UpdatableTree(TreeVoteEstimator):
         if n != self.stats_.n[0]:
             raise ValueError(f"the fit is of {self.stats_.n[0]:g} rows, and seen_rows are {n:g}")
         return seen
+
+
+def _expect_no_more(known: Categories, joined: Categories, features: list[str]) -> None:
+    """Refuse categories beside those that are known, which stand behind them."""
+    for feature, names, all_names in zip(features, known.names, joined.names, strict=True):
+        if names is not None and all_names is not None and len(all_names) > len(names):
+            raise ValueError(
+                f"feature {feature!r} must hold categories among {[*names]}, those of the first rows, "
+                f"got {[*all_names[len(names) :]]}"
+            )
 
 
 # What a fit learns of features and target, and what to call it.

@@ -11,7 +11,7 @@ and who asks a model reads these, whatever has become of the parameters since.
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from functools import update_wrapper, wraps
+from functools import wraps
 from types import MethodType
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -181,7 +181,7 @@ class _OfferedUnless:
 
     def __init__(self, method: Callable[..., Any], why_not: Callable[[Any], str | None]) -> None:
         self._method, self._why_not = method, why_not
-        update_wrapper(self, method)
+        self.__doc__ = method.__doc__
 
     def __get__(self, model: Any, owner: type) -> Callable[..., Any]:
         if model is None:

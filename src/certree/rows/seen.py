@@ -157,10 +157,10 @@ def _ordered(*columns: Any) -> SeenRows:
 
 def _at(rows: NDArray[Any], columns: _Columns) -> SeenRows:
     """Some rows, by a mask or by places, with columns left out that say the same of all rows."""
-    *taken, weight, lacks = (None if one is None else frozen(one[rows]) for one in columns)
-    return SeenRows.made(
-        *taken, weight if (weight != 1).any() else None, lacks if lacks.any() else None
-    )
+    taken: list[Any] = [None if one is None else frozen(one[rows]) for one in columns]
+    *others, weight, lacks = taken
+    weighs, lack = (weight != 1).any(), lacks.any()
+    return SeenRows.made(*others, weight if weighs else None, lacks if lack else None)
 
 
 def _places_of(known: UInt64, given: UInt64) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
