@@ -117,7 +117,13 @@ class SeenRows(OfColumns):
         return self.hashes, self.rounded, self.leaf, self.y, weight, lacks
 
     def plus(self, others: SeenRows) -> SeenRows:
-        """These rows and others."""
+        """These rows and others.
+
+        Raises
+        ------
+        ValueError
+            If their weights are too large to be added up.
+        """
         pairs = zip(self._columns, others._columns, strict=True)
         # Both are in order, which a stable sort makes use of.
         return _ordered(
