@@ -125,10 +125,11 @@ class SeenRows(OfColumns):
             If their weights are too large to be added up.
         """
         pairs = zip(self._columns, others._columns, strict=True)
+        both = [None if one is None else np.concatenate([one, two]) for one, two in pairs]
+        if not can_be_added(both[4]):
+            raise ValueError(f"the weights of all rows must sum to at most {MOST_ROWS:g}")
         # Both are in order, which a stable sort makes use of.
-        return _ordered(
-            *(None if one is None else np.concatenate([one, two]) for one, two in pairs)
-        )
+        return _ordered(*both)
 
     def minus(self, others: SeenRows) -> SeenRows:
         """These rows without others.
