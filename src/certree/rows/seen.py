@@ -96,7 +96,11 @@ class SeenRows(OfColumns):
         for j in range(min(X.shape[1], _MOST_MASKED)):
             lacks |= np.isnan(X[:, j]).astype(np.int32) << j
         weight = np.ones(len(X)) if weight is None else weight
-        return _ordered(sample_hashes(X), rounded, leaf, y + y.dtype.type(0), weight, lacks)
+        hashes, y = sample_hashes(X), y + y.dtype.type(0)
+        # Rows of equal keys are alike, in whatever order they stand.
+        order = np.argsort(_keys(hashes, y, weight))
+        columns = hashes, rounded, leaf, y, weight, lacks
+        return _made([None if one is None else one[order] for one in columns])
 
     @property
     def keys(self) -> UInt64:
@@ -124,12 +128,14 @@ class SeenRows(OfColumns):
         ValueError
             If their weights are too large to be added up.
         """
+        places = np.searchsorted(self.keys, others.keys)
         pairs = zip(self._columns, others._columns, strict=True)
-        both = [None if one is None else np.concatenate([one, two]) for one, two in pairs]
+        both: list[Any] = [
+            None if one is None else np.insert(one, places, two) for one, two in pairs
+        ]
         if not can_be_added(both[4]):
             raise ValueError(f"the weights of all rows must sum to at most {MOST_ROWS:g}")
-        # Both are in order, which a stable sort makes use of.
-        return _ordered(*both)
+        return _made(both)
 
     def minus(self, others: SeenRows) -> SeenRows:
         """These rows without others.
@@ -149,24 +155,17 @@ class SeenRows(OfColumns):
         kept[places] = False
         if not kept.any():
             raise ValueError(f"all {len(kept):,} rows of the fit would go, which leaves no model")
-        return _at(kept, self._columns)
+        return _made([None if one is None else one[kept] for one in self._columns])
 
 
 def _keys(hashes: UInt64, y: NDArray[Any], weight: Float64) -> UInt64:
     return with_numbers(hashes, y.astype(np.float64), weight)
 
 
-def _ordered(*columns: Any) -> SeenRows:
-    """Rows in the order of their keys."""
-    hashes, _, _, y, weight, _ = columns
-    return _at(np.argsort(_keys(hashes, y, weight), kind="stable"), columns)
-
-
-def _at(rows: NDArray[Any], columns: _Columns) -> SeenRows:
-    """Some rows, by a mask or by places, with columns left out that say the same of all rows."""
-    taken: list[Any] = [None if one is None else frozen(one[rows]) for one in columns]
-    *others, weight, lacks = taken
-    weighs, lack = (weight != 1).any(), lacks.any()
+def _made(columns: list[Any]) -> SeenRows:
+    """Rows of all columns, those left out that say the same of all rows."""
+    *others, weight, lacks = (None if one is None else frozen(one) for one in columns)
+    weighs, lack = np.any(weight != 1), np.any(lacks)
     return SeenRows.made(*others, weight if weighs else None, lacks if lack else None)
 
 
