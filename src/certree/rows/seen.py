@@ -20,10 +20,8 @@ from certree.interface.arrays import (
 )
 from certree.rows.hashes import copy_numbers, distinct, sample_hashes, with_numbers
 
-# Bits of a mask of features.
+# Bits of a mask of features; a box has no deeper tree, which compares fewer.
 _MOST_MASKED = 31
-# What is kept of rows: the fields, none of the last two left out.
-_Columns = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +44,7 @@ class SeenRows(OfColumns):
     weight : ndarray of float64, shape (n,), or None
         How many rows each row counts as; None: 1 each.
     lacks : ndarray of int32, shape (n,), or None
-        Bit j says that feature j is missing; None: none of the features that are looked at is.
+        Bit j says that feature j is missing, of the first 31; None: none of them is.
 
     Raises
     ------
@@ -113,7 +111,7 @@ class SeenRows(OfColumns):
         return distinct(*(one for one in (self.hashes, self.rounded) if one is not None))
 
     @property
-    def _columns(self) -> _Columns:
+    def _columns(self) -> tuple[Any, ...]:
         """All columns, also where they say the same of all rows."""
         n = len(self.y)
         weight = np.ones(n) if self.weight is None else self.weight
