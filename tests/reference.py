@@ -89,6 +89,20 @@ def majority(tree, table):
     return np.array(labels)
 
 
+def rows_not_among(known, given):
+    """How many given rows, with target and weight, are not among known ones, or not so often."""
+    left = [*zip(*known, strict=True)]
+    n_unknown = 0
+    for x, y, weight in zip(*given, strict=True):
+        for place, (other, target, heavy) in enumerate(left):
+            if np.array_equal(x, other, equal_nan=True) and (y, weight) == (target, heavy):
+                del left[place]
+                break
+        else:
+            n_unknown += 1
+    return n_unknown
+
+
 def row_hash(row, rounded=False):
     """Splitmix64 of the bits of each number in turn, from whole numbers without end.
 

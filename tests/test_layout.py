@@ -256,8 +256,9 @@ def classes_of_rooms():
 
 @pytest.mark.parametrize("kind", classes_of_rooms())
 def test_no_class_stands_on_a_tower(kind):
-    # A forest of scikit-learn has 12.
-    assert len(kind.__mro__) <= 13
+    # A forest of scikit-learn has 12. Trees that vote have one for what each kind of them can do: to be
+    # made smaller, and to be joined and left by rows.
+    assert len(kind.__mro__) <= 14
 
 
 def test_a_switch_of_growth_is_named_in_few_files():

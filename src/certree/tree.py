@@ -570,8 +570,11 @@ optimal_splits, missing_both, root, value
 
     def knowing_missing(self, X: NDArray[np.floating]) -> Tree:
         """Send rows both ways where they lack a value that none of these rows lacks there."""
-        lacks = mark_lacking(*self.splits, X[lacking_rows(X)]).view(np.bool_)
-        return self._with(missing_both=~lacks & ~self.is_leaf)
+        return self.lacking_at(mark_lacking(*self.splits, X[lacking_rows(X)]).view(np.bool_))
+
+    def lacking_at(self, nodes: NDArray[np.bool_]) -> Tree:
+        """The same, where it is known which nodes, (m,), compare a value that some row there lacks."""
+        return self._with(missing_both=~nodes & ~self.is_leaf)
 
     def blend(
         self, X: NDArray[np.floating], rows: Float64, score: Float64, n_threads: int

@@ -49,6 +49,10 @@ def originals() -> tuple[bytes, ...]:
         certree.CertifiedTreeClassifier().fit(X, y),
         certree.CertifiedTreeRegressor(widths="leaf", coverage=0.5).fit(X, y),
         certree.CertifiedTreeClassifier(Grid(box)).fit(X, y, classes=[0, 1]),
+        certree.PrunedTreeClassifier(Grid(box), max_depth=4, alpha=1.0).fit(X, words),
+        certree.PACBayesTreeRegressor(
+            Grid(box), max_depth=3, lambda_error=1.0, lambda_penalty=0.1
+        ).fit(np.where(X > 1, np.nan, X), X[:, 0], y + 1.0),
         certree.NaiveBayesClassifier().fit(X, words),
         certree.NaiveBayesClassifier(["normal", "histogram", "categorical"]).fit(X.round(), y),
         certree.TreeForestClassifier(3, max_depth=3).fit(named, words),

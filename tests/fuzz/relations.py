@@ -311,6 +311,35 @@ def batches_are_learned_or_warned_of(random: Random, subject: Subject) -> None:
     assert known or said, "a category was left out in silence"
 
 
+def rows_come_and_go(random: Random, subject: Subject) -> None:
+    """In a given box rows that leave a fit and join it again leave no trace."""
+    kinds = (
+        certree.PACBayesTreeClassifier,
+        certree.PACBayesTreeRegressor,
+        certree.PrunedTreeClassifier,
+        certree.PrunedTreeRegressor,
+    )
+    if not isinstance(subject.model, kinds):
+        return
+    p = subject.model.n_features_in_
+    given = {
+        "grower": certree.Grid((-2 * np.ones(p), 2 * np.ones(p))),
+        "max_depth": random.randrange(6),
+        "class_weight": None,
+        "monotonic_cst": None,
+        **dict.fromkeys(("lambda_error", "lambda_penalty", "alpha", "inverse_temperature"), 1.0),
+    }
+    known = subject.model.get_params(deep=False)
+    model = clone(subject.model).set_params(
+        **{name: given[name] for name in given if name in known}
+    )
+    before = of_rows(model.fit(subject.X, subject.y), subject.X)
+    some = np.array(random.sample(range(subject.table.n), max(1, subject.table.n // 3)))
+    rows = subject.table.at(some).X, subject.y[some]
+    if len(some) < subject.table.n:
+        same(of_rows(model.forget(*rows).partial_fit(*rows), subject.X), before, 0.0)
+
+
 RELATIONS: list[Callable[[Random, Subject], None]] = [
     one_row_alone,
     parameters_are_those_of_the_fit,
@@ -320,6 +349,7 @@ RELATIONS: list[Callable[[Random, Subject], None]] = [
     foreign_classes_are_not_certified,
     polynomials_decide_alike,
     batches_are_learned_or_warned_of,
+    rows_come_and_go,
 ]
 
 

@@ -117,6 +117,7 @@ class CompactTree(TreeVoteEstimator):
         if isinstance(self.stats_, TargetStats):
             most *= float(np.sqrt(self.stats_.sse[0] / self.stats_.rows[0]))
         smaller = copy(self)
+        smaller.seen_rows_ = None
         smaller._set_fitted(
             *compacted(self.tree_, self.stats_, self.weights_, self._voting(), most)
         )

@@ -7,6 +7,7 @@ from sklearn.utils import Tags
 from certree.estimators.compact import CompactTree
 from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.estimators.tune import Candidate
+from certree.estimators.updatable import UpdatableTree
 from certree.grow.growing import MaxDepth
 from certree.interface.signatures import NONNEGATIVE
 from certree.rows.training import Training
@@ -15,7 +16,7 @@ from certree.weights.family import Scoring
 from certree.weights.helmbold_schapire_posteriors import helmbold_schapire_family
 
 
-class HelmboldSchapireTreeClassifier(CompactTree, TreeVoteClassifier):
+class HelmboldSchapireTreeClassifier(UpdatableTree, CompactTree, TreeVoteClassifier):
     """All prunings of one tree vote by Helmbold and Schapire's weights, for two classes.
 
     Parameters
@@ -67,6 +68,10 @@ class HelmboldSchapireTreeClassifier(CompactTree, TreeVoteClassifier):
         The distribution over its prunings.
     vote_ : Vote
         The averaged class frequencies in every cell.
+    seen_rows_ : SeenRows or None
+        What `partial_fit`, `forget` and `merge` go on from, of each row: hashes of its features, leaf,
+        target, weight and which features it lacks; None where there are no such methods, and in models
+        that were saved without or made by `compact`.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from certree.estimators.compact import CompactTree
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.estimators.tune import Candidate, Search
+from certree.estimators.updatable import UpdatableTree
 from certree.grow.growing import MaxDepth
 from certree.interface.signatures import NONNEGATIVE
 from certree.votes import Kind, Voting
@@ -118,7 +119,7 @@ class PACBayesVote(TreeVoteEstimator):
         return search
 
 
-class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
+class PACBayesTreeClassifier(UpdatableTree, CompactTree, PACBayesVote, TreeVoteClassifier):
     """All prunings of one tree vote, weighed by their errors and their size.
 
     A tree is grown until its cells are pure or small. A pruning whose leaves A hold n(A) rows with
@@ -197,6 +198,10 @@ class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
         The distribution over its prunings.
     vote_ : Vote or DeferredVote
         The outcome of the vote in every cell; the latter if there are more than 100 classes.
+    seen_rows_ : SeenRows or None
+        What `partial_fit`, `forget` and `merge` go on from, of each row: hashes of its features, leaf,
+        target, weight and which features it lacks; None where there are no such methods, and in models
+        that were saved without or made by `compact`.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None
@@ -257,7 +262,7 @@ class PACBayesTreeClassifier(CompactTree, PACBayesVote, TreeVoteClassifier):
         return voting_of(self.vote, self._slopes())
 
 
-class PACBayesTreeRegressor(CompactTree, PACBayesVote, TreeVoteRegressor):
+class PACBayesTreeRegressor(UpdatableTree, CompactTree, PACBayesVote, TreeVoteRegressor):
     """All prunings of one tree predict together, weighed by their sums of squares and their size.
 
     A tree is grown until its cells hold one value or are small. A pruning whose leaves A hold n(A)
@@ -320,6 +325,10 @@ class PACBayesTreeRegressor(CompactTree, PACBayesVote, TreeVoteRegressor):
         The distribution over its prunings.
     vote_ : Vote
         The prediction in every cell.
+    seen_rows_ : SeenRows or None
+        What `partial_fit`, `forget` and `merge` go on from, of each row: hashes of its features, leaf,
+        target, weight and which features it lacks; None where there are no such methods, and in models
+        that were saved without or made by `compact`.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None

@@ -15,6 +15,7 @@ from certree.certificates.fixed_box import certify_fixed_box, counted_in_box, pr
 from certree.estimators.compact import collapsed
 from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
 from certree.estimators.tune import Candidate, Mixture
+from certree.estimators.updatable import UpdatableTree
 from certree.grow.grid import Grid
 from certree.grow.grower import Grower
 from certree.grow.growing import MaxDepth, TrainingSamples
@@ -56,7 +57,7 @@ class PrunedVote(TreeVoteEstimator):
         self._set_fitted(*collapsed(self.tree_, self.stats_, self.weights_, self._voting()))
 
 
-class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
+class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
     """One pruning of one tree by a rule, its alpha chosen by cross-validation.
 
     Parameters
@@ -118,6 +119,10 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         1 at its leaves.
     vote_ : Vote
         Class frequencies of its leaves.
+    seen_rows_ : SeenRows or None
+        What `partial_fit`, `forget` and `merge` go on from, of each row: hashes of its features, leaf,
+        target, weight and which features it lacks; None where there are no such methods, and in models
+        that were saved without.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None
@@ -221,7 +226,7 @@ class PrunedTreeClassifier(PrunedVote, TreeVoteClassifier):
         return certificate
 
 
-class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
+class PrunedTreeRegressor(UpdatableTree, PrunedVote, TreeVoteRegressor):
     """One pruning of one regression tree by a rule, its alpha chosen by cross-validation.
 
     Parameters
@@ -262,6 +267,10 @@ class PrunedTreeRegressor(PrunedVote, TreeVoteRegressor):
         1 at its leaves.
     vote_ : Vote
         Means of its leaves.
+    seen_rows_ : SeenRows or None
+        What `partial_fit`, `forget` and `merge` go on from, of each row: hashes of its features, leaf,
+        target, weight and which features it lacks; None where there are no such methods, and in models
+        that were saved without.
     n_features_in_ : int
         Number of features.
     categories_ : Categories or None

@@ -81,6 +81,7 @@ def save(
     *,
     sample_hashes: bool = True,
     calibration_samples: bool = True,
+    seen_rows: bool = True,
 ) -> None:
     """Write a fitted model to a file, whole or not at all.
 
@@ -96,11 +97,15 @@ def save(
         The file.
     sample_hashes : bool
         Whether a classifier's file holds hashes of the rows of its fit. By them `certify` refuses
-        these rows; who has a row and the file can tell whether it was one of them.
+        these rows; who has a row and the file can tell whether it was one of them. Without them there
+        are no `seen_rows`, either.
     calibration_samples : bool
         Whether the file of a `CertifiedTreeClassifier` holds the leaf and the class of each weighing
         row, and its place among the rows given. By them the loaded model answers what the saved one
         does; without them it has its certificates only, and no `guarantees_`.
+    seen_rows : bool
+        Whether the file of a tree in a given box holds what `partial_fit`, `forget` and `merge` go on
+        from: of each row a hash of its features, its leaf, target and weight.
 
     Raises
     ------
@@ -120,6 +125,8 @@ def save(
     check_is_fitted(model)
     if is_classifier(model) and not sample_hashes:
         model.sample_hashes_ = None
+    if hasattr(model, "seen_rows_") and not (sample_hashes and seen_rows):
+        model.seen_rows_ = None
     if hasattr(model, "calibration_") and not calibration_samples:
         model.calibration_ = None
     parameters = model.get_params(False).items()

@@ -9,10 +9,11 @@ Parameters that are set after a fit are those of the next one. A fit keeps those
 and who asks a model reads these, whatever has become of the parameters since.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from types import MethodType
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 from sklearn.base import _fit_context, clone
@@ -57,15 +58,36 @@ def _kept(value: Any) -> Any:
     return copy(value) if can_change else value
 
 
-def expect_parameters_of_fit(model: Any, *may_change: str) -> None:
+def expect_parameters_of_fit(
+    model: Any,
+    *may_change: str,
+    adds: str = "warm_start=True",
+    anew: str = " with warm_start=False",
+) -> None:
     """Refuse to add to a fit that was made with other parameters than the model has now."""
-    for name, before in model._fitted_with.items():
-        value = getattr(model, name)
-        if name not in may_change and not _are_same(before, value):
-            raise ValueError(
-                f"warm_start=True adds to the fit before, which was made with {name}={before!r}, got "
-                f"{name}={value!r}: set it back, or fit anew with warm_start=False"
-            )
+    parameters = {name: getattr(model, name) for name in model._fitted_with}
+    for name, before, value in _differing(model._fitted_with, parameters, may_change):
+        raise ValueError(
+            f"{adds} adds to the fit before, which was made with {name}={before!r}, got "
+            f"{name}={value!r}: set it back, or fit anew{anew}"
+        )
+
+
+def expect_same_parameters(model: Any, other: Any, *may_differ: str) -> None:
+    """Refuse two fits that were made with different parameters."""
+    for name, one, two in _differing(model._fitted_with, other._fitted_with, may_differ):
+        raise ValueError(
+            f"both fits must be made with the same parameters, got {name}={one!r} and {name}={two!r}"
+        )
+
+
+def _differing(
+    ones: dict[str, Any], others: dict[str, Any], left_out: tuple[str, ...]
+) -> Iterator[tuple[str, Any, Any]]:
+    """The parameters that mean different things in two fits, with both values."""
+    for name, one in ones.items():
+        if name not in left_out and not _are_same(one, others[name]):
+            yield name, one, others[name]
 
 
 def _are_same(one: Any, other: Any) -> bool:
@@ -137,3 +159,34 @@ def offered_if(offers: Callable[[Any], bool]) -> Callable[[Method], Method]:
     """Let a method be there for models alone that offer it, and keep its types."""
     decorate: Callable[[Method], Method] = available_if(offers)
     return decorate
+
+
+def offered_unless(
+    why_not: Callable[[Any], str | None],
+) -> Callable[[Method], Method]:
+    """Let a method be there for models alone that offer it; the error says why others do not."""
+
+    def decorate(method: Method) -> Method:
+        offered: Any = _OfferedUnless(method, why_not)
+        return cast(Method, offered)
+
+    return decorate
+
+
+class _OfferedUnless:
+    """A method that is there where nothing speaks against it, as scikit-learn's `available_if` has it.
+
+    That one hides the reason behind an error of its own.
+    """
+
+    def __init__(self, method: Callable[..., Any], why_not: Callable[[Any], str | None]) -> None:
+        self._method, self._why_not = method, why_not
+        self.__doc__ = method.__doc__
+
+    def __get__(self, model: Any, owner: type) -> Callable[..., Any]:
+        if model is None:
+            return self._method
+        if reason := self._why_not(model):
+            name = self._method.__name__
+            raise AttributeError(f"{owner.__name__} has no attribute {name!r} here: {reason}")
+        return MethodType(self._method, model)

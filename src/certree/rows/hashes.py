@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 
 from certree._core import hash_rows
-from certree.interface.arrays import UInt64, places_among, stored
+from certree.interface.arrays import Float64, UInt64, places_among, stored
 
 # The constants of splitmix64, whose steps mix every bit of a number into all of them.
 _STEP, _FIRST, _SECOND = (
@@ -83,6 +83,13 @@ def mix(words: UInt64) -> UInt64:
     words = (words ^ (words >> np.uint64(30))) * _FIRST
     words = (words ^ (words >> np.uint64(27))) * _SECOND
     return words ^ (words >> np.uint64(31))
+
+
+def with_numbers(hashes: UInt64, *columns: Float64) -> UInt64:
+    """Hashes of rows to which columns of float64 numbers are added, neither NaN nor -0.0."""
+    for column in columns:
+        hashes = mix((hashes ^ column.view(np.uint64)) + _STEP)
+    return hashes
 
 
 def copy_numbers(starts: NDArray[np.bool_]) -> UInt64:

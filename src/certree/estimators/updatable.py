@@ -1,0 +1,309 @@
+"""Trees in a fixed box, which rows join and leave as if they had always been there, or never."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.grow.grid import Grid
+from certree.grow.growing import TrainingSamples
+from certree.interface.arrays import codes
+from certree.interface.fitted import (
+    expect_parameters_of_fit,
+    expect_same_parameters,
+    fits,
+    offered_unless,
+    state_of,
+)
+from certree.interface.stored import Stored
+from certree.rows.categories import Categories
+from certree.rows.seen import SeenRows
+from certree.rows.training import Training
+from certree.tree import Tree, threads
+
+# Parameters that say nothing where nothing is drawn and nothing tuned.
+_UNREAD = ("cv", "random_state")
+
+
+def _why_not(model: Any) -> str | None:
+    """What makes a fit more than sums over cells that no row has a part in, and what to say instead."""
+    grower, depth = model.grower, model.max_depth
+    if not isinstance(grower, Grid) or grower.resolution is not None:
+        return (
+            "its tree is grown by the rows; expected grower=Grid(box) without a resolution, a box that "
+            f"is known without them, got grower={grower!r}"
+        )
+    if not isinstance(depth, Integral):
+        return (
+            "its depth follows the number of rows; expected max_depth to be a whole number, got "
+            f"max_depth={depth!r}"
+        )
+    values = zip(model._temperatures, model._given(), strict=True)
+    if left := [name for name, value in values if value is None]:
+        return f"cross-validation chooses {' and '.join(left)}; expected a number, got None"
+    if isinstance(getattr(model, "class_weight", None), str):
+        return (
+            "weights of classes follow their numbers of rows; expected class_weight to be None or a "
+            f"dict, got {model.class_weight!r}"
+        )
+    return None
+
+
+class UpdatableTree(TreeVoteEstimator):
+    """Estimators whose fit, in a box that is given, rows may join and leave.
+
+    Then a fit is a function of sums over the rows of each cell, and what is kept of rows suffices to
+    take them again. All else is done as in a fit.
+    """
+
+    seen_rows_: SeenRows | None
+    # Curves that fit anew would ask for it, too, also of models that have no such method.
+    __metadata_request__partial_fit: ClassVar[dict[str, str]] = {"sample_weight": UNUSED}
+
+    def _fit(self, training: Training) -> None:
+        if _why_not(self) is None:
+            with self._progress([]) as advance:
+                self._learn(self._seen(training))
+                advance()
+        else:
+            self.seen_rows_ = None
+            super()._fit(training)
+
+    @offered_unless(_why_not)
+    @fits
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows to the fit, which then is that of all rows together, bit by bit.
+
+        The first call is a fit; calls after `fit` go on where it ended. There is such a method where
+        rows choose nothing but sums: with a `Grid`, a number as `max_depth`, and inverse temperatures
+        or `alpha` that are given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows; NaN stands for a missing value.
+        y : array-like of shape (n,)
+            Class of each row, or a number.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as. A row of weight zero is as if absent.
+        classes : array-like of shape (K,), or None
+            All classes that can come up, at the first call; None: those of its rows.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If the rows have other features, classes or categories than those of the first call, or
+            parameters have been set since.
+        """
+        if classes is not None and not is_classifier(self):
+            raise ValueError(f"a regressor has no classes, got classes={classes!r}")
+        if not hasattr(self, "tree_"):
+            self._fit(self._take(X, y, sample_weight, classes=classes))
+            return self
+        if classes is not None and not np.array_equal(given := np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes must be those of the first call, {self.classes_}, got {given}"
+            )
+        seen = self._known("partial_fit")
+        self._learn(seen.plus(self._taken_again(X, y, sample_weight)))
+        return self
+
+    @offered_unless(_why_not)
+    @fits
+    def forget(self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
+        """Take rows out of the fit, which then is that of the rows left, bit by bit.
+
+        Rows are found by their features, target and weight; of equal rows as many go as are given.
+        The box, the classes, the categories and the names of features stay. See `partial_fit` for
+        which models have this method.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows, as the fit was given them.
+        y : array-like of shape (n,)
+            Class of each row, or a number.
+        sample_weight : array-like of shape (n,), or None
+            The weight with which each was given; None: 1 each.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If rows are not among those of the fit, and how many, or if none would be left; the fit
+            then is as it was.
+        """
+        check_is_fitted(self)
+        seen = self._known("forget")
+        self._learn(seen.minus(self._taken_again(X, y, sample_weight)))
+        return self
+
+    @offered_unless(_why_not)
+    @fits
+    def merge(self, other: Self) -> Self:
+        """Add the rows of another fit to those of this one, bit by bit as in one fit of all of them.
+
+        See `partial_fit` for which models have this method.
+
+        Parameters
+        ----------
+        other : estimator of the same class
+            A fit with the same parameters, features, categories and classes; it does not change.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        TypeError
+            If the other is an estimator of another class.
+        ValueError
+            If it has other parameters, features, categories or classes.
+        """
+        if type(other) is not type(self):
+            raise TypeError(f"merge takes another {type(self).__name__}, got {other!r}")
+        check_is_fitted(self)
+        check_is_fitted(other)
+        other = state_of(other)
+        seen, others = self._known("merge"), other._known("merge")
+        expect_same_parameters(self, other, *_UNREAD)
+        for said, name in _LEARNED.items():
+            one, two = (getattr(model, name, None) for model in (self, other))
+            if not _are_equal(one, two):
+                raise ValueError(f"both fits must have the same {said}, got {one} and {two}")
+        self._learn(seen.plus(others))
+        return self
+
+    def _known(self, asked: str) -> SeenRows:
+        """The rows of the fit, which must have been made with the parameters that the model has now."""
+        if self.seen_rows_ is None:
+            raise ValueError(
+                f"{asked} needs what the fit keeps of its rows, and this model has none: it was fitted "
+                "with other parameters, made by compact, or saved without"
+            )
+        expect_parameters_of_fit(self, *_UNREAD, adds=asked, anew="")
+        return self.seen_rows_
+
+    def _seen(self, training: Training) -> SeenRows:
+        """What is kept of some rows."""
+        leaf = self._box().route(training.X, threads(self.n_jobs))
+        return SeenRows.of(training.X, training.y, training.weight, leaf, is_classifier(self))
+
+    def _box(self) -> Tree:
+        """All cells of the box."""
+        self._slopes()
+        nowhere = np.zeros((1, self.n_features_in_))
+        return self._grower().grow(TrainingSamples(nowhere, max_depth=self.max_depth))
+
+    def _learn(self, seen: SeenRows) -> None:
+        """Fit to rows by what is kept of them alone."""
+        tree = self._box()
+        stats = self._summarise(tree, seen.leaf, seen.y, seen.weight)
+        self._vote(tree.lacking_at(_lacking(tree, seen)), stats, self._tuned([]))
+        self.seen_rows_ = seen
+        if is_classifier(self):
+            self.sample_hashes_ = seen.known
+
+    def _taken_again(self, X: Any, y: Any, sample_weight: Any) -> SeenRows:
+        """What is kept of rows that join or leave a fit, which knows their categories."""
+        if (known := self.categories_) is not None:
+            _expect_no_more(known, known.with_those_of(X), self._feature_names())
+        return self._seen(self._take(X, y, sample_weight, again=True))
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def __stored__(self) -> dict[str, Any]:
+        """What a file holds of the fit, and what updates go on from."""
+        seen = {} if self.seen_rows_ is None else {"seen_rows": self.seen_rows_}
+        return {**super().__stored__(), **seen}
+
+    def __restore__(self, stored: Stored) -> None:
+        """Check what a file holds, and set the fitted attributes."""
+        super().__restore__(stored)
+        self.seen_rows_ = None
+        if "seen_rows.hashes" in stored:
+            self.seen_rows_ = self._expect_seen(SeenRows.restored(stored.of("seen_rows")))
+
+    def _expect_seen(self, seen: SeenRows) -> SeenRows:
+        """Check that rows of a file are those of its fit."""
+        if reason := _why_not(self):
+            raise ValueError(f"it holds rows of a fit that none can join: {reason}")
+        tree, of_classes = self._box(), is_classifier(self)
+        leaf = codes("seen_rows.leaf", seen.leaf, len(seen.leaf), tree.n_nodes)
+        if not len(leaf) or not tree.is_leaf[leaf].all():
+            raise ValueError("seen_rows.leaf must be leaves of the box")
+        if of_classes != (seen.y.dtype == np.int32) or of_classes != (seen.rounded is not None):
+            raise ValueError("seen_rows must hold classes and hashes of a classifier, or numbers")
+        if of_classes:
+            codes("seen_rows.y", seen.y, len(seen.y), self.n_classes_)
+            if not np.array_equal(seen.known, self.sample_hashes_):
+                raise ValueError("sample_hashes must be those of seen_rows")
+        n = self._summarise(tree, seen.leaf, seen.y, seen.weight).n[0]
+        if n != self.stats_.n[0]:
+            raise ValueError(f"the fit is of {self.stats_.n[0]:g} rows, and seen_rows are {n:g}")
+        return seen
+
+
+def _expect_no_more(known: Categories, joined: Categories, features: list[str]) -> None:
+    """Refuse categories beside those that are known, which stand behind them."""
+    for feature, names, all_names in zip(features, known.names, joined.names, strict=True):
+        if names is not None and all_names is not None and len(all_names) > len(names):
+            raise ValueError(
+                f"feature {feature!r} must hold categories among {[*names]}, those of the first rows, "
+                f"got {[*all_names[len(names) :]]}"
+            )
+
+
+# What a fit learns of features and target, and what to call it.
+_LEARNED = {
+    "number of features": "n_features_in_",
+    "names of features": "feature_names_in_",
+    "categories": "categories_",
+    "classes": "classes_",
+}
+
+
+def _are_equal(one: Any, two: Any) -> bool:
+    """Whether two fits have learned the same."""
+    if isinstance(one, Categories) and isinstance(two, Categories):
+        return one.names == two.names
+    kinds = {np.asarray(known).dtype.kind for known in (one, two)}
+    return len(kinds) == 1 and np.array_equal(one, two)
+
+
+def _lacking(tree: Tree, seen: SeenRows) -> NDArray[np.bool_]:
+    """Nodes of a box at which some row lacks the value that is compared there, (m,)."""
+    lacking = np.zeros(tree.n_nodes, dtype=bool)
+    if seen.lacks is None:
+        return lacking
+    some = np.flatnonzero(seen.lacks)
+    node, lacks, parent = seen.leaf[some], seen.lacks[some], tree.parent
+    for _ in range(tree.depth):  # all leaves are as deep
+        node = parent[node]
+        lacking[node[(lacks >> tree.feature[node]) & 1 > 0]] = True
+    return lacking

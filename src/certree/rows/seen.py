@@ -1,0 +1,175 @@
+"""The rows of a fit that others may join and leave: what is kept of each, in an order of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.interface.arrays import (
+    MOST_ROWS,
+    Float64,
+    Int32,
+    OfColumns,
+    UInt64,
+    can_be_added,
+    frozen,
+    places_among,
+)
+from certree.rows.hashes import copy_numbers, distinct, sample_hashes, with_numbers
+
+# Bits of a mask of features; a box has no deeper tree, which compares fewer.
+_MOST_MASKED = 31
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenRows(OfColumns):
+    """What is kept of the rows that a fit has seen, so that their sums can be taken again.
+
+    The rows stand in the order of `keys`, which all that is kept of them decides. So sums over them
+    have the same bits in whatever order they came, and after whatever came and went between.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint64, shape (n,)
+        Hashes of the features.
+    rounded : ndarray of uint64, shape (n,), or None
+        Hashes of the features as float32 holds them; None where nobody asks for them.
+    leaf : ndarray of int32, shape (n,)
+        Leaf of a tree that no row has a part in.
+    y : ndarray of int32 or float64, shape (n,)
+        Class, or a numeric target.
+    weight : ndarray of float64, shape (n,), or None
+        How many rows each row counts as; None: 1 each.
+    lacks : ndarray of int32, shape (n,), or None
+        Bit j says that feature j is missing, of the first 31; None: none of them is.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If columns are not of one length, rows are in another order, a target is not finite, or weights
+        are not positive.
+    """
+
+    hashes: UInt64
+    rounded: UInt64 | None
+    leaf: Int32
+    y: NDArray[Any]
+    weight: Float64 | None
+    lacks: Int32 | None
+
+    def __post_init__(self) -> None:
+        self._check("uint64", (None,), "hashes")
+        n = (len(self.hashes),)
+        self._check("int32", n, "leaf")
+        given = [name for name in ("rounded", "weight", "lacks") if getattr(self, name) is not None]
+        dtypes = {"rounded": "uint64", "weight": "float64", "lacks": "int32"}
+        for name in given:
+            self._check(dtypes[name], n, name)
+        of_numbers = np.asarray(self.y).dtype.kind == "f"
+        self._check("float64" if of_numbers else "int32", n, "y")
+        if not np.isfinite(self.y).all() or np.signbit(self.y[self.y == 0]).any():
+            raise ValueError("y must be finite, and 0 without a sign")
+        if self.weight is not None and not (
+            (self.weight > 0).all() and can_be_added(self.weight) and (self.weight != 1).any()
+        ):
+            raise ValueError(
+                f"weight must be positive, sum to at most {MOST_ROWS:g}, and be None if all are 1"
+            )
+        if self.lacks is not None and (self.lacks.min(initial=0) < 0 or not self.lacks.any()):
+            raise ValueError("lacks must hold bits of features, and be None if there are none")
+        keys = self.keys
+        if (keys[1:] < keys[:-1]).any():
+            raise ValueError("rows must stand in the order of their keys")
+
+    @classmethod
+    def of(
+        cls, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None, leaf: Int32, knows: bool
+    ) -> SeenRows:
+        """Keep what is asked for of some rows; `knows`: also hashes by which rounded ones are known."""
+        rounded = sample_hashes(X, rounded=True) if knows else None
+        lacks = np.zeros(len(X), dtype=np.int32)
+        for j in range(min(X.shape[1], _MOST_MASKED)):
+            lacks |= np.isnan(X[:, j]).astype(np.int32) << j
+        weight = np.ones(len(X)) if weight is None else weight
+        hashes, y = sample_hashes(X), y + y.dtype.type(0)
+        # Rows of equal keys are alike, in whatever order they stand.
+        order = np.argsort(_keys(hashes, y, weight))
+        columns = hashes, rounded, leaf, y, weight, lacks
+        return _made([None if one is None else one[order] for one in columns])
+
+    @property
+    def keys(self) -> UInt64:
+        """What tells rows apart: a hash of features, target and weight, (n,)."""
+        return _keys(self.hashes, self.y, self._columns[4])
+
+    @property
+    def known(self) -> UInt64:
+        """The hashes by which a model knows its rows again, ascending."""
+        return distinct(*(one for one in (self.hashes, self.rounded) if one is not None))
+
+    @property
+    def _columns(self) -> tuple[Any, ...]:
+        """All columns, also where they say the same of all rows."""
+        n = len(self.y)
+        weight = np.ones(n) if self.weight is None else self.weight
+        lacks = np.zeros(n, dtype=np.int32) if self.lacks is None else self.lacks
+        return self.hashes, self.rounded, self.leaf, self.y, weight, lacks
+
+    def plus(self, others: SeenRows) -> SeenRows:
+        """These rows and others.
+
+        Raises
+        ------
+        ValueError
+            If their weights are too large to be added up.
+        """
+        places = np.searchsorted(self.keys, others.keys)
+        pairs = zip(self._columns, others._columns, strict=True)
+        both: list[Any] = [
+            None if one is None else np.insert(one, places, two) for one, two in pairs
+        ]
+        if not can_be_added(both[4]):
+            raise ValueError(f"the weights of all rows must sum to at most {MOST_ROWS:g}")
+        return _made(both)
+
+    def minus(self, others: SeenRows) -> SeenRows:
+        """These rows without others.
+
+        Raises
+        ------
+        ValueError
+            If others are not among these, each as often as it is given, or if no rows are left.
+        """
+        places, are_here = _places_of(self.keys, others.keys)
+        if n_unknown := int(np.sum(~are_here)):
+            raise ValueError(
+                f"{n_unknown:,} of {len(are_here):,} rows are not among those of the fit, or not so "
+                "often: expected features, target and weight as the fit was given them"
+            )
+        kept = np.ones(len(self.y), dtype=bool)
+        kept[places] = False
+        if not kept.any():
+            raise ValueError(f"all {len(kept):,} rows of the fit would go, which leaves no model")
+        return _made([None if one is None else one[kept] for one in self._columns])
+
+
+def _keys(hashes: UInt64, y: NDArray[Any], weight: Float64) -> UInt64:
+    return with_numbers(hashes, y.astype(np.float64), weight)
+
+
+def _made(columns: list[Any]) -> SeenRows:
+    """Rows of all columns, those left out that say the same of all rows."""
+    *others, weight, lacks = (None if one is None else frozen(one) for one in columns)
+    weighs, lack = np.any(weight != 1), np.any(lacks)
+    return SeenRows.made(*others, weight if weighs else None, lacks if lack else None)
+
+
+def _places_of(known: UInt64, given: UInt64) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Places of ascending keys among ascending ones, each for one copy, and if they are there."""
+    copies = copy_numbers(np.append(True, given[1:] != given[:-1])[: len(given)])
+    places = places_among(known, given)[0] + copies.view(np.int64)
+    within = places.clip(max=len(known) - 1)
+    return within, (places == within) & (known[within] == given)
