@@ -9,7 +9,8 @@ from scipy.sparse import issparse
 
 from certree._core import draw_rows, sum_leaves
 from certree.ensembles.forest_samples import ForestSamples
-from certree.ensembles.leaves import LeafRows, Leaves, loss_of
+from certree.ensembles.lanes import Lanes
+from certree.ensembles.leaves import LeafRows, Leaves
 from certree.interface.arrays import Float64, Int32
 from certree.rows.folds import Indices
 from certree.tree import Trees
@@ -98,15 +99,15 @@ def permutation_importances(
 
 
 def sums_in_bags(
-    trees: Trees, rows: ForestSamples, drawing: tuple[str, int, int], n_outputs: int
+    trees: Trees, rows: ForestSamples, drawing: tuple[str, int, int], lanes: Lanes
 ) -> Float64:
-    """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_outputs)."""
-    root, y, X = np.zeros(1, dtype=np.int64), rows.y.astype(np.float64), rows.X
-    sums = [np.zeros((0, 1 + n_outputs))]
+    """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_lanes)."""
+    root, y, X = np.zeros(1, dtype=np.int64), rows.targets, rows.X
+    sums = [np.zeros((0, 1 + lanes.width))]
     for number, tree in enumerate(trees):
         weight = draw_rows(len(y), drawing, number) * rows.weights()
         leaf = ~tree.leaves(X, 1)
-        sums.append(sum_leaves(tree.left, root, leaf, y, weight, n_outputs, 1))
+        sums.append(sum_leaves(tree.left, root, leaf, y, weight, lanes.counts, 1))
     return np.concatenate(sums)
 
 
@@ -117,6 +118,6 @@ def _loss(known: LeafRows, leaves: Leaves, classes: bool, leaf: Int32) -> float:
     if not len(judges):
         return np.nan
     mean = total[judges] / n_trees[judges, None]
-    losses = loss_of(mean, known.y[judges], classes, (leaves.power,))[0]
+    losses = known.losses(mean, judges, classes, (leaves.power,))[0]
     weight = None if known.weight is None else known.weight[judges]
     return float(np.average(losses, weights=weight))
