@@ -402,7 +402,7 @@ class TreeForest(Forest):
         """Grow some trees."""
 
     @abstractmethod
-    def _sums(self, forest: GrownForest, rows: ForestSamples) -> Float64:
+    def _sums(self, forest: GrownForest) -> Float64:
         """What the nodes of grown trees sum up to, (M, 1 + n_lanes), targets in the order of rows."""
 
     @property
@@ -415,14 +415,14 @@ class TreeForest(Forest):
         """In which units targets (q,) of rows err."""
 
     def _units_of_importance(self, rows: ForestSamples) -> Float64:
-        """What sums of nodes are divided by where features matter, (1 + n_lanes,), or 1."""
+        """In units of which means differ where features matter, (n_lanes,), or 1."""
         lanes = self._lanes.ordered(rows.columns)
         if len(lanes.n_of) == 1:
             return np.ones(1)
         # Gini's index of two classes is twice the variance of the second.
         own = np.sqrt(0.5) if self._classes else 1.0
         units = self._scale(rows) * np.where(lanes.counts == 1, own, 1.0)
-        return np.append(1.0, np.repeat(units, lanes.counts))
+        return np.repeat(units, lanes.counts)
 
     def _grown(
         self, grower: BinnedGrower, rows: ForestSamples, before: Trees | None
@@ -441,9 +441,9 @@ class TreeForest(Forest):
             for start in starts:
                 n_trees = min(step, last - start)
                 forest = self._grow_trees(grower, rows, start, n_trees)
-                sums = self._sums(forest, rows)
-                counted = sums / self._units_of_importance(rows)
-                importances = impurity_importances(forest.trees, counted, importances)
+                sums = self._sums(forest)
+                units = self._units_of_importance(rows)
+                importances = impurity_importances(forest.trees, sums, units, importances)
                 parts.append((forest.trees, sums))
                 advance()
         self._importances = importances
@@ -829,7 +829,7 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
             return grower.grow_columns(rows.y, n_trees, n_classes=n_classes, **how)
         return grower.grow_classes(rows.y, self.n_classes_, n_trees, **how)
 
-    def _sums(self, forest: GrownForest, rows: ForestSamples) -> Float64:  # noqa: ARG002 -- codes
+    def _sums(self, forest: GrownForest) -> Float64:
         if self.n_outputs_ > 1:
             return np.ascontiguousarray(forest.total.reshape(-1, 1 + self._lanes.width))
         table = forest.class_weights(self.n_classes_)
@@ -1053,8 +1053,8 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
             raise ValueError(_takes_one('criterion="poisson"', self))
         for one in rows.targets.T:
             SquaredLoss().expect_domain(one)
-        shares = np.square(rows.units / self._scale(rows)) / self.n_outputs_
-        return grower.grow_columns(rows.targets / rows.units, n_trees, shares=shares, **how)
+        shares = 1 / (np.square(self._scale(rows)) * self.n_outputs_)
+        return grower.grow_columns(rows.targets, n_trees, shares=shares, **how)
 
     @property
     def _lanes(self) -> Lanes:
@@ -1063,9 +1063,8 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
     def _scale(self, rows: ForestSamples) -> Float64:
         return rows.deviations if self.n_outputs_ > 1 else np.ones(1)
 
-    def _sums(self, forest: GrownForest, rows: ForestSamples) -> Float64:
-        sums = np.ascontiguousarray(forest.total.reshape(-1, 1 + self.n_outputs_))
-        return sums if self.n_outputs_ == 1 else sums * np.append(1.0, rows.units)
+    def _sums(self, forest: GrownForest) -> Float64:
+        return np.ascontiguousarray(forest.total.reshape(-1, 1 + self.n_outputs_))
 
     def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:  # noqa: ARG002 -- no power
         return columns_of(mean.T)

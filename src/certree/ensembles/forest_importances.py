@@ -16,18 +16,22 @@ from certree.rows.folds import Indices
 from certree.tree import Trees
 
 
-def impurity_importances(trees: Trees, sums: Float64, before: Float64) -> Float64:
+def impurity_importances(
+    trees: Trees, sums: Float64, units: Float64, before: Float64
+) -> Float64:
     """Shares of features in how far the cuts of each tree lower its impurity, added to those before.
 
     The impurity is the Gini index of classes, or the variance: the weight of a cell times what its
-    variance falls by is w_l w_r / (w_l + w_r) times the squared distance of the means of its children.
+    variance falls by is w_l w_r / (w_l + w_r) times the squared distance of the means of its children,
+    each in a unit of its own.
     """
     inner = np.flatnonzero(trees.left >= 0)
     child = trees.left[inner]
     weight = [sums[child + side, 0] for side in (0, 1)]
     means = [sums[child + side, 1:] / weight[side][:, None] for side in (0, 1)]
+    apart = (means[0] - means[1]) / units
     fallen = weight[0] * weight[1] / (weight[0] + weight[1])
-    return tree_shares(trees, inner, fallen * np.square(means[0] - means[1]).sum(axis=1), before)
+    return tree_shares(trees, inner, fallen * np.square(apart).sum(axis=1), before)
 
 
 def tree_shares(trees: Trees, inner: Indices, fallen: Float64, before: Float64) -> Float64:

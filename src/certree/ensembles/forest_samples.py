@@ -89,17 +89,11 @@ class ForestSamples:
         return np.ascontiguousarray(self.y.reshape(len(self.y), -1), dtype=np.float64)
 
     @property
-    def units(self) -> Float64:
-        """A power of two for each target, (q,), that is about as large as its largest number."""
-        return np.ldexp(1.0, np.frexp(np.abs(self.targets).max(axis=0))[1])
-
-    @property
     def deviations(self) -> Float64:
         """Standard deviation of each target, (q,); 1 where it does not vary."""
-        units = self.units
-        scaled, weight = self.targets / units, self.weights()
-        variance = np.average((scaled - np.average(scaled, 0, weight)) ** 2, 0, weight)
-        deviations: Float64 = np.where(np.ptp(scaled, axis=0) > 0, units * np.sqrt(variance), 1.0)
+        y, weight = self.targets, self.weights()
+        variance = np.average((y - np.average(y, 0, weight)) ** 2, 0, weight)
+        deviations: Float64 = np.where(np.ptp(y, axis=0) > 0, np.sqrt(variance), 1.0)
         return deviations
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:

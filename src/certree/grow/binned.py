@@ -71,7 +71,7 @@ class GrownForest(NamedTuple):
         Entries ``begin[v] .. begin[v + 1] - 1`` are those of node v.
     lane : ndarray of int32, shape (any,)
         Class of each entry, ascending in a node; for numbers 0 and 1 in turn, for several columns
-        0, 1, ..., all of them in each node.
+        none, as nodes have all entries.
     total : ndarray of float64, shape (any,)
         Weight of the rows of that class that grew the tree and lie in that node, a row that was drawn
         twice counted twice; it is not 0. For numbers the weight of all, and the sum of their numbers.

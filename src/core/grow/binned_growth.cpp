@@ -387,6 +387,7 @@ BinnedTrees grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const 
   TreeGrowth tree(rows.bins, MovedRows<Item>{growing, {}, room.get(), nullptr}, growth, totals,
                   sums);
   BinnedTrees grown{tree.grow(key(Draw::cells)), {0}, {}};
+  if (!Target::kSparse) grown.sums.sum.reserve(checked_size(totals.size(), target.most_sums()));
   for (const std::size_t v : turns(totals.size())) {
     grown.sums.begin.push_back(std::ssize(grown.sums.sum));
     target.write(totals.of(v), grown.sums);
@@ -537,6 +538,9 @@ void whole_weights(std::span<const double> weight, std::span<double> whole) {
 
 BinnedTrees joined(std::vector<BinnedTrees>&& parts) {
   BinnedTrees all;
+  std::size_t n_sums = 0;
+  for (const BinnedTrees& part : parts) n_sums += part.sums.sum.size();
+  all.sums.sum.reserve(n_sums);
   for (BinnedTrees& part : parts) {
     append_moved(part.root, static_cast<std::int64_t>(std::ssize(all.nodes.left)), all.root);
     part.sums.begin.resize(part.nodes.left.size());  // without its end

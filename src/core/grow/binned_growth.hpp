@@ -163,7 +163,7 @@ struct Columns {
 
 // What the rows of nodes sum up to. Entries begin[v] .. begin[v + 1] - 1 are those of node v:
 // weight by class where it is not 0, ascending; or for numbers the weight and the sum; of several
-// columns the weight and sums of numbers, weights of the last of two classes or of each of more.
+// columns the weight and all sums, without lanes.
 struct NodeSums {
   std::vector<std::int64_t> begin;
   std::vector<std::int32_t> lane;

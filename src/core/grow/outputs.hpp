@@ -232,8 +232,12 @@ class OutputsTarget {
       for (std::size_t l = 0; l < of_.n_lanes; ++l) scatter += of_.factor[l] * variation(l);
       return {squared_weights(items_) / all_, scatter};
     }
-    // Means along their first principal component.
-    std::vector<double> scores(const Groups& groups) const { return principal_scores(groups); }
+    // Means along their first principal component; where all are equal there is none.
+    std::vector<double> scores(const Groups& groups) const {
+      std::vector<double> score = principal_scores(groups);
+      if (!std::isfinite(score.front())) std::ranges::fill(score, 0.0);
+      return score;
+    }
 
    private:
     void restart(const FewBins<OutputsTarget>& bins, bool missing_left) {
@@ -287,10 +291,10 @@ class OutputsTarget {
   };
 
   void write(const CellSums::One& total, NodeSums& sums) const {
-    sums.put(0, total.sum[0], weighing_.unit);
-    for (std::size_t l = 0; l < response_.n_lanes; ++l)
-      sums.put(static_cast<std::int32_t>(1 + l), total.sum[1 + l],
-               weighing_.unit + response_.exponent[l]);
+    for (std::size_t l = 0; l <= response_.n_lanes; ++l) {
+      const int unit = weighing_.unit + (l > 0 ? response_.exponent[l - 1] : 0);
+      sums.sum.push_back(std::ldexp(static_cast<double>(total.sum[l]), unit));
+    }
   }
 
  private:
