@@ -1450,7 +1450,7 @@ class ForestColumns:
         return all(one.is_pure(rows) for one in self.of_each)
 
     def is_proper(self, rows, left):
-        return True
+        return all(one.is_proper(rows, left) for one in self.of_each)
 
     def decrease(self, rows, left):
         pairs = zip(self.shares, self.of_each, strict=True)

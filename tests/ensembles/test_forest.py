@@ -154,7 +154,14 @@ def test_the_door_of_leaves_checks():
         ({"n_judged": 3}, "n_judged"),
     ):
         one = {"left": left, "root": root, "leaf": leaf, "y": y, "weight": None, "sums": sums}
-        one |= {"n_lanes": one_lane, "knows": True, "rows": 0.0, "n_judged": 2, "n_threads": 1, **changed}
+        one |= {
+            "n_lanes": one_lane,
+            "knows": True,
+            "rows": 0.0,
+            "n_judged": 2,
+            "n_threads": 1,
+            **changed,
+        }
         with pytest.raises(ValueError, match=message):
             _core.judge_leaves(**one)
     with pytest.raises(ValueError, match="n_lanes must be at least 1"):

@@ -771,7 +771,9 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     }
     _judged_name, _classes = "oob_decision_function_", True
 
-    oob_decision_function_: Float64
+    oob_decision_function_: Any
+    classes_: Any
+    n_classes_: Any
 
     def __init__(
         self,

@@ -16,9 +16,7 @@ from certree.rows.folds import Indices
 from certree.tree import Trees
 
 
-def impurity_importances(
-    trees: Trees, sums: Float64, units: Float64, before: Float64
-) -> Float64:
+def impurity_importances(trees: Trees, sums: Float64, units: Float64, before: Float64) -> Float64:
     """Shares of features in how far the cuts of each tree lower its impurity, added to those before.
 
     The impurity is the Gini index of classes, or the variance: the weight of a cell times what its

@@ -64,8 +64,8 @@ class ForestSamples:
         columns = np.zeros(1, dtype=np.intp)
         if y.ndim == 2:
             hashes = sample_hashes(*features.parts)
-            keys = [target_key(one, hashes) for one in y.T.astype(np.float64)]
-            columns = np.argsort(np.array(keys, dtype=np.uint64), kind="stable")
+            told = [target_key(one, hashes) for one in y.T.astype(np.float64)]
+            columns = np.argsort(np.array(told, dtype=np.uint64), kind="stable")
             y = y[:, columns]
         keys = content_keys(*features.parts, y, *(() if whole is None else (whole,)))
         order = np.argsort(keys, kind="stable")

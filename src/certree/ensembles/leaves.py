@@ -175,7 +175,6 @@ class LeafRows:
         best = min(losses, key=lambda one: float(np.average(losses[one], weights=weight)))
         return best if _is_better(losses[best] - losses[PLAIN], weight) else PLAIN
 
-
     def losses(
         self, mean: Float64, judges: Any, classes: bool, powers: tuple[float, ...]
     ) -> list[Float64]:

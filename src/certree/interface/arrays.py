@@ -252,7 +252,7 @@ def by_row(scores: Float64) -> Float64:
 
 
 def beside_each_other(columns: list[NDArray[Any]]) -> NDArray[Any]:
-    """Columns as one table, whose entries keep their types: of objects, where these are of many kinds."""
+    """Columns as one table; of objects, where they are of several kinds."""
     if len({one.dtype.kind for one in columns}) == 1:
         return np.column_stack(columns)
     return np.column_stack([one.astype(object) for one in columns])

@@ -645,8 +645,16 @@ def _several_outputs(model: Any, y: NDArray[Any]) -> bool:
 
 
 def _columns(target: NDArray[Any]) -> list[NDArray[Any]]:
-    """Each target of rows, (n,)."""
-    return [target] if target.ndim == 1 else [*target.T]
+    """Each target of rows, (n,); numbers that stand beside words are numbers."""
+    if target.ndim == 1:
+        return [target]
+    if target.dtype != object:
+        return [*target.T]
+    words = [any(isinstance(value, str) for value in one) for one in target.T]
+    return [
+        one if has_words else np.array(one.tolist())
+        for one, has_words in zip(target.T, words, strict=True)
+    ]
 
 
 def _times(factor: Float64, weight: Float64 | None) -> Float64:
