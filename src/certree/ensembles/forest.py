@@ -664,7 +664,8 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     A drop-in for scikit-learn's `RandomForestClassifier` and `ExtraTreesClassifier`. Beyond them it
     chooses by rows out of the trees' bags what leaves say, so that probabilities need no calibration;
     it takes categories and missing values, and depends neither on the order of the rows nor on the
-    number of threads.
+    number of threads. Rows may have classes in several columns, which one tree serves: what a cut
+    gains is the mean over them.
 
     Parameters
     ----------
@@ -711,8 +712,8 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     monotonic_cst : array-like of int, dict or None, default=None
         For every feature, or by its name, 1 if the probability of the second of two classes must not
         fall where it rises, -1 if it must not rise, 0 otherwise. Leaves are plain then.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn.
+    class_weight : dict, list of dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn; of several targets a dict for each.
     warm_start : bool, default=False
         Whether a fit on the same rows adds trees, up to `n_estimators`, to those of the fit before. Of
         the parameters only `n_estimators`, `leaves`, `oob_score`, `n_jobs`, `verbose` and `warm_start`
@@ -726,19 +727,23 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The classes.
+    classes_ : ndarray of shape (K,), or list of them
+        The classes; of several targets those of each.
+    n_classes_ : int, or list of int
+        How many they are.
+    n_outputs_ : int
+        Number of columns of y; 1 where it is a column itself.
     trees_ : Trees
-        The trees. Leaves say shares of the classes, of two classes that of the second; other nodes the
-        mean of the leaves below, by the rows in the tree's bag.
+        The trees. Leaves say shares of the classes, of two classes that of the second, one target
+        behind the other; other nodes the mean of the leaves below, by the rows in the tree's bag.
     leaves_ : Leaves
         What leaves say, and the power of the averaged probabilities.
     feature_importances_ : ndarray of shape (p,)
         Share of each feature in how far cuts lower the impurity.
     oob_score_ : float
         Score of rows out of bags, if `oob_score`.
-    oob_decision_function_ : ndarray of shape (n, K)
-        Their probabilities; NaN for rows that are in all bags, or of weight zero.
+    oob_decision_function_ : ndarray of shape (n, K), or list of them
+        Their probabilities, of several targets of each; NaN for rows that are in all bags, or of weight zero.
     sample_hashes_ : ndarray of uint64
         Hashes of the rows of the fit.
     n_features_in_ : int
@@ -930,7 +935,9 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
 class TreeForestRegressor(RegressorMixin, TreeForest):
     """A forest of trees for numbers: random forests, and extra trees.
 
-    See `TreeForestClassifier`, whose attributes it has but for those that speak of classes.
+    See `TreeForestClassifier`, whose attributes it has but for those that speak of classes. Of several
+    numbers of each row a cut gains the mean of what their squared errors fall by, in units of their
+    variances.
 
     Parameters
     ----------
@@ -938,7 +945,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         Number of trees.
     criterion : {"squared_error", "poisson"}, default="squared_error"
         Impurity that cuts lower. "poisson": half of the Poisson deviance, for counts and rates; leaves
-        say means all the same. There is no "absolute_error", as trees grow from sums, which tell no
+        say means all the same; of one number. There is no "absolute_error", as trees grow from sums, which tell no
         median: `BoostedTreesRegressor` has that loss.
     max_depth : int or None, default=None
         Depth at which cells are leaves.
@@ -987,7 +994,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
 
     Attributes
     ----------
-    oob_prediction_ : ndarray of shape (n,)
+    oob_prediction_ : ndarray of shape (n,), or (n, n_outputs)
         What trees say of rows out of their bags, if `oob_score`; NaN as in
         `TreeForestClassifier.oob_decision_function_`.
 

@@ -635,11 +635,13 @@ def _several_outputs(model: Any, y: NDArray[Any]) -> bool:
     if y.ndim != 2 or y.shape[1] < 2:
         return False
     if not model._takes_outputs:
-        kind = "Classifier" if is_classifier(model) else "Regressor"
+        kind, takes = "Regressor", "TreeForestRegressor and BoostedTreesRegressor take"
+        if is_classifier(model):
+            kind, takes = "Classifier", "TreeForestClassifier takes"
         raise ValueError(
             f"y should be a 1d array, got an array of shape {y.shape} instead: "
-            f"{type(model).__name__} predicts one output, and sklearn.multioutput.MultiOutput{kind} "
-            "fits one model for each column"
+            f"{type(model).__name__} predicts one output. {takes} several, and "
+            f"sklearn.multioutput.MultiOutput{kind} fits one model for each column"
         )
     return True
 
