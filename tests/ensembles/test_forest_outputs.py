@@ -19,10 +19,11 @@ from sklearn.utils import compute_sample_weight, get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
-from certree import TreeForestClassifier, TreeForestRegressor, load, save
+from certree import TreeForestClassifier, TreeForestRegressor, certify, load, save
 from certree.ensembles.forest_samples import ForestSamples
 from certree.ensembles.lanes import Lanes
 from certree.explain import shapley_values
+from certree.show import plot_calibration, plot_ranking, plot_tree, report
 
 LEAVES = ["auto", "plain", "refilled", "shrunk", "honest"]
 SHORT = {"n_estimators": 12, "random_state": 0}
@@ -433,6 +434,28 @@ def test_classes_must_be_classes():
             model.set_params(class_weight=factors).fit(X, labels)
     with pytest.raises(ValueError, match=r"y must have shape \(300, 3\), got \(300, 2\)"):
         TreeForestClassifier(3).fit(X, labels).score(X, labels[:, :2])
+
+
+def test_what_asks_about_one_target_refuses_models_of_several(tmp_path):
+    def page(model, X, y):
+        return report(model, X, y, tmp_path / "page.html")
+
+    X, y, labels = table()
+    numbers, classes = TreeForestRegressor(3).fit(X, y), TreeForestClassifier(3).fit(X, labels)
+    for ask, model, target, kind in (
+        (certify, numbers, y, "Regressor"),
+        (certify, classes, labels, "Classifier"),
+        (page, numbers, y, "Regressor"),
+        (page, classes, labels[:, 0], "Classifier"),
+        (plot_calibration, classes, labels, "Classifier"),
+        (plot_ranking, classes, labels[:, 0], "Classifier"),
+        (lambda model, X, _: plot_tree(model, number=0, X=X), classes, labels, "Classifier"),
+    ):
+        with pytest.raises(ValueError, match=f"takes a model of one target.*MultiOutput{kind}"):
+            ask(model, X, target)
+    for model in (numbers, classes):
+        assert "n_outputs_" in dir(model)
+        assert "TreeForest" in model._repr_html_()
 
 
 # -- where they stand ------------------------------------------------------------------------------

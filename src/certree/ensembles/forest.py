@@ -205,10 +205,6 @@ class ForestClassifier(ClassifierMixin, Forest):
     """A forest whose trees say shares of classes, of two classes that of the second."""
 
     @property
-    def _n_outputs(self) -> int:
-        return self.n_classes_ if self.n_classes_ > 2 else 1
-
-    @property
     @abstractmethod
     def _power(self) -> float:
         """What averaged shares are raised to."""

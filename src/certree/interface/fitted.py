@@ -137,3 +137,15 @@ def offered_if(offers: Callable[[Any], bool]) -> Callable[[Method], Method]:
     """Let a method be there for models alone that offer it, and keep its types."""
     decorate: Callable[[Method], Method] = available_if(offers)
     return decorate
+
+
+def expect_one_target(what: str, model: Any) -> None:
+    """Refuse a model of several targets, whoever's it is, where one is asked about."""
+    classes = getattr(model, "classes_", None)
+    n = getattr(model, "n_outputs_", 1) if classes is None else len(classes)
+    if isinstance(classes, list) or (classes is None and n > 1):
+        kind = "Regressor" if classes is None else "Classifier"
+        raise ValueError(
+            f"{what} takes a model of one target, got {type(model).__name__} of {n}: "
+            f"sklearn.multioutput.MultiOutput{kind} fits one model for each column"
+        )
