@@ -6,9 +6,9 @@ with others. Noise has half of their deviation. "numbers" is one fit to all of t
 errors are roots of the mean squared distance from the truth on 5000 new rows. "quantiles" is one fit
 to .1, .5 and .9 of the first number of the table against three; errors are mean pinball losses on new
 rows. "forest" is a forest of all numbers, "labels" one of their signs, of which the errors are mean log
-losses. Times are of the process, on one thread, those of other fits the time of one on average. Targets:
-at most 3 times that time, and an error at most 1 % above that of a fit for each. Prints, and writes to
-results/outputs.csv, both ratios.
+losses. Times are of the process, on one thread, those of other fits the time of one on average.
+Targets: at most 3 times that time, and an error at most 1 % above that of a fit for each. Prints, and
+writes to results/outputs.csv, both ratios.
 """
 
 import csv

@@ -739,7 +739,8 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     oob_score_ : float
         Score of rows out of bags, if `oob_score`.
     oob_decision_function_ : ndarray of shape (n, K), or list of them
-        Their probabilities, of several targets of each; NaN for rows that are in all bags, or of weight zero.
+        Their probabilities, of several targets of each; NaN for rows that are in all bags, or of weight
+        zero.
     sample_hashes_ : ndarray of uint64
         Hashes of the rows of the fit.
     n_features_in_ : int
@@ -941,8 +942,8 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         Number of trees.
     criterion : {"squared_error", "poisson"}, default="squared_error"
         Impurity that cuts lower. "poisson": half of the Poisson deviance, for counts and rates; leaves
-        say means all the same; of one number. There is no "absolute_error", as trees grow from sums, which tell no
-        median: `BoostedTreesRegressor` has that loss.
+        say means all the same; of one number. There is no "absolute_error", as trees grow from sums,
+        which tell no median: `BoostedTreesRegressor` has that loss.
     max_depth : int or None, default=None
         Depth at which cells are leaves.
     max_leaf_nodes : int or None, default=None

@@ -15,7 +15,6 @@ from certree.interface.arrays import Float64, Int32
 from certree.rows.folds import Indices
 from certree.tree import Trees
 
-
 # Nodes at a time, so that what is computed of several targets stays in the cache.
 _BLOCK = 8192
 
