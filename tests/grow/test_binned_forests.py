@@ -173,6 +173,30 @@ def test_trees_on_columns_are_those_of_the_twin(kind, seed):
     assert len(grown_and_twins(seed, X, target_of, grow).trees.feature) > 2
 
 
+def test_columns_are_checked():
+    X, y = drawn(0)
+    grower, columns = forest_grower(Bins.of(X)), np.column_stack([y, y > 1])
+    for given, error, message in (
+        ({"y": columns[:-1]}, ValueError, r"y must have shape \(40, any\), got \(39, 2\)"),
+        ({"y": y}, ValueError, r"y must have shape \(40, any\), got \(40,\)"),
+        ({"y": columns[:, :0]}, ValueError, r"y must have shape"),
+        ({"y": columns * np.nan}, ValueError, "y must be finite"),
+        ({"y": columns.astype(str)}, TypeError, "y must hold numbers"),
+        ({"shares": [1.0]}, ValueError, r"shares must have shape \(2,\)"),
+        ({"shares": [1.0, -1.0]}, ValueError, "share must be finite and not negative"),
+        ({"n_classes": [9]}, ValueError, "n_classes must be those of 2 columns, got 1"),
+        ({"n_classes": [9, 1]}, ValueError, "y must"),
+        ({"y": columns / 2, "n_classes": [9, 2]}, ValueError, "y must hold classes"),
+        ({"criterion": "nothing"}, ValueError, "criterion must be"),
+        ({"sample_weight": np.full(40, 0.5)}, ValueError, "must hold whole numbers"),
+    ):
+        with pytest.raises(error, match=message):
+            grower.grow_columns(**{"y": columns, "n_trees": 1, **given})
+    slopes = forest_grower(Bins.of(X), monotonic_cst=[1, 0, 0, 0])
+    with pytest.raises(ValueError, match="monotonic_cst takes one target"):
+        slopes.grow_columns(columns, 1)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_cuts_of_columns_by_entropy_are_the_best_of_those_that_are_drawn(seed):
     X, y = drawn(seed, n=60)
