@@ -1,13 +1,14 @@
-"""Several outputs of boosted trees in one fit, against a fit for each.
+"""Several outputs of boosted trees and forests in one fit, against a fit for each.
 
 Sixteen numbers of 500, 2000 and 8000 rows with 12 features, of which the truth is known: "shared" ones
 are mixtures of four functions of the features, "apart" ones have a function each that shares nothing
 with others. Noise has half of their deviation. "numbers" is one fit to all of them against sixteen;
 errors are roots of the mean squared distance from the truth on 5000 new rows. "quantiles" is one fit
 to .1, .5 and .9 of the first number of the table against three; errors are mean pinball losses on new
-rows. Times are of the process, on one thread, those of other fits the time of one on average. Targets:
-at most 3 times that time, and an error at most 1 % above that of a fit for each. Prints, and writes to
-results/outputs.csv, both ratios.
+rows. "forest" is a forest of all numbers, "labels" one of their signs, of which the errors are mean log
+losses. Times are of the process, on one thread, those of other fits the time of one on average.
+Targets: at most 3 times that time, and an error at most 1 % above that of a fit for each. Prints, and
+writes to results/outputs.csv, both ratios.
 """
 
 import csv
@@ -18,10 +19,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import mean_pinball_loss
+from sklearn.metrics import log_loss, mean_pinball_loss
 
 from benchmarks.timing import RESULTS
-from certree import BoostedTreesRegressor
+from certree import BoostedTreesRegressor, TreeForestClassifier, TreeForestRegressor
 from certree.interface.whole import write_whole
 
 Numbers = NDArray[np.float64]
@@ -55,21 +56,42 @@ def drawn(kind: str, n: int, seed: int) -> tuple[Numbers, Numbers, Numbers]:
     return X, truth, truth + 0.5 * random.normal(size=truth.shape)
 
 
-def fitted(X: Numbers, y: Numbers, **parameters: Any) -> tuple[Any, float]:
+def fitted(
+    X: Numbers, y: NDArray[Any], kind: Any = BoostedTreesRegressor, **parameters: Any
+) -> tuple[Any, float]:
     """A model, and the time that it took."""
     begin = process_time()
-    model = BoostedTreesRegressor(random_state=0, n_jobs=1, **parameters).fit(X, y)
+    model = kind(random_state=0, n_jobs=1, **parameters).fit(X, y)
     return model, process_time() - begin
 
 
-def of_numbers(kind: str, n: int, seed: int) -> tuple[float, float]:
+def of_numbers(
+    kind: str, n: int, seed: int, of: Any = BoostedTreesRegressor
+) -> tuple[float, float]:
     """Ratios of times and of errors of one fit to all numbers."""
     X, truth, y = drawn(kind, n + NEW, seed)
-    models = [fitted(X[:n], y[:n, k]) for k in range(N_OUTPUTS)]
-    together, time = fitted(X[:n], y[:n])
+    models = [fitted(X[:n], y[:n, k], of) for k in range(N_OUTPUTS)]
+    together, time = fitted(X[:n], y[:n], of)
     said = np.column_stack([one.predict(X[n:]) for one, _ in models])
     errors = [np.sqrt(np.mean((one - truth[n:]) ** 2)) for one in (together.predict(X[n:]), said)]
     return time / np.mean([one for _, one in models]), float(errors[0] / errors[1])
+
+
+def of_forests(kind: str, n: int, seed: int) -> tuple[float, float]:
+    """The same of forests."""
+    return of_numbers(kind, n, seed, TreeForestRegressor)
+
+
+def of_labels(kind: str, n: int, seed: int) -> tuple[float, float]:
+    """The same of forests of the signs of all numbers, and their log losses."""
+    X, _, y = drawn(kind, n + NEW, seed)
+    labels = (y > 0).astype(int)
+    models = [fitted(X[:n], labels[:n, k], TreeForestClassifier) for k in range(N_OUTPUTS)]
+    together, time = fitted(X[:n], labels[:n], TreeForestClassifier)
+    said = together.predict_proba(X[n:]), [one.predict_proba(X[n:]) for one, _ in models]
+    pairs = [zip(labels[n:].T, one, strict=True) for one in said]
+    losses = [np.mean([log_loss(*pair) for pair in of_each]) for of_each in pairs]
+    return time / np.mean([one for _, one in models]), float(losses[0] / losses[1])
 
 
 def of_quantiles(kind: str, n: int, seed: int) -> tuple[float, float]:
@@ -92,6 +114,8 @@ def main() -> None:
     asks: dict[str, Callable[[str, int, int], tuple[float, float]]] = {
         "numbers": of_numbers,
         "quantiles": of_quantiles,
+        "forest": of_forests,
+        "labels": of_labels,
     }
     rows = []
     for what, measured in asks.items():

@@ -935,16 +935,19 @@ def set_cuts(x, y, w, criterion):
                 yield decrease(y, w, left, criterion), left
 
 
+def columns_of(y):
+    """Numbers, of one target or several, or for each class whether a row has it."""
+    return [*np.atleast_2d(y.T)] if y.dtype == np.float64 else [y == k for k in np.unique(y)]
+
+
 def beyond_chance(x, y, w, free=6, deviations=3):
     """Whether categories differ by more than they would if y were dealt to the rows at random."""
     groups = np.unique(np.where(np.isnan(x), np.inf, x), return_inverse=True)[1]
     d = groups.max() + 1 - free
     if d <= 0:
         return True
-    numbers = y.dtype == np.float64
-    columns = [y] if numbers else [(y == k).astype(float) for k in np.unique(y)]
     total = between = 0.0
-    for column in columns:
+    for column in columns_of(y):
         mean = np.average(column, weights=w)
         total += sum(w * (column - mean) ** 2)
         for g in range(groups.max() + 1):
@@ -965,9 +968,9 @@ def prefix_cuts(x, y, w, criterion, scores):
 
 
 def principal_scores(x, y, w):
-    """Projection of the class shares of each category on their first principal component."""
+    """Projection of class shares, or means, of each category on their first principal component."""
     share = {
-        c: np.array([w[(x == c) & (y == k)].sum() for k in np.unique(y)]) / w[x == c].sum()
+        c: np.array([w[x == c] @ column[x == c] for column in columns_of(y)]) / w[x == c].sum()
         for c in np.unique(x)
     }
     mean = sum(w[x == c].sum() * share[c] for c in share) / w.sum()
@@ -1443,6 +1446,67 @@ class ForestSums:
         return {k: one for k, one in enumerate(sums) if one}
 
 
+class ForestColumns:
+    """The same of several columns: what cuts are worth by each, times its share, in sum."""
+
+    def __init__(self, y, weight, n_classes=None, shares=None, criterion="gini"):
+        q = y.shape[1]
+        self.w, self.shares = weight, shares or [Fraction(1, q)] * q
+        self.of_each = [
+            ForestSums(y[:, k], weight, None if n_classes is None else n_classes[k], criterion)
+            for k in range(q)
+        ]
+
+    def weight(self, rows):
+        return self.of_each[0].weight(rows)
+
+    def is_pure(self, rows):
+        return all(one.is_pure(rows) for one in self.of_each)
+
+    def is_proper(self, rows, left):
+        return all(one.is_proper(rows, left) for one in self.of_each)
+
+    def decrease(self, rows, left):
+        pairs = zip(self.shares, self.of_each, strict=True)
+        return sum(share * one.decrease(rows, left) for share, one in pairs)
+
+    def scaled(self, rows):
+        """Columns (n, lanes) whose squared distances are what a cut is worth."""
+        found = []
+        for share, one in zip(self.shares, self.of_each, strict=True):
+            y, k = np.asarray(one.y)[rows], one.n_classes
+            if k is None:
+                found.append(math.sqrt(share) * y)
+            elif k < 3:
+                found.append(math.sqrt(2 * share) * (y == 1))
+            else:
+                found += [math.sqrt(share) * (y == c) for c in range(k)]
+        return np.column_stack(found).astype(float)
+
+    def _told(self, tell, groups):
+        x = np.array([k for k, rows in enumerate(groups) for _ in rows], dtype=float)
+        rows = [i for rows in groups for i in rows]
+        return tell(x, self.scaled(rows), np.asarray(self.w, dtype=float)[rows])
+
+    def scores(self, groups, _):
+        scores = self._told(principal_scores, groups)
+        return [scores[float(k)] for k in range(len(groups))]
+
+    def beyond_chance(self, groups, _):
+        return self._told(beyond_chance, groups)
+
+    def numbers(self, rows):
+        """The weight, and sums of numbers, of the second of two classes, or of each of more."""
+        found = [self.weight(rows)]
+        for one in self.of_each:
+            sums = [float(each) for each in one.sums(rows)]
+            if one.n_classes is None or one.n_classes > 2:
+                found += sums
+            else:
+                found.append(sums[1] if one.n_classes == 2 else 0.0)
+        return dict(enumerate(found))
+
+
 def one_random_cut(X, cell, j, key, is_categorical):
     """The random cut of a feature, missing values on either side, as in threshold_cuts."""
     x = X[cell, j]
@@ -1542,12 +1606,13 @@ def grow_on_samples(X, y, n_classes, samples, seeds, weight, **given):
         yield target, grow_forest_tree(X[sample], target, int(seed), 0, **given)
 
 
-def filled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_outputs):
+def filled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_lanes):
     """What a tree says of row i, by copies of rows in each cell of its path; None if there are none.
 
-    inside, outside: how much each row counts as in the bag and out of it, row i as it is to.
+    inside, outside: how much each row counts as in the bag and out of it, row i as it is to. n_lanes:
+    for each column of y 1, if its numbers are averaged, else how many classes it has.
     """
-    said = None
+    said, n_said = None, sum(n_lanes)
     for v in path(tree, leaf_of[i]):
         cell = [j for j in range(len(y)) if v in path(tree, leaf_of[j])]
         weight = [inside[j] + outside[j] for j in cell]
@@ -1556,21 +1621,21 @@ def filled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_outputs):
             if said is None:
                 return None
             continue
-        if n_outputs == 1:
-            sums = [sum(w * y[j] for w, j in zip(weight, cell, strict=True))]
-        else:
-            sums = [
-                sum(w for w, j in zip(weight, cell, strict=True) if y[j] == k)
-                for k in range(n_outputs)
-            ]
-        drawn = [0.0] * n_outputs if said is None else [shrinkage * one for one in said]
+        sums = []
+        for k, n in enumerate(n_lanes):
+            pairs = [(w, y[j, k]) for w, j in zip(weight, cell, strict=True)]
+            if n == 1:
+                sums.append(sum(w * one for w, one in pairs))
+            else:
+                sums += [sum(w for w, one in pairs if one == c) for c in range(n)]
+        drawn = [0.0] * n_said if said is None else [shrinkage * one for one in said]
         said = [(one + other) / whole for one, other in zip(sums, drawn, strict=True)]
     return said
 
 
-def judged_out_of_bag(trees, X, y, weight, draws, filled_by, shrinkage, n_outputs):
+def judged_out_of_bag(trees, X, y, weight, draws, filled_by, shrinkage, n_lanes):
     """Sums of what trees say of rows that they were not drawn for, each left out, and how many do."""
-    total, n_trees = np.zeros((len(y), n_outputs)), np.zeros(len(y), dtype=int)
+    total, n_trees = np.zeros((len(y), sum(n_lanes))), np.zeros(len(y), dtype=int)
     for tree, count in zip(trees, draws, strict=True):
         leaf_of = apply(tree, X)
         for i in np.flatnonzero(count == 0):
@@ -1579,7 +1644,7 @@ def judged_out_of_bag(trees, X, y, weight, draws, filled_by, shrinkage, n_output
             if filled_by == "out_of_bag" and not outside.any():
                 inside = count * weight
             outside = np.where(np.arange(len(y)) == i, 0, outside)
-            said = filled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_outputs)
+            said = filled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_lanes)
             if said is not None:
                 total[i] += said
                 n_trees[i] += 1

@@ -40,6 +40,7 @@ from certree.tree import Trees
 LONG_RUN = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
 SIZES = (20_000, 200_000)
+ONE_LANE = np.ones(1, dtype=np.int64)
 
 
 class StopError(Exception):
@@ -212,13 +213,13 @@ LOOPS = {
     "leaves": lambda s: s.trees.leaves(s.X, s.n_jobs),
     "rows out of bags": lambda s: s.trees.out_of_bag(s.X, s.forest.drawing, s.n_jobs),
     "sums of leaves": lambda s: _core.sum_leaves(
-        s.left, s.trees.root, ~s.leaf[None], s.target, None, 1, s.n_jobs
+        s.left, s.trees.root, ~s.leaf[None], s.target[:, None], None, ONE_LANE, s.n_jobs
     ),
     "values of leaves": lambda s: _core.shrink_leaves(
         s.left, s.trees.root, np.column_stack([s.ones, s.zeros]), 1.0, s.n_jobs
     ),
     "judged leaves": lambda s: _core.judge_leaves(
-        *(s.left, s.trees.root, ~s.leaf[None], s.target, None),
+        *(s.left, s.trees.root, ~s.leaf[None], s.target[:, None], None, ONE_LANE),
         *(np.column_stack([s.ones, s.zeros]), True, 1.0, len(s.X), s.n_jobs),
     ),
     "contributions": lambda s: s.trees.contributions(s.X, s.n_jobs),

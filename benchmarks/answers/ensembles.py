@@ -246,6 +246,24 @@ def bag_importances(estimator: Callable[..., Any], name: str, **params: Any) -> 
     return run
 
 
+def several(estimator: Callable[..., Any], name: str) -> Case:
+    """A forest that serves the target and two functions of it and the features."""
+
+    def run() -> Parts:
+        data = table(name)
+        signs = (data.X[:, 0] > data.X[:, 1]).astype(data.y.dtype)
+        y = np.column_stack([data.y, signs, data.y + signs])
+        model = estimator(**TREES, oob_score=True, random_state=0).fit(data.X, y)
+        return {
+            "trees": model.trees_,
+            "predicted": model.predict(data.X),
+            "out of bags": np.hstack(getattr(model, model._judged_name)),
+            "importances": model.out_of_bag_importances(data.X, y),
+        }
+
+    return run
+
+
 ADABOOST = {
     **{
         name: (name, {"n_estimators": 10})
@@ -405,11 +423,13 @@ ENSEMBLES: Mapping[str, dict[str, Case]] = {
         "further trees": warmly(TreeForestClassifier, "three", "n_estimators", oob_score=True),
         "further trees, weights": warmly(TreeForestClassifier, "normal", "n_estimators", "any"),
         "shuffled": bag_importances(TreeForestClassifier, "three"),
+        "several targets": several(TreeForestClassifier, "three"),
     },
     "forest regressor": {
         **fits(TreeForestRegressor, FOREST_NUMBERS),
         "further trees": warmly(TreeForestRegressor, "wave", "n_estimators"),
         "shuffled": bag_importances(TreeForestRegressor, "rough wave"),
+        "several targets": several(TreeForestRegressor, "wave"),
     },
     "adaboost": fits(AdaBoostTreeClassifier, ADABOOST),
     "certified boosted": fits(CertifiedBoostedTreesClassifier, CERTIFIED_BOOSTED),

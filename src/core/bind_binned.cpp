@@ -196,6 +196,33 @@ auto grow_numbers(const RowCodes& codes, const Kept& kept, const std::optional<D
                    growth_of(limits, monotonic, groups, rows.bins.n_bins.size(), n_threads));
 }
 
+auto grow_columns(const RowCodes& codes, const Kept& kept, const std::optional<Doubles>& weight,
+                  const Doubles2& y, const std::optional<Ints>& n_classes, const Doubles& share,
+                  const std::string& criterion, const Bagged& bagged, const Limits& limits,
+                  const Slopes& monotonic, const Groups& groups, int n_threads) {
+  if (monotonic) throw std::invalid_argument("slopes are about one target");
+  const DrawnRows rows = rows_of(codes, kept, weight);
+  const auto table = sized("y", y, static_cast<std::size_t>(rows.n_rows()));
+  const auto q = static_cast<std::size_t>(table.width);
+  if (q == 0) throw std::invalid_argument("y must have at least one column");
+  const Columns columns{table, sized("n_classes", n_classes, q), sized("share", share, q),
+                        n_classes ? criterion_of(criterion) : Criterion::squared};
+  for (std::size_t k = 0; k < q; ++k) {
+    const bool is_share = columns.share[k] >= 0.0 && columns.share[k] < kInfinity;
+    if (!is_share) throw std::invalid_argument("share must be finite and not negative");
+    if (!n_classes) continue;
+    const std::int32_t most = columns.n_classes[k];
+    if (most < 1) throw std::invalid_argument("n_classes must be at least 1");
+    for (std::int64_t i = 0; i < table.n_rows; ++i) {
+      const double one = table.row(i)[k];
+      if (!(one >= 0.0 && one < most && one == std::floor(one)))
+        throw std::invalid_argument("y must hold classes");
+    }
+  }
+  return grow_bags(rows, columns, bagged,
+                   growth_of(limits, monotonic, groups, rows.bins.n_bins.size(), n_threads));
+}
+
 // samples, number of their first rows that edges are told from, seeds, max_features_of_tree.
 using Sampled = std::tuple<In<std::int32_t, 2>, std::int64_t, In<std::uint64_t, 1>, std::int64_t>;
 
@@ -260,6 +287,10 @@ void bind_binned(nb::module_& core) {
            "target"_array, "criterion"_a, "bags"_a, "limits"_a, "monotonic"_array_or_none,
            "groups"_array_or_none, "n_threads"_a,
            "Columns of trees on numbers, and the weight and the sum of every node.");
+  core.def("grow_columns", &grow_columns, "codes"_array, "kept"_a, "weight"_array_or_none,
+           "y"_array, "n_classes"_array_or_none, "share"_array, "criterion"_a, "bags"_a, "limits"_a,
+           "monotonic"_array_or_none, "groups"_array_or_none, "n_threads"_a,
+           "The same of several columns of numbers or classes, and the weight and sums of nodes.");
   core.def("grow_samples", &grow_samples, "X"_array, "category"_array, "weight"_array_or_none,
            "y"_array, "n_classes"_a, "criterion"_a, "samples"_a, "limits"_a,
            "monotonic"_array_or_none, "groups"_array_or_none, "n_threads"_a,

@@ -24,16 +24,24 @@ Arrivals arrivals_of(const Ints& left, const Roots& root, const Ints2& leaf) {
   return arrivals;
 }
 
-LeafTargets targets_of(const Ints2& leaf, const Doubles& y, const std::optional<Doubles>& weight,
-                       std::int64_t n_outputs) {
+LeafTargets targets_of(const Ints2& leaf, const Doubles2& y, const std::optional<Doubles>& weight,
+                       const Roots& n_lanes) {
   const std::size_t n = leaf.shape(1);
-  if (n_outputs < 1) throw std::invalid_argument("n_outputs must be at least 1");
-  const LeafTargets targets{sized("y", y, n), sized("weight", weight, n), n_outputs};
-  const auto most = static_cast<double>(n_outputs);
-  if (n_outputs > 1 &&
-      !std::ranges::all_of(targets.y, [&](double c) { return c >= 0 && c < most; }))
-    throw std::invalid_argument("y must hold classes");
+  const LeafTargets targets{sized("y", y, n), sized("weight", weight, n),
+                            sized("n_lanes", n_lanes, y.shape(1))};
+  for (std::size_t k = 0; k < targets.n_lanes.size(); ++k) {
+    const std::int64_t most = targets.n_lanes[k];
+    if (most < 1) throw std::invalid_argument("n_lanes must be at least 1");
+    if (most == 1) continue;
+    for (std::int64_t i = 0; i < targets.y.n_rows; ++i)
+      if (const double c = targets.y.row(i)[k]; !(c >= 0 && c < static_cast<double>(most)))
+        throw std::invalid_argument("y must hold classes");
+  }
   return targets;
+}
+
+std::int64_t width_of(const LeafTargets& targets) {
+  return std::accumulate(targets.n_lanes.begin(), targets.n_lanes.end(), std::int64_t{0});
 }
 
 template <class Real>
@@ -49,12 +57,12 @@ auto find_out_of_bag(const Packed& packed, const In<std::int64_t, 1>& category_s
   return run(loop, Rows<std::int32_t>(root.size(), x.n_rows));
 }
 
-auto sum_leaves(const Ints& left, const Roots& root, const Ints2& leaf, const Doubles& y,
-                const std::optional<Doubles>& weight, std::int64_t n_outputs, int n_threads) {
+auto sum_leaves(const Ints& left, const Roots& root, const Ints2& leaf, const Doubles2& y,
+                const std::optional<Doubles>& weight, const Roots& n_lanes, int n_threads) {
   const Arrivals arrivals = arrivals_of(left, root, leaf);
-  const LeafTargets targets = targets_of(leaf, y, weight, n_outputs);
+  const LeafTargets targets = targets_of(leaf, y, weight, n_lanes);
   const auto loop = [&](auto sums) { certree::sum_leaves(arrivals, targets, n_threads, sums); };
-  return run(loop, Rows<double>(left.size(), n_outputs + 1));
+  return run(loop, Rows<double>(left.size(), width_of(targets) + 1));
 }
 
 // A weight and at least one sum for each node.
@@ -85,18 +93,20 @@ auto average_leaves(const Ints& left, const Doubles& rows, const Doubles2& value
   return run(loop, Rows<double>(nodes.size(), said.width));
 }
 
-auto judge_leaves(const Ints& left, const Roots& root, const Ints2& leaf, const Doubles& y,
-                  const std::optional<Doubles>& weight, const Doubles2& sums, bool knows,
-                  double rows, std::int64_t n_judged, int n_threads) {
+auto judge_leaves(const Ints& left, const Roots& root, const Ints2& leaf, const Doubles2& y,
+                  const std::optional<Doubles>& weight, const Roots& n_lanes, const Doubles2& sums,
+                  bool knows, double rows, std::int64_t n_judged, int n_threads) {
   const Arrivals arrivals = arrivals_of(left, root, leaf);
   const auto table = sums_of(sums, left.size());
-  const LeafTargets targets = targets_of(leaf, y, weight, table.width - 1);
-  if (n_judged < 0 || std::cmp_greater(n_judged, y.size()))
+  const LeafTargets targets = targets_of(leaf, y, weight, n_lanes);
+  if (width_of(targets) != table.width - 1)
+    throw std::invalid_argument("sums must have a column for each lane");
+  if (n_judged < 0 || std::cmp_greater(n_judged, y.shape(0)))
     throw std::invalid_argument("n_judged must be a number of rows");
   const auto loop = [&](auto total, auto n_trees) {
     certree::judge_leaves(arrivals, targets, table, knows, rows, n_threads, total, n_trees);
   };
-  return run(loop, Rows<double>(n_judged, targets.n_outputs), Column<std::int32_t>(n_judged));
+  return run(loop, Rows<double>(n_judged, table.width - 1), Column<std::int32_t>(n_judged));
 }
 
 template <class Real>
@@ -112,15 +122,15 @@ void bind_leaves(nb::module_& core) {
   bind_leaves_of<float>(core);
   bind_leaves_of<double>(core);
   core.def("sum_leaves", &sum_leaves, "left"_array, "root"_array, "leaf"_array, "y"_array,
-           "weight"_array_or_none, "n_outputs"_a, "n_threads"_a,
+           "weight"_array_or_none, "n_lanes"_array, "n_threads"_a,
            "Weight and sums of the rows out of bags, by node.");
   core.def("shrink_leaves", &shrink_leaves, "left"_array, "root"_array, "sums"_array, "rows"_a,
            "n_threads"_a, "Means of nodes, drawn to those of their parents by so many rows.");
   core.def("average_leaves", &average_leaves, "left"_array, "rows"_array, "value"_array,
            "Values of leaves, and at other nodes the means of those below by their rows.");
   core.def("judge_leaves", &judge_leaves, "left"_array, "root"_array, "leaf"_array, "y"_array,
-           "weight"_array_or_none, "sums"_array, "knows"_a, "rows"_a, "n_judged"_a, "n_threads"_a,
-           "What trees say of rows out of their bags, added up, and how many do.");
+           "weight"_array_or_none, "n_lanes"_array, "sums"_array, "knows"_a, "rows"_a, "n_judged"_a,
+           "n_threads"_a, "What trees say of rows out of their bags, added up, and how many do.");
 }
 
 }  // namespace certree::door

@@ -21,6 +21,7 @@ import reference
 from certree import TreeForestClassifier, TreeForestRegressor, _core, load, save
 from certree.ensembles import Leaves
 from certree.ensembles.forest_samples import ForestSamples
+from certree.ensembles.lanes import Lanes
 from certree.ensembles.leaves import LeafRows
 from certree.grow import BinnedGrower, Bins
 from certree.rows.hashes import fit_hashes
@@ -63,9 +64,10 @@ def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
     width = sums.shape[1] - 1
     trees = forest.trees
     leaf = trees.out_of_bag(X, grower.drawing, 1)
-    rows = LeafRows(trees, leaf, np.ascontiguousarray(sums), y.astype(float), weight, width, 1)
+    sums, target = np.ascontiguousarray(sums), y.astype(float)[:, None]
+    rows = LeafRows(trees, leaf, sums, target, weight, Lanes((width,)), np.ones(1), 1)
     draws = np.array([grower.draws(number) for number in range(n_trees)])
-    return X, y, np.ones(n) if weight is None else weight, forest, rows, draws
+    return X, target, np.ones(n) if weight is None else weight, forest, rows, draws
 
 
 # -- leaves, against the twin ------------------------------------------------------------------------
@@ -84,7 +86,7 @@ def test_rows_are_judged_with_their_own_labels_taken_out(seed, k, filled_by, shr
     trees = [*forest.trees]
     found, n_trees = rows.said(Leaves(filled_by, shrinkage), len(y))
     expected, count = reference.judged_out_of_bag(
-        trees, X, y, weight, draws, filled_by, shrinkage * weight.mean(), rows.n_outputs
+        trees, X, y, weight, draws, filled_by, shrinkage * weight.mean(), rows.lanes.n_of
     )
     np.testing.assert_array_equal(n_trees, count)
     np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -110,7 +112,7 @@ def test_leaves_say_the_means_of_those_that_fill_them(seed, k, filled_by, shrink
         outside = (count == 0) * weight * (filled_by != "in_bag")
         for i in range(len(y)):
             said = reference.filled_leaf(
-                tree, leaf_of, i, y, inside, outside, shrinkage * weight.mean(), rows.n_outputs
+                tree, leaf_of, i, y, inside, outside, shrinkage * weight.mean(), rows.lanes.n_of
             )
             np.testing.assert_allclose(value[first + leaf_of[i]], said, atol=1e-12)
 
@@ -136,24 +138,34 @@ def test_rows_out_of_bags_are_found():
 
 def test_the_door_of_leaves_checks():
     left, root = np.array([1, -1, -1], dtype=np.int32), np.zeros(1, dtype=np.int64)
-    leaf, y, sums = np.array([[1, ~2]], dtype=np.int32), np.ones(2), np.ones((3, 2))
-    _core.judge_leaves(left, root, leaf, y, None, sums, True, 0.0, 2, 1)
+    leaf, y, sums = np.array([[1, ~2]], dtype=np.int32), np.ones((2, 1)), np.ones((3, 2))
+    one_lane = np.ones(1, dtype=np.int64)
+    _core.judge_leaves(left, root, leaf, y, None, one_lane, sums, True, 0.0, 2, 1)
     for changed, message in (
         ({"leaf": leaf + np.int32(5)}, "leaf must hold nodes"),
         ({"root": root + 1}, "root must rise from 0"),
         ({"root": np.zeros(0, dtype=np.int64)}, "length 1, expected 0"),
-        ({"y": np.ones(3)}, "length 3, expected 2"),
+        ({"y": np.ones((3, 1))}, "length 3, expected 2"),
         ({"sums": np.ones((2, 2))}, "length 2, expected 3"),
         ({"sums": np.ones((3, 1))}, "two columns"),
-        ({"sums": np.ones((3, 4)), "y": np.full(2, 3.0)}, "y must hold classes"),
+        ({"sums": np.ones((3, 4))}, "a column for each lane"),
+        ({"sums": np.ones((3, 4)), "n_lanes": 3 * one_lane, "y": 3 * y}, "y must hold classes"),
+        ({"n_lanes": np.ones(2, dtype=np.int64)}, "length 2, expected 1"),
         ({"n_judged": 3}, "n_judged"),
     ):
         one = {"left": left, "root": root, "leaf": leaf, "y": y, "weight": None, "sums": sums}
-        one |= {"knows": True, "rows": 0.0, "n_judged": 2, "n_threads": 1, **changed}
+        one |= {
+            "n_lanes": one_lane,
+            "knows": True,
+            "rows": 0.0,
+            "n_judged": 2,
+            "n_threads": 1,
+            **changed,
+        }
         with pytest.raises(ValueError, match=message):
             _core.judge_leaves(**one)
-    with pytest.raises(ValueError, match="n_outputs must be at least 1"):
-        _core.sum_leaves(left, root, leaf, y, None, 0, 1)
+    with pytest.raises(ValueError, match="n_lanes must be at least 1"):
+        _core.sum_leaves(left, root, leaf, y, None, 0 * one_lane, 1)
     with pytest.raises(ValueError, match="two columns"):
         _core.shrink_leaves(left, root, np.ones((3, 1)), 1.0, 1)
 
@@ -221,7 +233,7 @@ def test_out_of_bag_predictions_are_those_of_the_twin(leaves, weighted):
     filled_by, shrinkage, power = model.leaves_
     units = rows.weights()
     total, n_trees = reference.judged_out_of_bag(
-        trees, rows.X, rows.y, units, draws, filled_by, shrinkage * units.mean(), 1
+        trees, rows.X, rows.targets, units, draws, filled_by, shrinkage * units.mean(), [1]
     )
     assert (n_trees == 0).any()
     with np.errstate(invalid="ignore"):
@@ -302,7 +314,7 @@ def test_sums_in_bags_are_those_of_growth():
     X, y = load_iris(return_X_y=True)
     model = TreeForestClassifier(**SHORT, warm_start=True).fit(X, y)
     rows = ForestSamples.of(clone(model)._take(X, y))
-    found = sums_in_bags(model.trees_, rows, model._grower(rows).drawing, 3)
+    found = sums_in_bags(model.trees_, rows, model._grower(rows).drawing, Lanes((3,)))
     np.testing.assert_array_equal(found, model._kept)
 
 

@@ -51,7 +51,8 @@ def expect_twin(forest, number, nodes, numbers):
             assert tree.threshold[v] == node["threshold"]
             assert tree.missing_left[v] == node["missing_left"]
         entries = slice(forest.begin[first + v], forest.begin[first + v + 1])
-        said = dict(zip(forest.lane[entries], forest.total[entries], strict=True))
+        lanes = forest.lane[entries] if len(forest.lane) else range(len(forest.total[entries]))
+        said = dict(zip(lanes, forest.total[entries], strict=True))
         assert said == numbers(node["rows"])
 
 
@@ -143,6 +144,69 @@ def test_trees_on_counts_are_those_of_the_twin(seed):
     assert len(grown_and_twins(seed, X, target_of, grow).trees.feature) > 2
 
 
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+def test_trees_on_columns_are_those_of_the_twin(kind, seed):
+    X, y = drawn(seed, n_values=[4, 9][seed % 2], missing=0.2 * (seed % 3 > 0))
+    rng = np.random.default_rng(seed)
+    columns = np.column_stack([y, rng.integers(0, 3, len(y)), y // 2])[:, : 2 + seed % 2]
+    n_classes, shares = None, None
+    # Scores of categories that are alike, or of classes that are complements, are told by rounding.
+    if kind == "numbers":
+        columns = columns * [0.375, 1.0, 2.0][: columns.shape[1]]
+        columns = columns + rng.integers(-512, 512, columns.shape) / 1024
+        shares = [0.5, 2.0, 0.0][: columns.shape[1]]
+    else:
+        n_classes = [[2, 3, 4], [1, 3, 2], [2, 2, 2]][seed % 7 % 3][: columns.shape[1]]
+        n_classes = [2] * len(n_classes) if switches_of(seed)[2] else n_classes
+        columns = np.minimum(columns.astype(int), np.array(n_classes) - 1)
+    times = rng.integers(1, 200, len(X))
+
+    def grow(grower, weight):
+        own = times if weight is None else weight * times
+        given = {"n_classes": n_classes, "shares": shares, "sample_weight": own}
+        return grower.grow_columns(columns, 2, **given)
+
+    def target_of(weight):
+        return reference.ForestColumns(columns, weight * times, n_classes, shares)
+
+    assert len(grown_and_twins(seed, X, target_of, grow).trees.feature) > 2
+
+
+def test_columns_are_checked():
+    X, y = drawn(0)
+    grower, columns = forest_grower(Bins.of(X)), np.column_stack([y, y > 1])
+    for given, error, message in (
+        ({"y": columns[:-1]}, ValueError, r"y must have shape \(40, any\), got \(39, 2\)"),
+        ({"y": y}, ValueError, r"y must have shape \(40, any\), got \(40,\)"),
+        ({"y": columns[:, :0]}, ValueError, r"y must have shape"),
+        ({"y": columns * np.nan}, ValueError, "y must be finite"),
+        ({"y": columns.astype(str)}, TypeError, "y must hold numbers"),
+        ({"shares": [1.0]}, ValueError, r"shares must have shape \(2,\)"),
+        ({"shares": [1.0, -1.0]}, ValueError, "share must be finite and not negative"),
+        ({"n_classes": [9]}, ValueError, "n_classes must be those of 2 columns, got 1"),
+        ({"n_classes": [9, 1]}, ValueError, "y must"),
+        ({"y": columns / 2, "n_classes": [9, 2]}, ValueError, "y must hold classes"),
+        ({"criterion": "nothing"}, ValueError, "criterion must be"),
+        ({"sample_weight": np.full(40, 0.5)}, ValueError, "must hold whole numbers"),
+    ):
+        with pytest.raises(error, match=message):
+            grower.grow_columns(**{"y": columns, "n_trees": 1, **given})
+    slopes = forest_grower(Bins.of(X), monotonic_cst=[1, 0, 0, 0])
+    with pytest.raises(ValueError, match="monotonic_cst takes one target"):
+        slopes.grow_columns(columns, 1)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_cuts_of_columns_by_entropy_are_the_best_of_those_that_are_drawn(seed):
+    X, y = drawn(seed, n=60)
+    columns, n_classes = np.column_stack([y % 3, y > 2]).astype(int), [3, 2]
+    grower = forest_grower(Bins.of(X), max_features=2, seed=seed)
+    forest = grower.grow_columns(columns, 1, n_classes=n_classes, criterion="entropy")
+    target = reference.ForestColumns(columns, grower.draws(0), n_classes, criterion="entropy")
+    expect_best_cuts(X, forest.trees.tree(0), target, seed)
+
+
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("criterion", ["gini", "squared", "poisson"])
 def test_the_leaf_whose_cut_gains_most_is_divided_first(criterion, seed):
@@ -170,12 +234,15 @@ def test_cuts_by_entropy_are_the_best_of_those_that_are_drawn(seed):
     y = np.clip(y.astype(int), 0, 2)
     grower = forest_grower(Bins.of(X), max_features=2, seed=seed)
     forest = grower.grow_classes(y, 3, 1, criterion="entropy")
-    tree, count = forest.trees.tree(0), grower.draws(0)
-    target = reference.ForestSums(y, count, 3, "entropy")
+    target = reference.ForestSums(y, grower.draws(0), 3, "entropy")
+    expect_best_cuts(X, forest.trees.tree(0), target, seed)
+
+
+def expect_best_cuts(X, tree, target, seed):
     keys = reference.cell_keys(tree, reference.key_of(reference.key_of(seed, 0), 2))
     inside = [[] for _ in range(tree.n_nodes)]
     for i, leaf in enumerate(tree.apply(X)):
-        for v in reference.path(tree, leaf) if count[i] else ():
+        for v in reference.path(tree, leaf) if target.w[i] else ():
             inside[v].append(i)
     options = {"max_features": 2, "categorical": [], "random_cuts": False, "min_leaf": 1}
     for v, rows in enumerate(inside):

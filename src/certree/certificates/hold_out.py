@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree.certificates.certificate import Certificate, certificate_of
 from certree.interface.arrays import array_of
+from certree.interface.fitted import expect_one_target
 from certree.interface.signatures import checked
 
 
@@ -119,6 +120,7 @@ def outcomes(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], NDArr
     """What any classifier predicts of some rows, and their classes."""
     if not hasattr(classifier, "predict"):
         raise TypeError(f"classifier must be a fitted classifier, got {shortened(classifier)}")
+    expect_one_target("a certificate", classifier)
     predicted, truth = np.asarray(classifier.predict(X)), array_of("y", y)
     if truth.ndim != 1 or truth.shape != predicted.shape:
         raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")

@@ -388,7 +388,7 @@ class CertifiedForestClassifier(ForestClassifier):
     def _set_selected(self, best: _Candidate, share: float) -> None:
         """Set the fitted attributes."""
         trees, shares = best.sampled.trees, best.shares
-        said = shares if self._n_outputs > 1 else shares[:, 1:2]
+        said = shares if self.n_classes_ > 2 else shares[:, 1:2]
         self.trees_ = trees.saying(said)
         self._importances = best.sampled.importances(best.posterior)
         self.certificates_ = best.certificates(self.delta, share, best.sampled.risk(shares))
@@ -409,7 +409,7 @@ class CertifiedForestClassifier(ForestClassifier):
     def __restore__(self, stored: Stored) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
-        shares = None, self._n_outputs
+        shares = None, self.n_classes_ if self.n_classes_ > 2 else 1
         value = stored.numbers("trees.value", shares, -_ROUNDING, 1 + _ROUNDING)
         self.trees_ = self._stored_trees(Trees, stored.of("trees"), value=value)
         if not len(self.trees_):

@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from certree._core import average_leaves
 from certree.ensembles.forest_importances import (
@@ -24,6 +24,7 @@ from certree.ensembles.forest_importances import (
     sums_in_bags,
 )
 from certree.ensembles.forest_samples import ForestSamples
+from certree.ensembles.lanes import Lanes
 from certree.ensembles.leaves import (
     FIXED,
     PLAIN,
@@ -35,12 +36,21 @@ from certree.ensembles.leaves import (
     unit_of,
 )
 from certree.ensembles.losses import SquaredLoss
+from certree.ensembles.staged import columns_of
+from certree.explain.explanation import parts_of
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower, GrownForest
 from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slopes_of
-from certree.interface.arrays import Float64, Int64, by_row, column
+from certree.interface.arrays import (
+    Float64,
+    Int64,
+    array_of,
+    beside_each_other,
+    by_row,
+    column,
+)
 from certree.interface.fitted import expect_parameters_of_fit, fits, reads_state
 from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
@@ -195,10 +205,6 @@ class ForestClassifier(ClassifierMixin, Forest):
     """A forest whose trees say shares of classes, of two classes that of the second."""
 
     @property
-    def _n_outputs(self) -> int:
-        return self.n_classes_ if self.n_classes_ > 2 else 1
-
-    @property
     @abstractmethod
     def _power(self) -> float:
         """What averaged shares are raised to."""
@@ -211,11 +217,13 @@ class ForestClassifier(ClassifierMixin, Forest):
     def _link(self) -> Link:
         return "shares"
 
-    def _shares(self, mean: Float64, power: float) -> Float64:
-        if self.n_classes_ == 1:
-            return np.where(np.isnan(mean), np.nan, 1.0)
-        raised: Float64 = shares_of(mean) ** power
-        return raised / raised.sum(axis=1, keepdims=True)
+    def _probabilities(self, mean: Float64, power: float) -> Any:
+        """Probabilities of the classes by what trees say on average."""
+        return _shares(mean, self.n_classes_, power)
+
+    def _likeliest(self, shares: Any) -> NDArray[Any]:
+        """The classes of these probabilities, ties to the first."""
+        return self.classes_.take(shares.argmax(axis=1))
 
     @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -228,14 +236,13 @@ class ForestClassifier(ClassifierMixin, Forest):
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n,), or (n, n_outputs)
             Classes.
         """
-        shares = self._shares(self._means(X), 1.0)
-        return self.classes_.take(shares.argmax(axis=1))
+        return self._likeliest(self._probabilities(self._means(X), 1.0))
 
     @reads_state
-    def predict_proba(self, X: ArrayLike) -> Float64:
+    def predict_proba(self, X: ArrayLike) -> Any:
         """Predict the probabilities of the classes.
 
         Parameters
@@ -245,10 +252,17 @@ class ForestClassifier(ClassifierMixin, Forest):
 
         Returns
         -------
-        ndarray of shape (n, K)
-            Probabilities in the order of `classes_`.
+        ndarray of shape (n, K), or list of them
+            Probabilities in the order of `classes_`; of several targets those of each.
         """
-        return self._shares(self._means(X), self._power)
+        return self._probabilities(self._means(X), self._power)
+
+
+def _shares(mean: Float64, n_classes: int, power: float) -> Float64:
+    if n_classes == 1:
+        return np.where(np.isnan(mean), np.nan, 1.0)
+    raised: Float64 = shares_of(mean) ** power
+    return raised / raised.sum(axis=1, keepdims=True)
 
 
 class TreeForest(Forest):
@@ -269,6 +283,7 @@ class TreeForest(Forest):
     }
 
     _takes_columns: ClassVar[bool] = True
+    _takes_outputs: ClassVar[bool] = True
     _takes_sparse: ClassVar[bool] = True
 
     leaves_: Leaves
@@ -290,8 +305,8 @@ class TreeForest(Forest):
         X : array-like or sparse matrix of shape (n, p)
             Rows; NaN stands for a missing value. What a sparse matrix does not store is 0, and the
             fit is that of the dense table.
-        y : array-like of shape (n,)
-            Class of each row, or a number.
+        y : array-like of shape (n,), or (n, n_outputs)
+            Class of each row, or a number; of several targets a column each.
         sample_weight : array-like of shape (n,), or None
             How many rows each row counts as. A row of weight zero is as if absent, rows of whole
             weights are like copies, up to ten for each row on average. Others count, whenever they are
@@ -341,6 +356,8 @@ class TreeForest(Forest):
         """What predictions must keep to: the means of the rows that grew a tree do."""
         names = getattr(self, "feature_names_in_", None)
         slopes = slopes_of(self.monotonic_cst, self.n_features_in_, names)
+        if slopes is not None and self.n_outputs_ > 1:
+            raise ValueError(_takes_one("monotonic_cst", self))
         if slopes is not None and self.leaves not in ("auto", "plain"):
             raise ValueError(
                 f'monotonic_cst takes leaves="auto" or "plain", whose means keep to it, got '
@@ -382,12 +399,26 @@ class TreeForest(Forest):
 
     @abstractmethod
     def _sums(self, forest: GrownForest) -> Float64:
-        """What the nodes of grown trees sum up to, (M, 1 + n_outputs)."""
+        """What the nodes of grown trees sum up to, (M, 1 + n_lanes), targets in the order of rows."""
 
     @property
     @abstractmethod
-    def _n_outputs(self) -> int:
-        """How many numbers a leaf says."""
+    def _lanes(self) -> Lanes:
+        """What leaves say of each target."""
+
+    @abstractmethod
+    def _scale(self, rows: ForestSamples) -> Float64:
+        """In which units targets (q,) of rows err."""
+
+    def _units_of_importance(self, rows: ForestSamples) -> Float64:
+        """In units of which means differ where features matter, (n_lanes,), or 1."""
+        lanes = self._lanes.ordered(rows.columns)
+        if len(lanes.n_of) == 1:
+            return np.ones(1)
+        # Gini's index of two classes is twice the variance of the second.
+        own = np.sqrt(0.5) if self._classes else 1.0
+        units = self._scale(rows) * np.where(lanes.counts == 1, own, 1.0)
+        return np.repeat(units, lanes.counts)
 
     def _grown(
         self, grower: BinnedGrower, rows: ForestSamples, before: Trees | None
@@ -407,7 +438,8 @@ class TreeForest(Forest):
                 n_trees = min(step, last - start)
                 forest = self._grow_trees(grower, rows, start, n_trees)
                 sums = self._sums(forest)
-                importances = impurity_importances(forest.trees, sums, importances)
+                units = self._units_of_importance(rows)
+                importances = impurity_importances(forest.trees, sums, units, importances)
                 parts.append((forest.trees, sums))
                 advance()
         self._importances = importances
@@ -422,9 +454,10 @@ class TreeForest(Forest):
             trees,
             trees.out_of_bag(rows.X, drawing, n_threads),
             sums,
-            rows.y.astype(np.float64),
+            rows.targets,
             rows.weight,
-            self._n_outputs,
+            self._lanes.ordered(rows.columns),
+            self._scale(rows),
             n_threads,
         )
 
@@ -450,7 +483,8 @@ class TreeForest(Forest):
         else:
             drawn = leaves.shrinkage * unit_of(rows.weight)
             value = said_by(trees, sums, drawn, all_threads(self.n_jobs))
-        self._set_trees(trees.saying(self._rounded(value)), sums[:, 0])
+        value = self._lanes.restored(self._rounded(value), rows.columns)
+        self._set_trees(trees.saying(value), sums[:, 0])
         self.leaves_ = leaves
         self._kept = sums if self.warm_start else None
 
@@ -486,8 +520,9 @@ class TreeForest(Forest):
         self.leaves_ = stored_leaves(stored["leaves"])
         is_leaf = ~column("compares", stored["trees.compares"], "bool", (None,))
         n_leaves, between = int(is_leaf.sum()), (0.0, 1.0) if self._classes else ()
-        said = stored.numbers("trees.value", (n_leaves, self._n_outputs), *between)
-        value, rows = np.zeros((len(is_leaf), self._n_outputs)), np.zeros(len(is_leaf))
+        width = self._lanes.width
+        said = stored.numbers("trees.value", (n_leaves, width), *between)
+        value, rows = np.zeros((len(is_leaf), width)), np.zeros(len(is_leaf))
         value[is_leaf] = said
         rows[is_leaf] = stored.numbers("trees.rows", (n_leaves,), 0)
         trees = self._stored_trees(Trees, stored.of("trees"), value=value)
@@ -506,11 +541,13 @@ class TreeForest(Forest):
         return value.astype(np.float32).astype(np.float64) if self._classes else value
 
     @abstractmethod
-    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:
+    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Any:
         """What is told of rows by the means of what trees say."""
 
     @abstractmethod
-    def _score(self, y: NDArray[Any], said: Float64, weight: Float64 | None) -> float:
+    def _score(
+        self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None
+    ) -> float:
         """Score of what is told of rows."""
 
     def _judge_all(
@@ -519,8 +556,7 @@ class TreeForest(Forest):
         said, n_trees = arrived.said(leaves, len(rows.y))
         sides = training.sides
         n = len(training.y) if sides.n_given is None else sides.n_given
-        mean = rows.mean_given(said, n_trees, n)
-        told = self._out_of_bag(mean, leaves)
+        mean = self._lanes.restored(rows.mean_given(said, n_trees, n), rows.columns)
         place = np.arange(n) if sides.indices is None else sides.indices
         known = ~np.isnan(mean[place, 0])
         if not known.all():
@@ -530,10 +566,12 @@ class TreeForest(Forest):
                 UserWarning,
                 stacklevel=5,
             )
-        setattr(self, self._judged_name, told)
+        setattr(self, self._judged_name, self._out_of_bag(mean, leaves))
         weight = None if training.weight is None else training.weight[known]
         self.oob_score_ = (
-            self._score(training.y[known], told[place[known]], weight) if known.any() else np.nan
+            self._score(training.y[known], mean[place[known]], leaves, weight)
+            if known.any()
+            else np.nan
         )
 
     # -- inspection --------------------------------------------------------------------------------
@@ -570,12 +608,29 @@ class TreeForest(Forest):
             raise ValueError(
                 "X, y and sample_weight must be the rows of the fit, and these are not"
             )
-        sums = sums_in_bags(self.trees_, rows, drawing, self._n_outputs)
+        lanes = self._lanes.ordered(rows.columns)
+        sums = sums_in_bags(self.trees_, rows, drawing, lanes)
         known = self._leaf_rows(self.trees_, sums, rows, drawing)
         leaves = self.leaves_._replace(filled_by="in_bag")
         return permutation_importances(
             known, rows, leaves, drawing, classes=self._classes, seed=self._seed
         )
+
+
+def _takes_one(what: str, model: TreeForest) -> str:
+    """What is said where there are several targets."""
+    kind = "Classifier" if model._classes else "Regressor"
+    return (
+        f"{what} takes one target, got y of {model.n_outputs_} columns: "
+        f"sklearn.multioutput.MultiOutput{kind} fits one model for each column"
+    )
+
+
+def _share_of_equal_rows(
+    truth: NDArray[Any], answer: NDArray[Any], weight: Float64 | None
+) -> float:
+    """Share of the rows (n, q) in which all is equal."""
+    return float(np.average((truth == answer).all(axis=1), weights=weight))
 
 
 def _folded(drawing: tuple[str, int, int]) -> int:
@@ -605,7 +660,8 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     A drop-in for scikit-learn's `RandomForestClassifier` and `ExtraTreesClassifier`. Beyond them it
     chooses by rows out of the trees' bags what leaves say, so that probabilities need no calibration;
     it takes categories and missing values, and depends neither on the order of the rows nor on the
-    number of threads.
+    number of threads. Rows may have classes in several columns, which one tree serves: what a cut
+    gains is the mean over them.
 
     Parameters
     ----------
@@ -652,8 +708,8 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     monotonic_cst : array-like of int, dict or None, default=None
         For every feature, or by its name, 1 if the probability of the second of two classes must not
         fall where it rises, -1 if it must not rise, 0 otherwise. Leaves are plain then.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn.
+    class_weight : dict, list of dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn; of several targets a dict for each.
     warm_start : bool, default=False
         Whether a fit on the same rows adds trees, up to `n_estimators`, to those of the fit before. Of
         the parameters only `n_estimators`, `leaves`, `oob_score`, `n_jobs`, `verbose` and `warm_start`
@@ -667,19 +723,24 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The classes.
+    classes_ : ndarray of shape (K,), or list of them
+        The classes; of several targets those of each.
+    n_classes_ : int, or list of int
+        How many they are.
+    n_outputs_ : int
+        Number of columns of y; 1 where it is a column itself.
     trees_ : Trees
-        The trees. Leaves say shares of the classes, of two classes that of the second; other nodes the
-        mean of the leaves below, by the rows in the tree's bag.
+        The trees. Leaves say shares of the classes, of two classes that of the second, one target
+        behind the other; other nodes the mean of the leaves below, by the rows in the tree's bag.
     leaves_ : Leaves
         What leaves say, and the power of the averaged probabilities.
     feature_importances_ : ndarray of shape (p,)
         Share of each feature in how far cuts lower the impurity.
     oob_score_ : float
         Score of rows out of bags, if `oob_score`.
-    oob_decision_function_ : ndarray of shape (n, K)
-        Their probabilities; NaN for rows that are in all bags, or of weight zero.
+    oob_decision_function_ : ndarray of shape (n, K), or list of them
+        Their probabilities, of several targets of each; NaN for rows that are in all bags, or of weight
+        zero.
     sample_hashes_ : ndarray of uint64
         Hashes of the rows of the fit.
     n_features_in_ : int
@@ -708,11 +769,13 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeForest._parameter_constraints,
         "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, list, StrOptions({"balanced"}), None],
     }
     _judged_name, _classes = "oob_decision_function_", True
 
-    oob_decision_function_: Float64
+    oob_decision_function_: Any
+    classes_: Any
+    n_classes_: Any
 
     def __init__(
         self,
@@ -741,6 +804,13 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     ) -> None:
         self._store(locals())
 
+    @property
+    def _lanes(self) -> Lanes:
+        return Lanes.of_classes(np.atleast_1d(self.n_classes_).tolist())
+
+    def _scale(self, rows: ForestSamples) -> Float64:
+        return np.ones(len(rows.columns))
+
     def _slopes(self) -> Slopes:
         slopes = super()._slopes()
         if slopes is not None and self.n_classes_ > 2:
@@ -756,34 +826,115 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     def _grow_trees(
         self, grower: BinnedGrower, rows: ForestSamples, first: int, n_trees: int
     ) -> GrownForest:
-        return grower.grow_classes(
-            rows.y,
-            self.n_classes_,
-            n_trees,
-            first=first,
-            criterion=self.criterion,
-            sample_weight=rows.weight,
-        )
+        how: dict[str, Any] = {"first": first, "sample_weight": rows.weight}
+        how["criterion"] = self.criterion
+        if self.n_outputs_ > 1:
+            n_classes = [self.n_classes_[k] for k in rows.columns]
+            return grower.grow_columns(rows.y, n_trees, n_classes=n_classes, **how)
+        return grower.grow_classes(rows.y, self.n_classes_, n_trees, **how)
 
     def _sums(self, forest: GrownForest) -> Float64:
+        if self.n_outputs_ > 1:
+            return np.ascontiguousarray(forest.total.reshape(-1, 1 + self._lanes.width))
         table = forest.class_weights(self.n_classes_)
         lanes = table[:, 1:] if self.n_classes_ == 2 else table
         return np.column_stack([table.sum(axis=1), lanes])
 
-    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:
-        return self._shares(mean, leaves.power)
+    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Any:
+        return self._probabilities(mean, leaves.power)
 
-    def _score(self, y: NDArray[Any], said: Float64, weight: Float64 | None) -> float:
-        truth, answer = self.classes_[y], self.classes_.take(said.argmax(axis=1))
+    def _score(
+        self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None
+    ) -> float:
+        answer = self._likeliest(self._probabilities(mean, leaves.power))
+        if self.n_outputs_ == 1:
+            truth = self.classes_[y]
+        else:
+            columns = zip(self.classes_, y.T, strict=True)
+            truth = beside_each_other([known[codes] for known, codes in columns])
         if callable(self.oob_score):
             return self.oob_score(truth, answer)
+        if self.n_outputs_ > 1:
+            return _share_of_equal_rows(truth, answer, weight)
         return float(accuracy_score(truth, answer, sample_weight=weight))
+
+    # -- several targets
+
+    def _probabilities(self, mean: Float64, power: float) -> Any:
+        if self.n_outputs_ == 1:
+            return super()._probabilities(mean, power)
+        of_each = zip(self._lanes.of_each(mean), self.n_classes_, strict=True)
+        return [_shares(said, n_classes, power) for said, n_classes in of_each]
+
+    def _likeliest(self, shares: Any) -> NDArray[Any]:
+        if self.n_outputs_ == 1:
+            return super()._likeliest(shares)
+        of_each = zip(self.classes_, shares, strict=True)
+        return beside_each_other([known.take(one.argmax(axis=1)) for known, one in of_each])
+
+    @reads_state
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Give the accuracy; of several targets the share of rows in which all of them are right.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        y : array-like of shape (n,), or (n, n_outputs)
+            Their classes.
+        sample_weight : array-like of shape (n,), or None
+            How many rows each row counts as.
+
+        Returns
+        -------
+        float
+            Share, 0 .. 1.
+
+        Raises
+        ------
+        ValueError
+            If y has not as many columns as that of the fit.
+        """
+        check_is_fitted(self)
+        if self.n_outputs_ == 1:
+            return float(super().score(X, y, sample_weight))
+        answer, truth = self.predict(X), array_of("y", y)
+        if truth.shape != answer.shape:
+            raise ValueError(f"y must have shape {answer.shape}, got {truth.shape}")
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, truth, dtype=np.float64)
+        return _share_of_equal_rows(truth, answer, weight)
+
+    def _formula(self) -> Formula:
+        check_is_fitted(self)
+        if self.n_outputs_ > 1:
+            raise ValueError(_takes_one("an export", self))
+        return super()._formula()
+
+    def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
+        if self.n_outputs_ == 1:
+            return super()._parts(base, added)
+        columns = np.cumsum(self._lanes.n_of)[:-1]
+        of_each = zip(
+            np.split(base, columns), np.split(added, columns, axis=1), self.classes_, strict=True
+        )
+        parts = [parts_of(*one, self._link()) for one in of_each]
+        names = [f"y[{k}]={name}" for k, one in enumerate(parts) for name in one["output_names"]]
+        return {
+            "base": np.concatenate([one["base"] for one in parts]),
+            "contributions": np.concatenate([one["contributions"] for one in parts], axis=1),
+            "output_names": names,
+            "scale": parts[0]["scale"],
+        }
 
 
 class TreeForestRegressor(RegressorMixin, TreeForest):
     """A forest of trees for numbers: random forests, and extra trees.
 
-    See `TreeForestClassifier`, whose attributes it has but for those that speak of classes.
+    See `TreeForestClassifier`, whose attributes it has but for those that speak of classes. Of several
+    numbers of each row a cut gains the mean of what their squared errors fall by, in units of their
+    variances.
 
     Parameters
     ----------
@@ -791,8 +942,8 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         Number of trees.
     criterion : {"squared_error", "poisson"}, default="squared_error"
         Impurity that cuts lower. "poisson": half of the Poisson deviance, for counts and rates; leaves
-        say means all the same. There is no "absolute_error", as trees grow from sums, which tell no
-        median: `BoostedTreesRegressor` has that loss.
+        say means all the same; of one number. There is no "absolute_error", as trees grow from sums,
+        which tell no median: `BoostedTreesRegressor` has that loss.
     max_depth : int or None, default=None
         Depth at which cells are leaves.
     max_leaf_nodes : int or None, default=None
@@ -840,7 +991,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
 
     Attributes
     ----------
-    oob_prediction_ : ndarray of shape (n,)
+    oob_prediction_ : ndarray of shape (n,), or (n, n_outputs)
         What trees say of rows out of their bags, if `oob_score`; NaN as in
         `TreeForestClassifier.oob_decision_function_`.
 
@@ -859,7 +1010,6 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         "criterion": [StrOptions({"squared_error", "poisson"})],
     }
     _judged_name, _classes = "oob_prediction_", False
-    _n_outputs = 1
 
     oob_prediction_: Float64
 
@@ -901,18 +1051,34 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
     def _grow_trees(
         self, grower: BinnedGrower, rows: ForestSamples, first: int, n_trees: int
     ) -> GrownForest:
-        SquaredLoss().expect_domain(rows.y)
-        return grower.grow_numbers(
-            rows.y, n_trees, first=first, criterion=self.criterion, sample_weight=rows.weight
-        )
+        how: dict[str, Any] = {"first": first, "sample_weight": rows.weight}
+        if self.n_outputs_ == 1:
+            SquaredLoss().expect_domain(rows.y)
+            return grower.grow_numbers(rows.y, n_trees, criterion=self.criterion, **how)
+        if self.criterion == "poisson":
+            raise ValueError(_takes_one('criterion="poisson"', self))
+        for one in rows.targets.T:
+            SquaredLoss().expect_domain(one)
+        shares = 1 / (np.square(self._scale(rows)) * self.n_outputs_)
+        return grower.grow_columns(rows.targets, n_trees, shares=shares, **how)
+
+    @property
+    def _lanes(self) -> Lanes:
+        return Lanes((1,) * self.n_outputs_)
+
+    def _scale(self, rows: ForestSamples) -> Float64:
+        return rows.deviations if self.n_outputs_ > 1 else np.ones(1)
 
     def _sums(self, forest: GrownForest) -> Float64:
-        return np.ascontiguousarray(forest.total.reshape(-1, 2))
+        return np.ascontiguousarray(forest.total.reshape(-1, 1 + self.n_outputs_))
 
     def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:  # noqa: ARG002 -- no power
-        return mean[:, 0]
+        return columns_of(mean.T)
 
-    def _score(self, y: NDArray[Any], said: Float64, weight: Float64 | None) -> float:
+    def _score(
+        self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None
+    ) -> float:
+        said = self._out_of_bag(mean, leaves)
         if callable(self.oob_score):
             return self.oob_score(y, said)
         return float(r2_score(y, said, sample_weight=weight)) if len(y) > 1 else np.nan
@@ -936,7 +1102,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n,), or (n, n_outputs)
             Numbers in units of the target.
         """
-        return self._means(X)[:, 0]
+        return columns_of(self._means(X).T)

@@ -9,24 +9,33 @@ from scipy.sparse import issparse
 
 from certree._core import draw_rows, sum_leaves
 from certree.ensembles.forest_samples import ForestSamples
-from certree.ensembles.leaves import LeafRows, Leaves, loss_of
+from certree.ensembles.lanes import Lanes
+from certree.ensembles.leaves import LeafRows, Leaves
 from certree.interface.arrays import Float64, Int32
 from certree.rows.folds import Indices
 from certree.tree import Trees
 
+# Nodes at a time, so that what is computed of several targets stays in the cache.
+_BLOCK = 8192
 
-def impurity_importances(trees: Trees, sums: Float64, before: Float64) -> Float64:
+
+def impurity_importances(trees: Trees, sums: Float64, units: Float64, before: Float64) -> Float64:
     """Shares of features in how far the cuts of each tree lower its impurity, added to those before.
 
     The impurity is the Gini index of classes, or the variance: the weight of a cell times what its
-    variance falls by is w_l w_r / (w_l + w_r) times the squared distance of the means of its children.
+    variance falls by is w_l w_r / (w_l + w_r) times the squared distance of the means of its children,
+    each in a unit of its own.
     """
     inner = np.flatnonzero(trees.left >= 0)
-    child = trees.left[inner]
-    weight = [sums[child + side, 0] for side in (0, 1)]
-    means = [sums[child + side, 1:] / weight[side][:, None] for side in (0, 1)]
-    fallen = weight[0] * weight[1] / (weight[0] + weight[1])
-    return tree_shares(trees, inner, fallen * np.square(means[0] - means[1]).sum(axis=1), before)
+    fallen = np.empty(len(inner))
+    for start in range(0, len(inner), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        child = trees.left[inner[block]]
+        weight = [sums[child + side, 0] for side in (0, 1)]
+        means = [sums[child + side, 1:] / weight[side][:, None] for side in (0, 1)]
+        apart = np.square((means[0] - means[1]) / units).sum(axis=1)
+        fallen[block] = weight[0] * weight[1] / (weight[0] + weight[1]) * apart
+    return tree_shares(trees, inner, fallen, before)
 
 
 def tree_shares(trees: Trees, inner: Indices, fallen: Float64, before: Float64) -> Float64:
@@ -98,15 +107,15 @@ def permutation_importances(
 
 
 def sums_in_bags(
-    trees: Trees, rows: ForestSamples, drawing: tuple[str, int, int], n_outputs: int
+    trees: Trees, rows: ForestSamples, drawing: tuple[str, int, int], lanes: Lanes
 ) -> Float64:
-    """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_outputs)."""
-    root, y, X = np.zeros(1, dtype=np.int64), rows.y.astype(np.float64), rows.X
-    sums = [np.zeros((0, 1 + n_outputs))]
+    """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_lanes)."""
+    root, y, X = np.zeros(1, dtype=np.int64), rows.targets, rows.X
+    sums = [np.zeros((0, 1 + lanes.width))]
     for number, tree in enumerate(trees):
         weight = draw_rows(len(y), drawing, number) * rows.weights()
         leaf = ~tree.leaves(X, 1)
-        sums.append(sum_leaves(tree.left, root, leaf, y, weight, n_outputs, 1))
+        sums.append(sum_leaves(tree.left, root, leaf, y, weight, lanes.counts, 1))
     return np.concatenate(sums)
 
 
@@ -117,6 +126,6 @@ def _loss(known: LeafRows, leaves: Leaves, classes: bool, leaf: Int32) -> float:
     if not len(judges):
         return np.nan
     mean = total[judges] / n_trees[judges, None]
-    losses = loss_of(mean, known.y[judges], classes, (leaves.power,))[0]
+    losses = known.losses(mean, judges, classes, (leaves.power,))[0]
     weight = None if known.weight is None else known.weight[judges]
     return float(np.average(losses, weights=weight))

@@ -14,7 +14,7 @@ from certree.grow.bins import Bins
 from certree.interface.arrays import Float64
 from certree.rows.copies import copies
 from certree.rows.folds import Indices
-from certree.rows.hashes import content_keys
+from certree.rows.hashes import content_keys, sample_hashes, target_key
 from certree.rows.sparse_rows import AnyColumns
 from certree.rows.training import Training
 
@@ -29,14 +29,17 @@ class ForestSamples:
         Features of the rows as they were given.
     order : ndarray of intp, shape (n,)
         Which of these each row is.
-    y : ndarray of shape (n,)
-        Codes of classes, or numbers.
+    y : ndarray of shape (n,), or (n, q)
+        Codes of classes, or numbers; of several targets those of each.
     weight : ndarray of shape (n,), or None
         Whole weights; None: 1 each.
     place : ndarray of intp, shape (n,)
         Which of the rows given each is; one of a whole weight is there as many times.
     content : int
         A number that other rows, or other weights, do not have.
+    columns : ndarray of intp, shape (q,)
+        Which of the targets given each is: they stand in an order that they tell themselves, as do
+        sums over them.
     """
 
     features: AnyColumns
@@ -45,6 +48,7 @@ class ForestSamples:
     weight: Float64 | None
     place: Indices
     content: int
+    columns: Indices
 
     @classmethod
     def of(cls, training: Training) -> ForestSamples:
@@ -57,11 +61,17 @@ class ForestSamples:
             features, y, weight = features.at(copied), y[copied], None
             place = place[copied]
         whole = None if weight is None else whole_weights(weight)
+        columns = np.zeros(1, dtype=np.intp)
+        if y.ndim == 2:
+            hashes = sample_hashes(*features.parts)
+            told = [target_key(one, hashes) for one in y.T.astype(np.float64)]
+            columns = np.argsort(np.array(told, dtype=np.uint64), kind="stable")
+            y = y[:, columns]
         keys = content_keys(*features.parts, y, *(() if whole is None else (whole,)))
         order = np.argsort(keys, kind="stable")
         content = int.from_bytes(blake2b(keys[order].tobytes(), digest_size=7).digest(), "little")
         weighed = None if whole is None else whole[order]
-        return cls(features, order, y[order], weighed, place[order], content)
+        return cls(features, order, y[order], weighed, place[order], content, columns)
 
     @property
     def n_features(self) -> int:
@@ -72,6 +82,19 @@ class ForestSamples:
     def X(self) -> Any:  # noqa: N802
         """The features in order, (n, p), sparse if they are: a copy; most of a fit does without."""
         return self.features.taken(self.order)
+
+    @property
+    def targets(self) -> Float64:
+        """Targets as the core takes them, (n, q)."""
+        return np.ascontiguousarray(self.y.reshape(len(self.y), -1), dtype=np.float64)
+
+    @property
+    def deviations(self) -> Float64:
+        """Standard deviation of each target, (q,); 1 where it does not vary."""
+        y, weight = self.targets, self.weights()
+        variance = np.average((y - np.average(y, 0, weight)) ** 2, 0, weight)
+        deviations: Float64 = np.where(np.ptp(y, axis=0) > 0, np.sqrt(variance), 1.0)
+        return deviations
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:
         """The rows as trees see them."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from certree._core import judge_leaves, shrink_leaves, sum_leaves
+from certree.ensembles.lanes import Lanes
 from certree.interface.arrays import Float64, Int32
 from certree.tree import Trees
 
@@ -75,14 +76,16 @@ class LeafRows:
         The trees; what their nodes say has no part in it.
     leaf : ndarray of int32, shape (T, n)
         Complement of the leaf of each row that is out of the tree's bag, 0 for others.
-    inside : ndarray of shape (M, 1 + n_outputs)
+    inside : ndarray of shape (M, 1 + n_lanes)
         What the rows in the bags sum up to in each node, weight first.
-    y : ndarray of float64, shape (n,)
-        Numbers, or codes of classes.
+    y : ndarray of float64, shape (n, q)
+        Numbers, or codes of classes, of each target.
     weight : ndarray of shape (n,), or None
         Whole weights.
-    n_outputs : int
-        1 for numbers and two classes, else the number of classes.
+    lanes : Lanes
+        What leaves say of each target.
+    scale : ndarray of shape (q,)
+        In units of which errors of numbers count; 1 for classes.
     n_threads : int
         Number of threads.
     """
@@ -92,7 +95,8 @@ class LeafRows:
     inside: Float64
     y: Float64
     weight: Float64 | None
-    n_outputs: int
+    lanes: Lanes
+    scale: Float64
     n_threads: int
     _outside: Float64 = field(init=False)
 
@@ -103,7 +107,7 @@ class LeafRows:
             self.leaf,
             self.y,
             self.weight,
-            self.n_outputs,
+            self.lanes.counts,
             self.n_threads,
         )
 
@@ -113,7 +117,7 @@ class LeafRows:
         return unit_of(self.weight)
 
     def sums(self, filled_by: FilledBy) -> Float64:
-        """What nodes sum up to, (M, 1 + n_outputs)."""
+        """What nodes sum up to, (M, 1 + n_lanes)."""
         inside, outside = self.inside, self._outside
         if filled_by == "in_bag":
             return inside
@@ -126,7 +130,7 @@ class LeafRows:
         return filled
 
     def values(self, leaves: Leaves) -> Float64:
-        """What nodes say, (M, n_outputs)."""
+        """What nodes say, (M, n_lanes)."""
         sums = self.sums(leaves.filled_by)
         return said_by(self.trees, sums, leaves.shrinkage * self._unit, self.n_threads)
 
@@ -141,6 +145,7 @@ class LeafRows:
             self.leaf if leaf is None else leaf,
             self.y,
             self.weight,
+            self.lanes.counts,
             self.sums(leaves.filled_by),
             leaves.filled_by != "in_bag",
             leaves.shrinkage * self._unit,
@@ -163,12 +168,24 @@ class LeafRows:
                 return PLAIN
             mean = total[judges] / n_trees[judges, None]
             powers = POWERS if classes else (1.0,)
-            found = loss_of(mean, self.y[judges], classes, powers)
+            found = self.losses(mean, judges, classes, powers)
             raised = (leaves._replace(power=power) for power in powers)
             losses |= dict(zip(raised, found, strict=True))
         weight = np.ones(len(judges)) if self.weight is None else self.weight[judges]
         best = min(losses, key=lambda one: float(np.average(losses[one], weights=weight)))
         return best if _is_better(losses[best] - losses[PLAIN], weight) else PLAIN
+
+    def losses(
+        self, mean: Float64, judges: Any, classes: bool, powers: tuple[float, ...]
+    ) -> list[Float64]:
+        """Loss of some rows by what trees say on average, for each power; of all targets in sum."""
+        of_each = [
+            loss_of(said, y, classes, powers, scale)
+            for said, y, scale in zip(
+                self.lanes.of_each(mean), self.y[judges].T, self.scale, strict=True
+            )
+        ]
+        return [sum(of_targets) for of_targets in zip(*of_each, strict=True)]
 
 
 def _candidates() -> Iterator[Leaves]:
@@ -178,11 +195,15 @@ def _candidates() -> Iterator[Leaves]:
 
 
 def loss_of(
-    mean: Float64, y: Float64, classes: bool, powers: tuple[float, ...] = (1.0,)
+    mean: Float64,
+    y: Float64,
+    classes: bool,
+    powers: tuple[float, ...] = (1.0,),
+    scale: float = 1.0,
 ) -> list[Float64]:
     """Loss of each row by what trees say on average: squared error, or log loss for each power."""
     if not classes:
-        return [np.square(mean[:, 0] - y)]
+        return [np.square((mean[:, 0] - y) / scale)]
     log_shares = np.log(np.maximum(shares_of(mean), _LEAST))
     own = log_shares[np.arange(len(y)), y.astype(np.intp)]
     # Shares of the likeliest class are no less than 1 / K, so the sums do not underflow.
@@ -214,6 +235,6 @@ def unit_of(weight: Float64 | None) -> float:
 
 
 def said_by(trees: Trees, sums: Float64, shrinkage: float, n_threads: int) -> Float64:
-    """What leaves say, (M, n_outputs), drawn to their parents by so much weight; others say 0."""
+    """What leaves say, (M, n_lanes), drawn to their parents by so much weight; others say 0."""
     value = shrink_leaves(trees.left, trees.root, sums, shrinkage, n_threads)
     return np.where((trees.left < 0)[:, None], value, 0.0)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.ensembles.losses import Goal, Loss
-from certree.interface.arrays import Float64, UInt64, in_units_of_largest
-from certree.rows.hashes import mix, sample_hashes
+from certree.interface.arrays import Float64, UInt64
+from certree.rows.hashes import target_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class SeveralLosses(Loss):
     def known_by(self, y: NDArray[Any], weight: Float64 | None, rows: UInt64) -> Self:
         """The same beside the rows (n,) of a fit, told by their hashes."""
         targets = self.targets(y)
-        keys = [_key(one, rows) for one in targets]
+        keys = [target_key(one, rows) for one in targets]
         # Of one target quantiles are told apart.
         about = [one.parameter for one in self.of], keys
         order = tuple(int(k) for k in np.lexsort(about))
@@ -121,10 +121,3 @@ class SeveralLosses(Loss):
             share * of(self.of[k], targets[k], np.ascontiguousarray(scores[k : k + 1]))
             for k, share in zip(*self._in_order(), strict=True)
         )
-
-
-def _key(target: Float64, rows: UInt64) -> int:
-    """A number for a target of rows (n,), in whatever order these come and unit that is."""
-    scaled = in_units_of_largest(target) if target.any() else target
-    each = mix(rows ^ sample_hashes(scaled))
-    return int(each.sum(dtype=np.uint64))

@@ -93,9 +93,9 @@ class SummedTrees:
 
     def counted(self, X: NDArray[Any], n_threads: int) -> Float64:
         """How many of some rows come to each node, (M,)."""
-        leaf, nothing = self.trees.leaves(X, n_threads), np.zeros(len(X))
+        leaf, nothing = self.trees.leaves(X, n_threads), np.zeros((len(X), 0))
         left, root = self.trees.left, self.trees.root
-        sums = sum_leaves(left, root, ~leaf, nothing, None, 1, n_threads)
+        sums = sum_leaves(left, root, ~leaf, nothing, None, np.zeros(0, np.int64), n_threads)
         return np.ascontiguousarray(sums[:, 0])
 
 

@@ -11,7 +11,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree._core import draw_rows, grow_classes, grow_gradients, grow_numbers, grow_samples
+from certree._core import (
+    draw_rows,
+    grow_classes,
+    grow_columns,
+    grow_gradients,
+    grow_numbers,
+    grow_samples,
+)
 from certree.grow.bins import EDGE_ROWS, Bins, StoredCodes, UInt8, edges_first, no_rows
 from certree.grow.growing import DEEPEST, Slopes, expect_counts, slopes_of
 from certree.interface.arrays import (
@@ -63,10 +70,13 @@ class GrownForest(NamedTuple):
     begin : ndarray of int64, shape (M + 1,)
         Entries ``begin[v] .. begin[v + 1] - 1`` are those of node v.
     lane : ndarray of int32, shape (any,)
-        Class of each entry, ascending in a node; for numbers 0 and 1 in turn.
+        Class of each entry, ascending in a node; for numbers 0 and 1 in turn, for several columns
+        none, as nodes have all entries.
     total : ndarray of float64, shape (any,)
         Weight of the rows of that class that grew the tree and lie in that node, a row that was drawn
         twice counted twice; it is not 0. For numbers the weight of all, and the sum of their numbers.
+        For several columns the weight of all, and for each column the sum of its numbers, the weight of
+        the second of its two classes, or those of each of its classes.
     """
 
     trees: Trees
@@ -350,6 +360,75 @@ class BinnedGrower:
         of_all = self._ordered(target), criterion
         return self._grow_trees(grow_numbers, of_all, weight, first, n_trees)
 
+    def grow_columns(
+        self,
+        y: ArrayLike,
+        n_trees: int,
+        *,
+        n_classes: Sequence[int] | None = None,
+        shares: ArrayLike | None = None,
+        first: int = 0,
+        criterion: Literal["gini", "entropy", "log_loss"] = "gini",
+        sample_weight: ArrayLike | None = None,
+    ) -> GrownForest:
+        """Grow trees on several columns of numbers or of classes, each of which serves all of them.
+
+        A cut gains what the impurities of the columns fall by, added up.
+
+        Parameters
+        ----------
+        y : array-like of shape (n, q)
+            Targets of each row: finite numbers, or classes 0, 1, ....
+        n_trees, first
+            As in `grow_classes`.
+        n_classes : sequence of int, of length q, or None
+            Number of classes of each column; None: they are numbers.
+        shares : array-like of shape (q,), or None
+            What the squared distances of each column of numbers count; None: 1 / q each, which classes
+            count in any case.
+        criterion : {"gini", "entropy", "log_loss"}
+            Impurity of classes; that of numbers is the squared distance from the mean.
+        sample_weight : array-like of shape (n,), or None
+            Whole numbers: how many rows each row counts as whenever it grows a tree.
+
+        Returns
+        -------
+        GrownForest
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an array has a wrong dtype, shape or range, or slopes are given.
+
+        Examples
+        --------
+        >>> from certree.grow import BinnedGrower, Bins
+        >>> grower = BinnedGrower(Bins.of([[0.0], [1.0], [5.0], [6.0]]), max_leaves=2)
+        >>> forest = grower.grow_columns([[0, 2.0], [0, 2.0], [1, 8.0], [1, 8.0]], n_trees=1)
+        >>> forest.trees.threshold.tolist(), forest.total.reshape(-1, 3).tolist()
+        ([3.0, 0.0, 0.0], [[4.0, 2.0, 20.0], [2.0, 0.0, 4.0], [2.0, 2.0, 16.0]])
+        """
+        if self._constraints[0] is not None:
+            raise ValueError("monotonic_cst takes one target, and columns are several")
+        target = self._columns(y)
+        q = target.shape[1]
+        known: Int32 | None = None
+        if n_classes is not None:
+            if len(n_classes) != q:
+                raise ValueError(f"n_classes must be those of {q} columns, got {len(n_classes)}")
+            known = np.array([class_number(one) for one in n_classes], dtype=np.int32)
+            for k, most in enumerate(known):
+                codes("y", target[:, k].astype(np.intp), len(target), int(most))
+        if n_classes is not None or shares is None:
+            counts = np.full(q, 1 / q)
+        else:
+            counts = _numbers("shares", shares, q)
+        weight = self._weight(sample_weight, True)
+        of_all = known, counts, _impurity_of_classes(criterion)
+        return self._grow_trees(
+            grow_columns, (self._ordered(target), *of_all), weight, first, n_trees
+        )
+
     def draws(self, number: int) -> Int32:
         """How often each row was drawn for a tree, (n,); where it is 0 the row is out of its bag.
 
@@ -477,12 +556,21 @@ class BinnedGrower:
         self, y: ArrayLike, n: int, n_classes: int, criterion: str
     ) -> tuple[Int32, int, str]:
         n_classes = class_number(n_classes)
-        criterion = our_word(criterion, ("gini", "entropy"))
-        if criterion not in ("gini", "entropy"):
-            raise ValueError(f'criterion must be "gini" or "entropy", got {criterion!r}')
+        criterion = _impurity_of_classes(criterion)
         if n_classes > 2 and self._constraints[0] is not None:
             raise ValueError(f"monotonic_cst takes at most two classes, got {n_classes}")
         return codes("y", y, n, n_classes), n_classes, criterion
+
+    def _columns(self, y: ArrayLike) -> Float64:
+        """Check several targets of each row."""
+        given = array_of("y", y)
+        if given.dtype.kind not in "fiu":
+            raise TypeError(f"y must hold numbers, got dtype {given.dtype}")
+        if given.ndim != 2 or len(given) != self.bins.n_rows or not given.shape[1]:
+            raise ValueError(f"y must have shape ({self.bins.n_rows}, any), got {given.shape}")
+        if not np.isfinite(given).all():
+            raise ValueError("y must be finite")
+        return plain(given, np.float64)
 
     def _ordered(self, column: NDArray[Any]) -> NDArray[Any]:
         return column if self._order is None else column[self._order]
@@ -586,6 +674,13 @@ def grow_on_samples(
         *grower._classes(y, len(rows), n_classes, criterion),
         (edges_first(FeatureColumns((rows,)), samples), EDGE_ROWS, seeds, grower._features_of_tree),
     )
+
+
+def _impurity_of_classes(criterion: str) -> str:
+    criterion = our_word(criterion, ("gini", "entropy"))
+    if criterion not in ("gini", "entropy"):
+        raise ValueError(f'criterion must be "gini" or "entropy", got {criterion!r}')
+    return criterion
 
 
 def groups_by_number(interaction_cst: Any, names: ArrayLike | None) -> Any:

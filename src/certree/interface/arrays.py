@@ -253,6 +253,13 @@ def by_row(scores: Float64) -> Float64:
     return np.ascontiguousarray(scores.T)
 
 
+def beside_each_other(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    """Columns as one table; of objects, where they are of several kinds."""
+    if len({one.dtype.kind for one in columns}) == 1:
+        return np.column_stack(columns)
+    return np.column_stack([one.astype(object) for one in columns])
+
+
 def has_far_numbers(numbers: NDArray[Any]) -> bool:
     """Whether some number is so far from 0 that it may have been another whole number before."""
     highest = np.fmax.reduce(numbers, axis=None, initial=0.0)

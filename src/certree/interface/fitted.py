@@ -190,3 +190,15 @@ class _OfferedUnless:
             name = self._method.__name__
             raise AttributeError(f"{owner.__name__} has no attribute {name!r} here: {reason}")
         return MethodType(self._method, model)
+
+
+def expect_one_target(what: str, model: Any) -> None:
+    """Refuse a model of several targets, whoever's it is, where one is asked about."""
+    classes = getattr(model, "classes_", None)
+    n = getattr(model, "n_outputs_", 1) if classes is None else len(classes)
+    if isinstance(classes, list) or (classes is None and n > 1):
+        kind = "Regressor" if classes is None else "Classifier"
+        raise ValueError(
+            f"{what} takes a model of one target, got {type(model).__name__} of {n}: "
+            f"sklearn.multioutput.MultiOutput{kind} fits one model for each column"
+        )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 
 from certree._core import hash_rows
-from certree.interface.arrays import Float64, UInt64, places_among, stored
+from certree.interface.arrays import Float64, UInt64, in_units_of_largest, places_among, stored
 
 # The constants of splitmix64, whose steps mix every bit of a number into all of them.
 _STEP, _FIRST, _SECOND = (
@@ -99,6 +99,12 @@ def copy_numbers(starts: NDArray[np.bool_]) -> UInt64:
     np.maximum.accumulate(first, out=first)
     np.subtract(place, first, out=place)
     return place.view(np.uint64)
+
+
+def target_key(target: Float64, rows: UInt64) -> int:
+    """A number for a target of rows (n,), told by their hashes, in whatever order and unit."""
+    scaled = in_units_of_largest(target) if target.any() else target
+    return int(mix(rows ^ sample_hashes(scaled)).sum(dtype=np.uint64))
 
 
 def content_keys(*tables: NDArray[Any]) -> UInt64:

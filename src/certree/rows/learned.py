@@ -62,8 +62,21 @@ def _names(names: Any, n_features: int) -> NDArray[Any]:
 
 
 def stored_classes(model: Any) -> dict[str, Any]:
-    """What a file holds of the classes: an array of numbers or strings, and the type that they have."""
-    classes = np.asarray(model.classes_)
+    """What a file holds of the classes, of several targets of each, and of the rows of the fit."""
+    hashes, several = model.sample_hashes_, isinstance(model.classes_, list)
+    names = [f"classes.{k}" for k in range(len(model.classes_))] if several else ["classes"]
+    stored: dict[str, Any] = {}
+    for name, classes in zip(names, model.classes_ if several else [model.classes_], strict=True):
+        stored |= _stored_classes(name, np.asarray(classes))
+    return {
+        **stored,
+        "n_sample_hashes": None if hashes is None else len(hashes),
+        **({} if hashes is None else {"sample_hashes": hashes}),
+    }
+
+
+def _stored_classes(name: str, classes: NDArray[Any]) -> dict[str, Any]:
+    """An array of numbers or strings, and the type that they have."""
     dtype = classes.dtype
     if dtype.kind == "O":
         if not all(isinstance(label, str) for label in classes):
@@ -72,25 +85,24 @@ def stored_classes(model: Any) -> dict[str, Any]:
             raise ValueError("classes must not end in a NUL to be saved, as NumPy drops it")
         classes = classes.astype(str)
     stored = classes.astype(np.int64) if dtype.kind in _TIMES else classes
-    hashes = model.sample_hashes_
-    return {
-        "classes": stored,
-        "classes.dtype": dtype.str,
-        "n_sample_hashes": None if hashes is None else len(hashes),
-        **({} if hashes is None else {"sample_hashes": hashes}),
-    }
+    return {name: stored, f"{name}.dtype": dtype.str}
 
 
 def restored_classes(stored: Stored) -> dict[str, Any]:
     """The fitted attributes that speak of classes, by their names."""
-    classes = _classes(stored["classes"], stored["classes.dtype"])
     hashes = None
     if stored["n_sample_hashes"] is not None:
         n = stored.whole("n_sample_hashes", 1)
         hashes = column("sample_hashes", stored["sample_hashes"], "uint64", (n,))
         if not (hashes[1:] > hashes[:-1]).all():
             raise ValueError("sample_hashes must be ascending and distinct")
-    return {"classes_": classes, "n_classes_": len(classes), "sample_hashes_": hashes}
+    if "n_outputs" not in stored:
+        classes = _classes(stored["classes"], stored["classes.dtype"])
+        return {"classes_": classes, "n_classes_": len(classes), "sample_hashes_": hashes}
+    names = [f"classes.{k}" for k in range(stored.whole("n_outputs", 2, _MOST_FEATURES))]
+    of_each = [_classes(stored[name], stored[f"{name}.dtype"]) for name in names]
+    n_classes = [len(classes) for classes in of_each]
+    return {"classes_": of_each, "n_classes_": n_classes, "sample_hashes_": hashes}
 
 
 def _classes(given: Any, name: Any) -> NDArray[Any]:

@@ -439,7 +439,7 @@ class TakesRows:
         return tags
 
     @offered_if(lambda model: hasattr(model, "predict_proba"))
-    def predict_log_proba(self, X: ArrayLike) -> Float64:
+    def predict_log_proba(self, X: ArrayLike) -> Any:
         """Predict the logarithms of the probabilities of the classes.
 
         Parameters
@@ -449,12 +449,13 @@ class TakesRows:
 
         Returns
         -------
-        ndarray of shape (n, K)
-            Logarithms (nats) in the order of `classes_`.
+        ndarray of shape (n, K), or list of them
+            Logarithms (nats) in the order of `classes_`; of several targets those of each.
         """
         classifier: Any = self
+        shares = classifier.predict_proba(X)
         with np.errstate(divide="ignore"):
-            return np.log(classifier.predict_proba(X))
+            return [np.log(one) for one in shares] if isinstance(shares, list) else np.log(shares)
 
     @property
     @reads_state
@@ -620,9 +621,10 @@ def weighed_targets(
             _check_sample_weight(sample_weight, target, dtype=np.float64, ensure_non_negative=True)
         )
     if is_of_classes:
-        check_classification_targets(target)
+        for one in _columns(target):
+            check_classification_targets(one)
         factors = getattr(model, "class_weight", None)
-        if isinstance(factors, dict):
+        if isinstance(factors, (dict, list)):
             expect_class_weights(factors)
             weight = _times(compute_sample_weight(factors, target), weight)
     _expect_sum(weight)
@@ -634,13 +636,28 @@ def _several_outputs(model: Any, y: NDArray[Any]) -> bool:
     if y.ndim != 2 or y.shape[1] < 2:
         return False
     if not model._takes_outputs:
-        kind = "Classifier" if is_classifier(model) else "Regressor"
+        kind, takes = "Regressor", "TreeForestRegressor and BoostedTreesRegressor take"
+        if is_classifier(model):
+            kind, takes = "Classifier", "TreeForestClassifier takes"
         raise ValueError(
             f"y should be a 1d array, got an array of shape {y.shape} instead: "
-            f"{type(model).__name__} predicts one output, and sklearn.multioutput.MultiOutput{kind} "
-            "fits one model for each column"
+            f"{type(model).__name__} predicts one output. {takes} several, and "
+            f"sklearn.multioutput.MultiOutput{kind} fits one model for each column"
         )
     return True
+
+
+def _columns(target: NDArray[Any]) -> list[NDArray[Any]]:
+    """Each target of rows, (n,); numbers that stand beside words are numbers."""
+    if target.ndim == 1:
+        return [target]
+    if target.dtype != object:
+        return [*target.T]
+    words = [any(isinstance(value, str) for value in one) for one in target.T]
+    return [
+        one if has_words else np.array(one.tolist())
+        for one, has_words in zip(target.T, words, strict=True)
+    ]
 
 
 def _times(factor: Float64, weight: Float64 | None) -> Float64:
@@ -814,16 +831,32 @@ def _classes(
     again: bool,
 ) -> tuple[Int32, dict[str, Any]]:
     """Codes of the target as int32, and the classes; see `training_rows`."""
-    if again:
-        known = model.classes_
-    else:
-        known = np.unique(_growing(target, sides) if classes is None else classes)
+    outputs = _outputs(model, target, again)
+    if target.ndim == 1:
+        known = _classes_of(target, classes, sides) if not again else model.classes_
+        learned = {"classes_": known, "n_classes_": len(known)}
+        return _codes(target, known, sides), {**learned, **outputs}
+    columns = _columns(target)
+    of_each = model.classes_ if again else [_classes_of(one, None, sides) for one in columns]
+    codes = [_codes(one, known, sides) for one, known in zip(columns, of_each, strict=True)]
+    learned = {"classes_": of_each, "n_classes_": [len(known) for known in of_each]}
+    return np.column_stack(codes), {**learned, **outputs}
+
+
+def _classes_of(
+    target: NDArray[Any], classes: ArrayLike | None, sides: TrainCalibrationSplit
+) -> NDArray[Any]:
+    """Classes of a target: those of the rows that grow, if none are given."""
+    return np.unique(_growing(target, sides) if classes is None else classes)
+
+
+def _codes(target: NDArray[Any], known: NDArray[Any], sides: TrainCalibrationSplit) -> Int32:
+    """The classes of a target by their numbers."""
     codes, is_known = places_among(known, target)
     # A class that no growing row has is one that the tree cannot predict: an error, whatever it says.
     if not is_known[sides.grow].all() or not is_known.any():
         raise ValueError(f"y must hold classes among {known}, got {np.unique(target[~is_known])}")
-    coded = np.where(is_known, codes, other_class(len(known))).astype(np.int32)
-    return coded, {"classes_": known, "n_classes_": len(known)}
+    return np.where(is_known, codes, other_class(len(known))).astype(np.int32)
 
 
 def _outputs(model: Any, target: NDArray[Any], again: bool) -> dict[str, Any]:
@@ -856,8 +889,11 @@ def balanced_weights(
 
     What grows the tree must not depend on rows that only weigh. Where none grow all are counted: their
     weights then shape the posterior alone, and all labellings are certified at once. The mean
-    factor, 1, is for classes that no growing row has.
+    factor, 1, is for classes that no growing row has. Of several targets the factors are multiplied.
     """
+    if y.ndim == 2:
+        columns = (balanced_weights(one, weight, sides) for one in _columns(y))
+        return np.prod(np.column_stack([*columns]), axis=1)
     classes, codes = np.unique(_growing(y, sides), return_inverse=True)
     totals: NDArray[Any] = np.bincount(codes)
     if weight is not None:  # added up in whatever order they come
@@ -874,13 +910,20 @@ def balanced_factors(totals: NDArray[Any]) -> Float64:
     return factors
 
 
-def expect_class_weights(class_weight: dict[Any, Any]) -> None:
+def expect_class_weights(class_weight: dict[Any, Any] | list[dict[Any, Any]]) -> None:
     """Refuse what is no weight: rows that do not weigh more than 0 are left out without a word."""
-    for label, factor in class_weight.items():
+    of_each = class_weight if isinstance(class_weight, list) else [class_weight]
+    for label, factor in (pair for one in of_each for pair in _pairs(one)):
         if not isinstance(factor, Real) or not 0 <= float(factor) < np.inf:
             raise ValueError(
                 f"class_weight must be finite and non-negative, got {factor!r} for class {label!r}"
             )
+
+
+def _pairs(class_weight: Any) -> Iterable[tuple[Any, Any]]:
+    if not isinstance(class_weight, dict):
+        raise ValueError(f"class_weight must hold a dict for each column, got {class_weight!r}")
+    return class_weight.items()
 
 
 def one_row(x: ArrayLike) -> ArrayLike:

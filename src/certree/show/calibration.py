@@ -13,6 +13,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from certree.certificates.hold_out import expect_known_labels
 from certree.certificates.inequalities.bounds import binomial_upper
 from certree.interface.arrays import Float64
+from certree.interface.fitted import expect_one_target
 from certree.interface.signatures import checked
 from certree.interface.words import cut
 from certree.show.style import BLUE, LINE, Figure, axes_of, styled, titled
@@ -115,6 +116,7 @@ def plot_calibration(
         raise TypeError(f"model must have predict_proba, {type(model).__name__} has none")
     if bins < 1:
         raise ValueError(f"bins must be at least 1, got {bins!r}")
+    expect_one_target("a picture of probabilities", model)
     shares, truth = np.asarray(model.predict_proba(X)), column_or_1d(y)
     check_consistent_length(shares, truth)
     expect_known_labels("y", truth, np.asarray(model.classes_))

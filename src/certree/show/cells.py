@@ -19,7 +19,7 @@ from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.path import Branch, Explainer
 from certree.interface.arrays import Float64
-from certree.interface.fitted import state_of
+from certree.interface.fitted import expect_one_target, state_of
 from certree.interface.words import percent, to_four_digits
 from certree.tree import Tree, threads
 
@@ -147,6 +147,8 @@ def _of_ensemble(model: Any, number: int, X: ArrayLike | None) -> Cells:
         raise ValueError(f"number must be one of {len(model.trees_)} trees, got {number!r}")
     if X is None:
         raise ValueError("an ensemble keeps no rows: give X, whose rows are counted in the cells")
+    if is_classifier(model):
+        expect_one_target("a picture of a tree", model)
     tree = model.trees_.tree(number)
     outputs, scale = None, _scale(model)
     if is_classifier(model):

@@ -13,6 +13,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from certree.certificates.hold_out import expect_known_labels
 from certree.interface.arrays import Float64
+from certree.interface.fitted import expect_one_target
 from certree.interface.signatures import checked
 from certree.interface.words import cut
 from certree.show.style import (
@@ -181,6 +182,7 @@ def plot_ranking(
     """
     if not hasattr(model, "predict_proba"):
         raise TypeError(f"model must have predict_proba, {type(model).__name__} has none")
+    expect_one_target("a picture of ranks", model)
     shares, truth = np.asarray(model.predict_proba(X)), column_or_1d(y)
     check_consistent_length(shares, truth)
     expect_known_labels("y", truth, np.asarray(model.classes_))

@@ -23,11 +23,16 @@ std::int32_t end_of(std::span<const std::int64_t> root, std::int64_t t, std::siz
 
 // Adds a row, so many times, to what a node sums up.
 void add_row(const LeafTargets& targets, std::size_t i, double weight, double* sums) {
-  sums[0] += weight;
-  if (targets.n_outputs == 1)
-    sums[1] += weight * targets.y[i];
-  else
-    sums[1 + static_cast<std::size_t>(targets.y[i])] += weight;
+  *sums++ += weight;
+  const double* y = targets.y.row(i);
+  for (const std::int64_t n : targets.n_lanes) {
+    if (n == 1)
+      sums[0] += weight * *y;
+    else
+      sums[static_cast<std::size_t>(*y)] += weight;
+    sums += n;
+    ++y;
+  }
 }
 
 std::vector<std::int32_t> out_of_bag(const Drawing& drawing, std::int64_t t, std::int64_t n) {
@@ -176,7 +181,7 @@ void sum_leaves(const Arrivals& arrivals, const LeafTargets& targets, int n_thre
   fill(sums.values(), 0.0);
   parallel_for(arrivals.leaf.n_rows, n_threads, [&](std::int64_t t) {
     const std::int32_t* const leaf = arrivals.leaf.row(t);
-    for (const std::size_t i : turns(targets.y.size()))
+    for (const std::size_t i : turns(targets.y.n_rows, targets.y.width))
       if (leaf[i] < 0) add_row(targets, i, targets.weight_of(i), sums.row(~leaf[i]));
     add_children(arrivals, t, sums);
   });

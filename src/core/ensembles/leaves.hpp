@@ -2,8 +2,8 @@
 // that they had not known.
 //
 // A row that is out of the bag of a tree has the complement of its leaf's number; only these count.
-// What rows sum up to are their weight and, behind it, one sum for each output: of weights by
-// class, or of numbers times weights where there is one output.
+// What rows sum up to are their weight and, behind it, sums in lanes: a target of numbers, or of
+// two classes, has one, of numbers times weights; one of more classes has weights by class.
 #pragma once
 
 #include "ensembles/predict.hpp"
@@ -24,29 +24,29 @@ struct Arrivals {
 };
 
 struct LeafTargets {
-  std::span<const double> y;       // (n,) numbers, or classes
-  std::span<const double> weight;  // (n,), or empty
-  std::int64_t n_outputs;          // 1: the sum of y; else one for each class
+  Table<const double> y;                  // (n, q) numbers, or classes
+  std::span<const double> weight;         // (n,), or empty
+  std::span<const std::int64_t> n_lanes;  // (q,) 1: the sum of y; else one for each class
 
   double weight_of(std::size_t i) const { return weight.empty() ? 1.0 : weight[i]; }
 };
 
-// sums: (all nodes, 1 + n_outputs) what the rows out of the bags sum up to.
+// sums: (all nodes, 1 + lanes) what the rows out of the bags sum up to.
 void sum_leaves(const Arrivals& arrivals, const LeafTargets& targets, int n_threads,
                 Table<double> sums);
 
-// value: (all nodes, n_outputs) the means of nodes, drawn to those of their parents by so many
+// value: (all nodes, lanes) the means of nodes, drawn to those of their parents by so many
 // rows. A node that has none says what its parent does, a root 0.
 void shrink_leaves(std::span<const std::int32_t> left, std::span<const std::int64_t> root,
                    Table<const double> sums, double rows, int n_threads, Table<double> value);
 
-// mean: (all nodes, n_outputs) at inner nodes the means of the leaves below, of so many rows (all
-// nodes,) each; at leaves their own values, (all nodes, n_outputs). Others than leaves are not
+// mean: (all nodes, lanes) at inner nodes the means of the leaves below, of so many rows (all
+// nodes,) each; at leaves their own values, (all nodes, lanes). Others than leaves are not
 // read.
 void average_leaves(std::span<const std::int32_t> left, std::span<const double> rows,
                     Table<const double> value, Table<double> mean);
 
-// total: (judged, n_outputs) what the trees whose bags they are out of say of the first rows, added
+// total: (judged, lanes) what the trees whose bags they are out of say of the first rows, added
 // up; n_trees: (judged,) how many do. Where the sums know these rows, each is taken out before.
 void judge_leaves(const Arrivals& arrivals, const LeafTargets& targets, Table<const double> sums,
                   bool knows, double rows, int n_threads, Table<double> total,

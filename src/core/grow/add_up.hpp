@@ -90,6 +90,12 @@ struct StoredCode {
 // more than they filled.
 template <class Target>
 class FewSums {
+  // Whether a target adds up and moves many bins at a time.
+  static constexpr bool kByBlocks =
+      requires(const typename Target::OfCell& of, const std::uint8_t* bin, Target::Sum* sums) {
+        of.move(bin, 0, sums, sums);
+      };
+
  public:
   using Sum = typename Target::Sum;
   using OfCell = typename Target::OfCell;
@@ -178,28 +184,34 @@ class FewSums {
     const std::size_t n = block.rows.size();  // at hand: what is added might else change it
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t bin = code[row_of(block.rows[i])];
-      of.add(block.item(i), sums + bin * of.n_sums());
+      if constexpr (kByBlocks)
+        bins_[i] = static_cast<std::uint8_t>(bin);
+      else
+        of.add(block.item(i), sums + bin * of.n_sums());
       if constexpr (few) seen[bin / 64] |= std::uint64_t{1} << bin % 64;
     }
+    if constexpr (kByBlocks) of.add_block(block.rows, bins_.data(), sums);
     if (rows_.empty()) return;
     for (const auto& row : block.rows) ++rows_[256 * f + code[row_of(row)]];
   }
 
   template <bool counts_rows>
   FewBins<Target> take(const OfCell& of, std::size_t f, std::size_t n_bins) {
+    const std::size_t n_sums = of.n_sums();  // at hand: what is taken might else change it
     Sum* const from = at(of, f, 0);
     Sum* const to = taken_.data();
     std::uint8_t* const bins = bins_.data();
     std::size_t n = 0;
     const auto take_bin = [&](std::size_t bin) {
-      for (std::size_t l = 0; l < of.n_sums(); ++l)
-        to[n * of.n_sums() + l] = std::exchange(from[bin * of.n_sums() + l], Sum{});
+      if constexpr (!kByBlocks)
+        for (std::size_t l = 0; l < n_sums; ++l)
+          to[n * n_sums + l] = std::exchange(from[bin * n_sums + l], Sum{});
       if constexpr (counts_rows) taken_rows_[n] = std::exchange(rows_[256 * f + bin], 0);
       bins[n++] = static_cast<std::uint8_t>(bin);
     };
     // No branch: whether a bin is empty would be guessed wrong too often.
     const auto take_if_any = [&](std::size_t bin) {
-      const bool is_empty = of.is_empty(from + bin * of.n_sums());
+      const bool is_empty = of.is_empty(from + bin * n_sums);
       take_bin(bin);
       n -= is_empty;
     };
@@ -211,10 +223,10 @@ class FewSums {
       for (std::size_t bin = 0; bin < n_bins; ++bin) take_if_any(bin);
       take_if_any(kMissingBin);
     }
+    if constexpr (kByBlocks) of.move(bins, n, from, to);
     const bool has_missing = n > 0 && bins[n - 1] == kMissingBin;
-    return {
-        to,         of.n_sums(), n - has_missing, bins, counts_rows ? taken_rows_.data() : nullptr,
-        has_missing};
+    return {to,         n_sums, n - has_missing, bins, counts_rows ? taken_rows_.data() : nullptr,
+            has_missing};
   }
 
   std::vector<Sum> sums_;                                           // (together, 256, n_sums)

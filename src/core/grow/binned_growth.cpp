@@ -12,6 +12,7 @@
 #include "grow/gradients.hpp"
 #include "grow/growth.hpp"
 #include "grow/kept_sums.hpp"
+#include "grow/outputs.hpp"
 #include "grow/sparse_sums.hpp"
 #include "grow/weighted.hpp"
 
@@ -386,6 +387,7 @@ BinnedTrees grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const 
   TreeGrowth tree(rows.bins, MovedRows<Item>{growing, {}, room.get(), nullptr}, growth, totals,
                   sums);
   BinnedTrees grown{tree.grow(key(Draw::cells)), {0}, {}};
+  if (!Target::kSparse) grown.sums.sum.reserve(checked_size(totals.size(), target.most_sums()));
   for (const std::size_t v : turns(totals.size())) {
     grown.sums.begin.push_back(std::ssize(grown.sums.sum));
     target.write(totals.of(v), grown.sums);
@@ -423,25 +425,103 @@ BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const 
   return joined(std::move(grown));
 }
 
-// The numbers in units of a power of two, so that no sum over a tree's rows overflows.
-std::vector<std::int64_t> whole_numbers(std::span<const double> target, std::int64_t n,
-                                        PairResponse& response) {
-  double largest = 0.0;
-  for (const auto part : stretches(target))
-    for (const double one : part) largest = std::max(largest, std::abs(one));
-  const FixedPoint fixed(largest, n);
-  std::vector<std::int64_t> whole;
-  whole.reserve(target.size());
-  std::int64_t most = 1;
-  for (const auto part : stretches(target))
-    for (const double one : part) {
-      whole.push_back(fixed.whole(one));
-      most = std::max(most, std::abs(whole.back()));
+// The numbers of a column in units of a power of two, so that no sum over a tree's rows overflows.
+struct WholeNumbers {
+  std::vector<std::int64_t> whole;  // (n, q)
+  std::vector<int> bits, unit;      // (q,)
+
+  WholeNumbers(const Table<const double>& target, std::int64_t n)
+      : whole(checked_size(static_cast<std::size_t>(target.n_rows),
+                           static_cast<std::size_t>(target.width))) {
+    const auto n_columns = static_cast<std::size_t>(target.width);
+    std::vector<double> largest(n_columns);
+    std::vector<std::int64_t> most(n_columns, 1);
+    for (const std::size_t i : turns(target.n_rows, target.width))
+      for (std::size_t k = 0; k < n_columns; ++k)
+        largest[k] = std::max(largest[k], std::abs(target.row(i)[k]));
+    std::vector<FixedPoint> fixed;
+    for (const double one : largest) fixed.emplace_back(one, n);
+    for (const std::size_t i : turns(target.n_rows, target.width))
+      for (std::size_t k = 0; k < n_columns; ++k) {
+        const std::int64_t one = whole[i * n_columns + k] = fixed[k].whole(target.row(i)[k]);
+        most[k] = std::max(most[k], std::abs(one));
+      }
+    for (std::size_t k = 0; k < n_columns; ++k) {
+      bits.push_back(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(most[k]))));
+      unit.push_back(fixed[k].unit());
     }
-  response.bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(most)));
-  response.unit = fixed.unit();
-  return whole;
-}
+  }
+};
+
+// Several columns as lanes, in memory that a response points to.
+struct WholeLanes {
+  std::vector<std::int64_t> whole;
+  std::vector<std::int32_t> lane;
+  std::vector<double> factor;
+  std::vector<std::uint8_t> both;
+  std::vector<int> bits, exponent;
+  OutputsResponse response{};
+
+  WholeLanes(const Columns& columns, std::int64_t n_draws) {
+    response.n_columns = static_cast<std::size_t>(columns.y.width);
+    response.classes = !columns.n_classes.empty();
+    response.logs = columns.criterion == Criterion::entropy;
+    if (response.classes)
+      count(columns);
+    else
+      measure(columns, n_draws);
+    response.n_lanes = factor.size();
+    response.unit = std::ranges::max(factor);
+    if (!(response.unit > 0.0)) response.unit = 1.0;
+    for (double& one : factor) one /= response.unit;
+    response.whole = whole;
+    response.lane = lane;
+    response.factor = factor;
+    response.both = both;
+    response.bits = bits;
+    response.exponent = exponent;
+  }
+  WholeLanes(const WholeLanes&) = delete;
+  WholeLanes& operator=(const WholeLanes&) = delete;
+
+ private:
+  void add_lane(double of, bool is_both, int n_bits, int unit) {
+    factor.push_back(std::ldexp(of, 2 * unit));
+    both.push_back(is_both);
+    bits.push_back(n_bits);
+    exponent.push_back(unit);
+  }
+
+  void measure(const Columns& columns, std::int64_t n_draws) {
+    WholeNumbers numbers(columns.y, n_draws);
+    whole = std::move(numbers.whole);
+    for (std::size_t k = 0; k < response.n_columns; ++k)
+      add_lane(columns.share[k], false, numbers.bits[k], numbers.unit[k]);
+  }
+
+  // Gini's index of two classes is twice the variance of the second.
+  void count(const Columns& columns) {
+    const std::size_t q = response.n_columns;
+    std::vector<std::int32_t> first;
+    for (std::size_t k = 0; k < q; ++k) {
+      first.push_back(static_cast<std::int32_t>(factor.size()));
+      const bool is_one = columns.n_classes[k] < 3;
+      const double of = columns.share[k] * (is_one && !response.logs ? 2.0 : 1.0);
+      for (std::int32_t c = 0; c < (is_one ? 1 : columns.n_classes[k]); ++c)
+        add_lane(of, is_one, 1, 0);
+    }
+    const auto n = static_cast<std::size_t>(columns.y.n_rows);
+    whole.resize(checked_size(n, q));
+    if (factor.size() > q) lane.resize(whole.size());
+    for (const std::size_t i : turns(n, q))
+      for (std::size_t k = 0; k < q; ++k) {
+        const double y = columns.y.row(i)[k];
+        const bool is_one = columns.n_classes[k] < 3;
+        whole[i * q + k] = is_one ? static_cast<std::int64_t>(y) : 1;
+        if (!lane.empty()) lane[i * q + k] = first[k] + (is_one ? 0 : static_cast<std::int32_t>(y));
+      }
+  }
+};
 
 }  // namespace
 
@@ -458,6 +538,9 @@ void whole_weights(std::span<const double> weight, std::span<double> whole) {
 
 BinnedTrees joined(std::vector<BinnedTrees>&& parts) {
   BinnedTrees all;
+  std::size_t n_sums = 0;
+  for (const BinnedTrees& part : parts) n_sums += part.sums.sum.size();
+  all.sums.sum.reserve(n_sums);
   for (BinnedTrees& part : parts) {
     append_moved(part.root, static_cast<std::int64_t>(std::ssize(all.nodes.left)), all.root);
     part.sums.begin.resize(part.nodes.left.size());  // without its end
@@ -496,13 +579,20 @@ BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowt
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
                       const Numbers& response) {
   const WholeWeights weight(rows.weight, bags.drawing.n_draws);
-  PairResponse pairs{};
-  pairs.poisson = response.criterion == Criterion::poisson;
-  const std::vector<std::int64_t> whole =
-      whole_numbers(response.y, bags.drawing.n_draws * weight.heaviest, pairs);
-  pairs.whole = whole;
+  const Table<const double> column{response.y.data(), std::ssize(response.y), 1};
+  const WholeNumbers numbers(column, bags.drawing.n_draws * weight.heaviest);
+  const bool is_poisson = response.criterion == Criterion::poisson;
+  const PairResponse pairs{false, is_poisson, numbers.whole, numbers.bits[0], numbers.unit[0]};
   return grow_trees<PairTarget<DrawnNumberItem>, PairTarget<WidePairItem>>(rows, weight, bags,
                                                                            growth, pairs, true);
+}
+
+BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
+                      const Columns& response) {
+  const WholeWeights weight(rows.weight, bags.drawing.n_draws);
+  const WholeLanes lanes(response, bags.drawing.n_draws * weight.heaviest);
+  return grow_trees<OutputsTarget, OutputsTarget>(rows, weight, bags, growth, lanes.response,
+                                                  false);
 }
 
 }  // namespace certree

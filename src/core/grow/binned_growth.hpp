@@ -153,8 +153,17 @@ struct Numbers {
   Criterion criterion;        // squared, or poisson of numbers that are not negative
 };
 
+// Several targets of each row, in columns, of which a tree serves all: numbers, or classes.
+struct Columns {
+  Table<const double> y;                    // (n, q) numbers, or classes 0, 1, ...
+  std::span<const std::int32_t> n_classes;  // (q,) or empty: numbers
+  std::span<const double> share;            // (q,) what the impurity of each counts
+  Criterion criterion;                      // squared; gini or entropy, whose shares are equal
+};
+
 // What the rows of nodes sum up to. Entries begin[v] .. begin[v + 1] - 1 are those of node v:
-// weight by class where it is not 0, ascending; or for numbers the weight and the sum.
+// weight by class where it is not 0, ascending; or for numbers the weight and the sum; of several
+// columns the weight and all sums, without lanes.
 struct NodeSums {
   std::vector<std::int64_t> begin;
   std::vector<std::int32_t> lane;
@@ -186,6 +195,8 @@ BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowt
                       const Classes& response);
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
                       const Numbers& response);
+BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
+                      const Columns& response);
 
 // count: (n,) how often each row was drawn for a tree.
 void draw_rows(const Drawing& drawing, std::int64_t tree, std::span<std::int32_t> count);

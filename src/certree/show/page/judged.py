@@ -21,6 +21,7 @@ from certree.ensembles.forest import Forest
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.interface.arrays import Float64
+from certree.interface.fitted import expect_one_target
 from certree.interface.words import percent, to_four_digits
 from certree.rows.columns import rows_at
 from certree.rows.hashes import known_rows
@@ -89,6 +90,7 @@ class Judged:
                 f"got {shortened(model)}"
             )
         check_is_fitted(model)
+        expect_one_target("a report", model)
         truth: NDArray[Any] = column_or_1d(y)
         check_consistent_length(X, truth)
         if not len(truth):

@@ -1,0 +1,306 @@
+// Several numbers of each row, or a class in each of several columns, as a target of growth from
+// sums.
+//
+// Belongs to binned_growth.cpp alone; gradients.hpp says what a target has. Rows sum up to their
+// weight and a sum in each lane: a column of numbers or of two classes has one, a column of more
+// classes one for each. What a cut gains is added up over lanes, each times its factor.
+#pragma once
+
+#include "grow/weighted.hpp"
+
+namespace certree {
+namespace {
+
+struct OutputsResponse {
+  std::span<const std::int64_t> whole;  // (n, n_columns) what a row adds to its lane
+  std::span<const std::int32_t> lane;   // (n, n_columns) which that is; empty: that of the column
+  std::size_t n_columns, n_lanes;
+  bool classes, logs;
+  double unit;                         // what the factors are multiples of
+  std::span<const double> factor;      // (n_lanes,) of squared distances, the largest 1
+  std::span<const std::uint8_t> both;  // (n_lanes,) whether it is the second of two classes
+  std::span<const int> bits;           // (n_lanes,) that are enough for what a row adds
+  std::span<const int> exponent;       // (n_lanes,) of the power of two that they count
+};
+
+// One row: its place among the codes of its cell, and among the targets.
+struct OutputsItem {
+  using Sum = std::int64_t;
+  static constexpr std::int64_t kMostWeight = std::numeric_limits<std::int64_t>::max();
+  std::int64_t weight;
+  std::uint32_t row, place;
+};
+
+// Cuts of a cell, and what is known of its lanes: numbers count from its means, rounded, so that
+// little cancels.
+struct OutputCuts {
+  const std::int64_t* sums;  // (n, 1 + n_lanes) of each bin, weight first
+  std::size_t n_lanes;
+  double all;                  // weight of the cell
+  const std::int64_t* centre;  // (n_lanes,)
+  const double* rest;          // (n_lanes,) what is left beyond it
+  const double* total;         // (n_lanes,)
+  const double* factor;        // (n_lanes,)
+  const std::uint8_t* both;    // (n_lanes,)
+};
+
+// Terms of lanes in an order that no width of the processor changes.
+template <class Term>
+CERTREE_INLINE double sum_of_lanes(std::size_t n, const Term& term) {
+  constexpr std::size_t kTogether = 8;
+  std::array<double, kTogether> part{};
+  std::size_t first = 0;
+  for (; first + kTogether <= n; first += kTogether)
+    for (std::size_t i = 0; i < kTogether; ++i) part[i] += term(first + i);
+  for (std::size_t i = 0; first + i < n; ++i) part[i] += term(first + i);
+  for (std::size_t half = kTogether / 2; half > 0; half /= 2)
+    for (std::size_t i = 0; i < half; ++i) part[i] += part[half + i];
+  return part[0];
+}
+
+// left: (1 + n_lanes,) what lies left before the first bin; it is added to.
+CERTREE_WIDE void value_by_scatter(const OutputCuts& given, std::size_t n, std::int64_t* left,
+                                   double* value) noexcept {
+  const OutputCuts cuts = given;  // at hand: what is written might else change it
+  std::int64_t weight = left[0], *const lanes = left + 1;
+  for (std::size_t b = 0; b < n; ++b) {
+    const std::int64_t* const sums = cuts.sums + b * (1 + cuts.n_lanes);
+    weight += sums[0];
+    const double w = to_double(weight);
+    const double scatter = sum_of_lanes(cuts.n_lanes, [&](std::size_t l) {
+      const std::int64_t sum = lanes[l] += sums[1 + l];
+      const double beyond = to_double(sum - weight * cuts.centre[l]) * cuts.all - cuts.rest[l] * w;
+      return cuts.factor[l] * (beyond * beyond);
+    });
+    value[b] = scatter / (w * (cuts.all - w));
+  }
+}
+
+// The same by cross entropy. uncut: sum of x log x of all classes less that of the columns.
+CERTREE_WIDE void value_by_entropy(const OutputCuts& given, std::size_t n, double n_columns,
+                                   double uncut, std::int64_t* left, double* value) noexcept {
+  const OutputCuts cuts = given;
+  std::int64_t weight = left[0], *const lanes = left + 1;
+  for (std::size_t b = 0; b < n; ++b) {
+    const std::int64_t* const sums = cuts.sums + b * (1 + cuts.n_lanes);
+    weight += sums[0];
+    const double w = to_double(weight), rest = cuts.all - w;
+    const double order = sum_of_lanes(cuts.n_lanes, [&](std::size_t l) {
+      const double one = to_double(lanes[l] += sums[1 + l]), other = cuts.total[l] - one;
+      const double own = times_log(one) + times_log(other);
+      return cuts.both[l] ? own + times_log(w - one) + times_log(rest - other) : own;
+    });
+    value[b] = order - n_columns * (times_log(w) + times_log(rest)) - uncut;
+  }
+}
+
+CERTREE_INLINE void add_row(const OutputsResponse& of, const OutputsItem& item,
+                            std::int64_t* sums) {
+  // At hand: what is added might else change it.
+  const std::size_t n = of.n_columns, first = item.place * n;
+  const std::int64_t weight = item.weight;
+  const std::int64_t* const whole = of.whole.data() + first;
+  sums[0] += weight;
+  if (of.lane.empty()) {
+    for (std::size_t k = 0; k < n; ++k) sums[1 + k] += weight * whole[k];
+  } else {
+    const std::int32_t* const lane = of.lane.data() + first;
+    for (std::size_t k = 0; k < n; ++k)
+      sums[1 + static_cast<std::size_t>(lane[k])] += weight * whole[k];
+  }
+}
+
+// Adds rows to the sums of their bins.
+CERTREE_WIDE void add_rows(const OutputsResponse& given, const OutputsItem* items, std::size_t n,
+                           const std::uint8_t* bin, std::int64_t* sums) noexcept {
+  const OutputsResponse of = given;
+  for (std::size_t i = 0; i < n; ++i) add_row(of, items[i], sums + bin[i] * (1 + of.n_lanes));
+}
+
+// Moves the sums of some bins together, and leaves zeros.
+CERTREE_WIDE void move_bins(const std::uint8_t* bin, std::size_t n, std::size_t n_sums,
+                            std::int64_t* from, std::int64_t* to) noexcept {
+  for (std::size_t i = 0; i < n; ++i) {
+    std::int64_t* const sums = from + bin[i] * n_sums;
+    std::copy_n(sums, n_sums, to + i * n_sums);
+    std::fill_n(sums, n_sums, std::int64_t{0});
+  }
+}
+
+class OutputsTarget {
+ public:
+  using Row = OutputsItem;
+  using Item = OutputsItem;
+  using Sum = std::int64_t;
+  using Response = OutputsResponse;
+  static constexpr bool kKeeps = false, kSparse = false;
+
+  OutputsTarget(const Response& response, const Weighing& weighing)
+      : response_(response), weighing_(weighing) {}
+
+  std::size_t most_sums() const { return 1 + response_.n_lanes; }
+  bool counts_rows() const { return weighing_.counts_rows(); }
+  Item item(std::size_t row, std::int64_t weight) const {
+    const auto place = static_cast<std::uint32_t>(row);
+    return {weight, place, place};
+  }
+  void total(std::span<const Item> items, CellSums& sums) const {
+    std::vector<Sum> total(most_sums());
+    for (const auto part : stretches(items))
+      for (const Item& item : part) add(item, total.data());
+    for (std::size_t l = 0; l < total.size(); ++l) sums.add(static_cast<std::int32_t>(l), total[l]);
+  }
+  CERTREE_INLINE void add(const Item& item, Sum* sums) const { add_row(response_, item, sums); }
+  // Slopes are about one output.
+  double response(const std::int64_t*) const { return 0.0; }
+
+  class OfCell {
+   public:
+    explicit OfCell(const OutputsTarget& target)
+        : target_(target),
+          of_(target.response_),
+          centre_(of_.n_lanes),
+          rest_(of_.n_lanes),
+          total_(of_.n_lanes),
+          left_(n_sums()) {}
+    void open(std::span<const Item> items, const CellSums::One& total) {
+      items_ = items;
+      const std::int64_t weight = total.sum[0];
+      all_ = static_cast<double>(weight);
+      uncut_ = static_cast<double>(of_.n_columns) * -times_log(all_);
+      for (std::size_t l = 0; l < of_.n_lanes; ++l) {
+        const std::int64_t sum = total.sum[1 + l];
+        centre_[l] = weight > 0 ? sum / weight : 0;
+        rest_[l] = static_cast<double>(sum - weight * centre_[l]);
+        total_[l] = static_cast<double>(sum);
+        if (of_.logs) uncut_ += times_log(total_[l]);
+        if (of_.logs && of_.both[l]) uncut_ += times_log(all_ - total_[l]);
+      }
+    }
+    std::size_t n_sums() const { return 1 + of_.n_lanes; }
+    CERTREE_INLINE void add(const Item& item, Sum* sums) const { target_.add(item, sums); }
+    // As bins have many sums, rows are added up and these moved together many at a time.
+    void add_block(std::span<const Item> items, const std::uint8_t* bin, Sum* sums) const {
+      add_rows(of_, items.data(), items.size(), bin, sums);
+    }
+    void move(const std::uint8_t* bin, std::size_t n, Sum* from, Sum* to) const {
+      move_bins(bin, n, n_sums(), from, to);
+    }
+    static bool is_empty(const Sum* sums) { return *sums == 0; }
+    double weight() const { return all_; }
+    bool is_pure() const {
+      const Item& first = items_.front();
+      return all_of(items_, [&](const Item& item) {
+        return is_same(of_.whole, item, first) && is_same(of_.lane, item, first);
+      });
+    }
+    using Memory = CutSums;
+    template <class Allows>
+    std::size_t best(const FewBins<OutputsTarget>& bins, std::size_t n, bool missing_left,
+                     const Allows&, Memory& own, double& most, std::vector<std::int64_t>& left) {
+      restart(bins, missing_left);
+      const OutputCuts cuts{bins.sums,         of_.n_lanes,    all_,
+                            centre_.data(),    rest_.data(),   total_.data(),
+                            of_.factor.data(), of_.both.data()};
+      if (of_.logs)
+        value_by_entropy(cuts, n, static_cast<double>(of_.n_columns), uncut_, left_.data(),
+                         own.value.data());
+      else
+        value_by_scatter(cuts, n, left_.data(), own.value.data());
+      const std::size_t best = first_of_best(bins, n, missing_left, own.value.data(), most);
+      if (best == n) return n;
+      restart(bins, missing_left);
+      for (std::size_t b = 0; b <= best; ++b)
+        for (std::size_t l = 0; l < n_sums(); ++l) left_[l] += bins.at(b)[l];
+      left = left_;
+      return best;
+    }
+    std::pair<double, bool> gain(double value, double least) const {
+      const double gain = of_.logs ? value : value / all_;
+      return {gain, least == 0.0 || gain * of_.unit >= least};
+    }
+
+    std::size_t n_of_group() const { return n_sums(); }
+    // Sums whose squares count as much as those of others.
+    void describe(const FewBins<OutputsTarget>& bins, std::size_t i, double* numbers) const {
+      numbers[0] = static_cast<double>(bins.at(i)[0]);
+      for (std::size_t l = 0; l < of_.n_lanes; ++l)
+        numbers[1 + l] = std::sqrt(of_.factor[l]) * static_cast<double>(bins.at(i)[1 + l]);
+    }
+    Scatter scatter() const {
+      double scatter = 0.0;
+      for (std::size_t l = 0; l < of_.n_lanes; ++l) scatter += of_.factor[l] * variation(l);
+      return {squared_weights(items_) / all_, scatter};
+    }
+    // Means along their first principal component; where all are equal there is none.
+    std::vector<double> scores(const Groups& groups) const {
+      std::vector<double> score = principal_scores(groups);
+      if (!std::isfinite(score.front())) std::ranges::fill(score, 0.0);
+      return score;
+    }
+
+   private:
+    void restart(const FewBins<OutputsTarget>& bins, bool missing_left) {
+      if (missing_left)
+        std::copy_n(bins.at(bins.n_bins), n_sums(), left_.begin());
+      else
+        std::ranges::fill(left_, 0);
+    }
+    // The first of the best that beats `most` and has enough rows on either side.
+    std::size_t first_of_best(const FewBins<OutputsTarget>& bins, std::size_t n, bool missing_left,
+                              const double* value, double& most) const {
+      std::int64_t rows = bins.rows && missing_left ? bins.rows[bins.n_bins] : 0;
+      std::size_t best = n;
+      for (std::size_t b = 0; b < n; ++b) {
+        if (bins.rows) rows += bins.rows[b];
+        if (!(value[b] > most)) continue;
+        if (bins.rows && !target_.weighing_.has_enough(rows, std::ssize(items_))) continue;
+        most = value[b];
+        best = b;
+      }
+      return best;
+    }
+    template <class Some>
+    bool is_same(std::span<const Some> of, const Item& one, const Item& other) const {
+      if (of.empty()) return true;
+      const std::size_t n = of_.n_columns;
+      return std::ranges::equal(of.subspan(one.place * n, n), of.subspan(other.place * n, n));
+    }
+    // Squares of numbers are rounded to units that keep their sum below 2^62.
+    double variation(std::size_t l) const {
+      if (of_.classes) return total_[l] * (1.0 - total_[l] / all_);
+      const int shift = of_.bits[l] + 4;
+      std::int64_t squares = 0;
+      for (const auto part : stretches(items_))
+        for (const Item& item : part) {
+          const auto beyond =
+              static_cast<double>(of_.whole[item.place * of_.n_columns + l] - centre_[l]);
+          squares += item.weight * static_cast<std::int64_t>(std::ldexp(beyond * beyond, -shift));
+        }
+      return std::max(std::ldexp(static_cast<double>(squares), shift) - rest_[l] * rest_[l] / all_,
+                      0.0);
+    }
+
+    const OutputsTarget& target_;
+    const Response& of_;
+    std::span<const Item> items_;
+    double all_ = 0.0, uncut_ = 0.0;
+    std::vector<std::int64_t> centre_;  // (n_lanes,)
+    std::vector<double> rest_, total_;  // (n_lanes,)
+    std::vector<std::int64_t> left_;    // (1 + n_lanes,)
+  };
+
+  void write(const CellSums::One& total, NodeSums& sums) const {
+    for (std::size_t l = 0; l <= response_.n_lanes; ++l) {
+      const int unit = weighing_.unit + (l > 0 ? response_.exponent[l - 1] : 0);
+      sums.sum.push_back(std::ldexp(static_cast<double>(total.sum[l]), unit));
+    }
+  }
+
+ private:
+  Response response_;
+  Weighing weighing_;
+};
+
+}  // namespace
+}  // namespace certree
