@@ -38,7 +38,7 @@ def model_of(target, **how):
 class InChunks:
     """Rows in memory, as chunks."""
 
-    empty = None
+    empty = n_rows = None
 
     def __init__(self, X, y, weight, ends):
         self.given, self.ends = (X, y, weight), ends

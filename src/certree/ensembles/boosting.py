@@ -302,7 +302,8 @@ class BoostedTrees(StagedTrees):
     def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any, beside: dict[str, Any]) -> Self:
         """Fit to rows in files or on a cluster; so few of them that more can be done in memory."""
         expect_what_parts_can(self, beside)
-        with rows_elsewhere(X, y, sample_weight, all_threads(self.n_jobs)) as parts:
+        n_threads, shown = all_threads(self.n_jobs), self.verbose > 0
+        with rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as parts:
             try:
                 fit_on_parts(self, parts)
                 return self

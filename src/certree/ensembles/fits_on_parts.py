@@ -17,7 +17,7 @@ from certree.ensembles.many_levels import FEW_LEVELS
 from certree.ensembles.rounds import importances
 from certree.ensembles.rounds_of_parts import RoundsOfParts
 from certree.interface.arrays import Float64
-from certree.interface.progress import progress
+from certree.interface.progress import Pace, progress
 from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded
 from certree.parts.chunks import Chunk, Weighing, reader_of, training_of, without_class_weights
 from certree.parts.exact_sums import class_totals, exact_sum, rounded
@@ -195,12 +195,12 @@ def _total_weight(parts: Executor, n: int, weighing: Weighing | None) -> float |
 
 def _boost(model: Any, run: RoundsOfParts, start: Float64, n_rounds: int) -> None:
     """Make the rounds of all members, and set what they have made."""
-    n_members, runs = model._n_members(), []
+    n_members, runs, pace = model._n_members(), [], Pace()
     with progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
         for member in range(n_members):
             one = replace(run, seed=run.seed + member, grown=[], rows=[])
             for _ in one.advance(start, n_rounds):
-                show(1, "")
+                show(1, pace.of(run.n))
             runs.append(one)
     model.start_, model.n_iter_, model._n_first_trees = start, n_rounds, 0
     model._has_offset, model._loss_shares = False, ()
