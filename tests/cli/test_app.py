@@ -1773,15 +1773,13 @@ def test_what_is_not_for_folders_is_said(tmp_path, folder):
         (("--groups", "key"), "--groups takes a single table"),
         (("--increasing", "height"), "no feature 'height'"),
         (("--weights", "height"), "sample_weight='height' is no column"),
-        (("--memory-limit", "0"), "memory_limit must be above 0"),
     ):
         found = call("fit", folder, *rest, *given)
         assert found.exit_code == 1
         assert message in found.stderr
     file = folder / "0.parquet"
-    for flag in ("--scheduler", "--memory-limit"):
-        found = call("fit", file, *rest, flag, "1")
-        assert "are for a folder of files" in found.stderr
+    found = call("fit", file, *rest, "--scheduler", "tcp://127.0.0.1:1")
+    assert "--scheduler is for a folder of files" in found.stderr
     (tmp_path / "empty").mkdir()
     assert "holds no" in call("fit", tmp_path / "empty", *rest).stderr
     assert not (tmp_path / "m.certree").exists()

@@ -159,6 +159,16 @@ def test_workers_read_files(target, weighed, form, client, tmp_path, monkeypatch
     expect_same(here, there, tmp_path)
 
 
+@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+def test_positive_numbers_on_workers(loss, client, tmp_path):
+    X, y, weight = frames("numbers", True)
+    y = np.exp(y / 2) if loss == "gamma" else np.floor(np.exp(y / 2))
+    here = model_of("numbers", loss=loss).fit(X, y, weight)
+    order = np.random.RandomState(3).permutation(N)
+    cuts = (cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight))
+    expect_same(here, model_of("numbers", loss=loss).fit(*cuts), tmp_path)
+
+
 def test_files_that_workers_cannot_read_are_named(client, tmp_path):
     folder = write_files(tmp_path / "rows", table(N), "parquet")
     words = table(N).set_column(0, "x0", pa.array(["word"] * N))

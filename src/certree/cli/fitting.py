@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -234,14 +234,6 @@ def fit(
             show_default="this machine",
         ),
     ] = None,
-    memory_limit: Annotated[
-        float | None,
-        typer.Option(
-            metavar="GB",
-            help="Memory that a fit to a folder may take.",
-            show_default="none",
-        ),
-    ] = None,
     quiet: Quiet = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Say also which settings the fit has chosen.")
@@ -273,10 +265,11 @@ def fit(
     asked = _Asked(file, target, weights, groups, regression, classification, test_size, seed)
     slopes = increasing or [], decreasing or []
     if is_folder:
-        with _machines(scheduler, memory_limit):
+        with _cluster_of(scheduler):
             said, seconds = _fit_folder(model, asked, slopes)
     else:
-        _expect_one_machine(file, scheduler, memory_limit)
+        if scheduler is not None:
+            raise ValueError(f"--scheduler is for a folder of files, got {file}")
         said, seconds = _fit_table(model, asked, slopes)
     models.save(
         model,
@@ -344,27 +337,20 @@ def _fit_folder(model: Any, asked: _Asked, slopes: Slopes) -> tuple[list[str], f
         _expect_target_of_folder(rows, asked.name, asked.regression)
     set_slopes(model, *slopes, rows.features)
     begun = time.perf_counter()
-    given: Any = asked.file
-    model.fit(given, asked.target, asked.weights)
+    folder: Any = asked.file
+    model.fit(folder, asked.target, asked.weights)
     about = counted(rows.n_rows, "row"), counted(rows.n_files, "file")
     features = counted(len(rows.features), "feature")
     return [f"{' in '.join(about)}, {features}; {_size(model)}"], time.perf_counter() - begun
 
 
-def _expect_one_machine(file: Path, scheduler: str | None, memory_limit: float | None) -> None:
-    if (scheduler, memory_limit) != (None, None):
-        raise ValueError(f"--scheduler and --memory-limit are for a folder of files, got {file}")
-
-
 @contextmanager
-def _machines(scheduler: str | None, memory_limit: float | None) -> Iterator[None]:
-    """Let fits be made on the cluster of a scheduler, or in so many GB."""
-    limit = None if memory_limit is None else memory_limit * 1e9
-    with ExitStack() as open_now:
-        client = None
-        if scheduler is not None:
-            client = open_now.enter_context(_client_of(scheduler))
-        open_now.enter_context(resources(client=client, memory_limit=limit))
+def _cluster_of(scheduler: str | None) -> Iterator[None]:
+    """Let fits be made on the cluster of a scheduler, if one is named."""
+    if scheduler is None:
+        yield
+        return
+    with _client_of(scheduler) as client, resources(client=client):
         yield
 
 

@@ -36,6 +36,9 @@ from certree.parts.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
 from certree.rows.hashes import fit_hashes, sample_hashes
 
+# Of numbers; slopes of others are in a unit, or bend at a place, that all rows decide in each round.
+_LOSSES = ("squared_error", "poisson", "gamma")
+
 
 class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
     """Raised where the rows are so few that a fit in memory is meant, and does more."""
@@ -120,7 +123,8 @@ def _start(loss: Loss, totals: Counter[Any], is_weighed: bool) -> Float64:
 
     if isinstance(loss, LogLoss):
         return loss.start_of(np.array([number(totals[k]) for k in range(max(2, loss.n_outputs))]))
-    return np.atleast_1d(np.float64(rounded(totals["sum"]) / number(totals["weight"])))
+    mean = np.atleast_1d(np.float64(rounded(totals["sum"]) / number(totals["weight"])))
+    return np.log(mean) if loss.is_log else mean
 
 
 def fit_on_parts(model: Any, parts: Executor) -> None:
@@ -258,11 +262,11 @@ def expect_what_parts_can(model: Any, given: dict[str, Any]) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{name} takes rows in memory, got X that lies elsewhere")
-    loss = getattr(model, "loss", "squared_error")
-    if not is_classifier(model) and loss != "squared_error":
+    loss = getattr(model, "loss", _LOSSES[0])
+    if not is_classifier(model) and loss not in _LOSSES:
         raise ValueError(
-            f'loss={loss!r} takes rows in memory: rows that lie elsewhere take "squared_error", and '
-            "classes"
+            f"loss={loss!r} takes rows in memory: rows that lie elsewhere take "
+            f'"{_LOSSES[0]}", "{_LOSSES[1]}" and "{_LOSSES[2]}", and classes'
         )
     if model.standard_errors:
         raise ValueError("standard_errors=True takes rows in memory, got X that lies elsewhere")

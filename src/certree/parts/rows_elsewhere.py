@@ -9,7 +9,7 @@ from typing import Any
 from certree.interface.extras import needed
 from certree.parts.cluster import OnCluster, Partitions
 from certree.parts.executors import Executor, Here, Source
-from certree.parts.resources import resources_now
+from certree.parts.resources import client_now
 from certree.parts.scratch import scratch
 from certree.parts.sources import FileRows
 from certree.rows.elsewhere import lies_on_cluster
@@ -45,7 +45,7 @@ def rows_elsewhere(
     Executor
     """
     source: Source | Partitions
-    client = resources_now().client
+    client = client_now()
     if lies_on_cluster(X):
         source = Partitions(X, y, sample_weight)
         client = current_client() if client is None else client
