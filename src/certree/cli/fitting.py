@@ -264,13 +264,8 @@ def fit(
     )
     asked = _Asked(file, target, weights, groups, regression, classification, test_size, seed)
     slopes = increasing or [], decreasing or []
-    if is_folder:
-        with _cluster_of(scheduler):
-            said, seconds = _fit_folder(model, asked, slopes)
-    else:
-        if scheduler is not None:
-            raise ValueError(f"--scheduler is for a folder of files, got {file}")
-        said, seconds = _fit_table(model, asked, slopes)
+    with _cluster_of(scheduler, file):
+        said, seconds = (_fit_folder if is_folder else _fit_table)(model, asked, slopes)
     models.save(
         model,
         place,
@@ -345,11 +340,13 @@ def _fit_folder(model: Any, asked: _Asked, slopes: Slopes) -> tuple[list[str], f
 
 
 @contextmanager
-def _cluster_of(scheduler: str | None) -> Iterator[None]:
-    """Let fits be made on the cluster of a scheduler, if one is named."""
+def _cluster_of(scheduler: str | None, file: Path) -> Iterator[None]:
+    """Let a fit to a folder be made on the cluster of a scheduler, if one is named."""
     if scheduler is None:
         yield
         return
+    if not file.is_dir():
+        raise ValueError(f"--scheduler is for a folder of files, got {file}")
     with _client_of(scheduler) as client, resources(client=client):
         yield
 

@@ -1,7 +1,6 @@
 """Asking a model about rows: what it predicts, how well it does, what holds of its error."""
 
 import json
-import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -101,12 +100,7 @@ def predict(
     """
     place = tables.STANDARD_STREAM if output is None else output
     model = models.load(model_file)
-    try:
-        predict_files(
-            model, file, place, keep=keep or [], threshold=threshold, verbose=int(not quiet)
-        )
-    finally:
-        sys.stdout.flush()
+    predict_files(model, file, place, keep=keep or [], threshold=threshold, verbose=int(not quiet))
 
 
 @command(MODELS)

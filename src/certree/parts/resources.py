@@ -1,7 +1,7 @@
 """With what fits on rows that lie elsewhere are made: a cluster.
 
-That speaks neither of the model nor of its rows but of the machines at hand, so it is no parameter of an
-estimator, which would be cloned, searched over and kept in files, and no argument of `fit`, which
+That speaks neither of the model nor of its rows but of the machines at hand, so it is no parameter of
+an estimator, which would be cloned, searched over and kept in files, and no argument of `fit`, which
 pipelines and searches do not hand on. As with `sklearn.config_context`, it holds for a block of code.
 """
 
