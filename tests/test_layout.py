@@ -227,8 +227,9 @@ def test_public_names_are_documented(room):
 
 
 def test_the_front_door_is_no_crowd():
-    # One more since documents are ranked: neither classes nor numbers say what that is.
-    assert len(certree.__all__) <= 41
+    # One more since documents are ranked: neither classes nor numbers say what that is. And one as
+    # models predict files, beside what saves and loads them.
+    assert len(certree.__all__) <= 42
 
 
 def constructors():

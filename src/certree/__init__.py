@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         PrunedTreeRegressor,
     )
     from certree.estimators.naive_bayes import NaiveBayesClassifier
-    from certree.files import load, save
+    from certree.files import load, predict_files, save
     from certree.grow import KD, Cart, Dyadic, Grid, grow_cart, grow_dyadic, grow_kd
     from certree.prunings import prune
     from certree.stats import NodeStats, TargetStats, count, measure
@@ -121,6 +121,7 @@ __all__ = [
     "load",
     "measure",
     "pac_bayes",
+    "predict_files",
     "prune",
     "save",
     "vote",

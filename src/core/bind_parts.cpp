@@ -88,7 +88,7 @@ using DrawsOfPart =
 PartRows rows_of(const RowsOfPart& given) {
   const auto& [name, y, weight, keys, scores] = given;
   const Loss loss = loss_of(name, 0.0);
-  if (loss.kind != LossKind::classes && loss.kind != LossKind::squared)
+  if (loss.kind != LossKind::squared && !has_known_scale(loss))
     throw std::invalid_argument("parts have losses that add up over rows");
   if (y.size() > 2147483647u) throw std::invalid_argument("a part has more than 2147483647 rows");
   return {loss, view(y), sized("weight", weight, y.size()), sized("keys", keys, y.size()),

@@ -886,11 +886,11 @@ def test_a_failing_write_leaves_the_older_output(tmp_path, iris, model_file, mon
     out = tmp_path / "predicted.csv"
     out.write_text("old")
 
-    def write_csv(_, file, *__):
+    def writer(file, *_, **__):
         file.write(b"half")
         raise OSError("disk full")
 
-    monkeypatch.setattr(pa.csv, "write_csv", write_csv)
+    monkeypatch.setattr(pa.csv, "CSVWriter", writer)
     assert "disk full" in fails("predict", model_file, rows, "-o", out)
     assert out.read_text() == "old"
     assert names(tmp_path) == ["model", "predicted.csv", "rows.csv"]
@@ -1650,13 +1650,13 @@ def test_a_threshold_decides_what_is_predicted(tmp_path, loans):
     assert f"Error {wrong:.1f} %" in other
     assert usual != other
     message = fails("predict", tmp_path / "m.certree", new, "--threshold", "1.5")
-    assert "--threshold must lie in [0, 1], got 1.5" in message
+    assert "threshold must lie in [0, 1], got 1.5" in message
 
 
 def test_a_threshold_is_for_two_classes(tmp_path, iris, model_file):
     rows = write(iris, tmp_path / "rows.csv")
     said = fails("predict", model_file, rows, "--threshold", ".5")
-    assert "--threshold is for two classes" in said
+    assert "threshold is for two classes" in said
 
 
 def test_groups_are_certified_and_reported(tmp_path, loans):
@@ -1687,3 +1687,111 @@ def test_a_ranking_is_drawn(tmp_path, loans):
     place, new, out = tmp_path / "m.certree", tmp_path / "new.csv", tmp_path / "r.png"
     succeeds("plot", "ranking", place, new, "--target", "default", "-o", out)
     assert out.read_bytes()[:4] == b"\x89PNG"
+
+
+# -- folders
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Three files of rows of two classes, a number and words."""
+    made = tmp_path_factory.mktemp("place") / "rows"
+    made.mkdir()
+    rs = np.random.RandomState(0)
+    for number in range(3):
+        amount, kind = rs.normal(size=600), np.array(["card", "cash"])[rs.randint(0, 2, 600)]
+        late = np.array(["no", "yes"])[((amount > 0) & (kind == "card")).astype(int)]
+        rows = {"key": np.arange(600), "amount": amount, "kind": kind, "late": late}
+        weight = {"w": rs.randint(1, 3, 600)}
+        pyarrow.parquet.write_table(pa.table(rows | weight), made / f"{number}.parquet")
+    return made
+
+
+def table_of(folder, *without):
+    return pyarrow.parquet.read_table(folder).drop_columns([*without])
+
+
+def test_a_folder_is_fitted_as_its_rows_in_memory(tmp_path, folder):
+    model = tmp_path / "m.certree"
+    how = ("--set", "max_iter=4", "--set", "max_leaf_nodes=5", "--increasing", "amount")
+    found = call(
+        "fit", folder, "--target", "late", "-o", model, "--weights", "w", *how, "--verbose"
+    )
+    assert found.exit_code == 0, found.stderr
+    assert "1,800 rows in 3 files, 3 features; 4 trees of 20 leaves" in found.output
+    assert "chosen: n_iter 4, max_leaf_nodes 5" in found.output
+    rows = table_of(folder, "late", "w")
+    y, w = table_of(folder)["late"].to_numpy(False), table_of(folder)["w"].to_numpy()
+    same = certree.BoostedTreesClassifier(
+        max_iter=4, max_leaf_nodes=5, monotonic_cst={"amount": 1}, random_state=0
+    ).fit(rows, y, w)
+    np.testing.assert_array_equal(certree.load(model).predict_proba(rows), same.predict_proba(rows))
+
+
+def test_a_folder_is_predicted_and_judged(tmp_path, folder):
+    model, told = tmp_path / "m.certree", tmp_path / "told.csv"
+    rest = ("--target", "late", "-o", model, "--set", "max_iter=4", "--quiet")
+    assert call("fit", folder, *rest).exit_code == 0
+    found = call("predict", model, folder, "-o", told, "--keep", "key", "--keep", "late")
+    assert found.exit_code == 0, found.stderr
+    rows = table_of(folder)
+    frame = pd.read_csv(told)
+    shares = certree.load(model).predict_proba(rows.drop_columns(["late"]))
+    assert [*frame.columns] == ["key", "late", "prediction", "probability_no", "probability_yes"]
+    np.testing.assert_array_equal(frame["key"], rows["key"].to_numpy())
+    np.testing.assert_allclose(frame["probability_yes"], shares[:, 1], rtol=1e-15)
+    pyarrow.parquet.write_table(rows, tmp_path / "all.parquet")
+    apart, together = (
+        call("evaluate", model, one, "--target", "late", "--json", tmp_path / f"{i}.json")
+        for i, one in enumerate((folder, tmp_path / "all.parquet"))
+    )
+    assert apart.exit_code == 0, apart.stderr
+    assert apart.output == together.output
+    assert "1,800 rows" in apart.output
+    assert "also occur among those of the fit" in apart.output
+    assert (tmp_path / "0.json").read_text() == (tmp_path / "1.json").read_text()
+
+
+def test_numbers_of_a_folder_are_judged_batch_by_batch(tmp_path, folder, monkeypatch):
+    model = tmp_path / "m.certree"
+    rest = ("--target", "amount", "-o", model, "--set", "max_iter=4", "--quiet")
+    asked = call("fit", folder, *rest)
+    assert "expected --regression" in asked.stderr
+    assert call("fit", folder, *rest, "--regression").exit_code == 0
+    whole = call("evaluate", model, folder, "--target", "amount")
+    monkeypatch.setattr(certree.cli.using, "BATCH", 77)
+    parts = call("evaluate", model, folder, "--target", "amount")
+    assert "R2" in whole.output
+    assert parts.output == whole.output
+
+
+def test_what_is_not_for_folders_is_said(tmp_path, folder):
+    rest = ("--target", "late", "-o", tmp_path / "m.certree")
+    for given, message in (
+        (("--model", "tree"), "a folder takes --model boosted, got PACBayesTreeClassifier"),
+        (("--test-size", "0.2"), "--test-size takes a single table"),
+        (("--groups", "key"), "--groups takes a single table"),
+        (("--increasing", "height"), "no feature 'height'"),
+        (("--weights", "height"), "sample_weight='height' is no column"),
+    ):
+        found = call("fit", folder, *rest, *given)
+        assert found.exit_code == 1
+        assert message in found.stderr
+    file = folder / "0.parquet"
+    found = call("fit", file, *rest, "--scheduler", "tcp://127.0.0.1:1")
+    assert "--scheduler is for a folder of files" in found.stderr
+    (tmp_path / "empty").mkdir()
+    assert "holds no" in call("fit", tmp_path / "empty", *rest).stderr
+    assert not (tmp_path / "m.certree").exists()
+
+
+def test_workers_of_a_scheduler_read_a_folder(tmp_path, folder):
+    distributed = pytest.importorskip("distributed")
+    rest = ("--target", "late", "--set", "max_iter=3", "--quiet")
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster:
+        address = cluster.scheduler_address
+        found = call("fit", folder, *rest, "--scheduler", address, "-o", tmp_path / "a.certree")
+    assert found.exit_code == 0, found.stderr
+    assert call("fit", folder, *rest, "-o", tmp_path / "b.certree").exit_code == 0
+    one, other = ((tmp_path / f"{name}.certree").read_bytes() for name in "ab")
+    assert one == other

@@ -38,7 +38,7 @@ def model_of(target, **how):
 class InChunks:
     """Rows in memory, as chunks."""
 
-    empty = None
+    empty = n_rows = None
 
     def __init__(self, X, y, weight, ends):
         self.given, self.ends = (X, y, weight), ends
@@ -114,6 +114,41 @@ def test_weights_mean_the_same(target, class_weight, weights, tmp_path, left_not
     here = model_of(target, **how).fit(*parted(rows))
     there = model_of(target, **how).fit(write_parts(tmp_path, rows), "y", sample_weight="w")
     expect_same(here, there, tmp_path)
+
+
+def with_positive(rows, loss):
+    """Counts, many of them 0, or amounts, in place of numbers."""
+    y = np.exp(rows["y"].to_numpy() / 2)
+    y = np.random.RandomState(0).poisson(y).astype(float) if loss == "poisson" else y
+    return rows.set_column(rows.column_names.index("y"), "y", pa.array(y))
+
+
+@pytest.mark.parametrize("part_rows", [2**19, 170])
+@pytest.mark.parametrize("weights", ["real", "whole", None])
+@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+def test_positive_numbers_mean_the_same(
+    loss, weights, part_rows, tmp_path, monkeypatch, left_nothing
+):
+    rows = with_positive(table(N, "numbers", weights=weights or "real"), loss)
+    how = {"loss": loss, "max_leaf_nodes": 9}
+    here = model_of("numbers", **how).fit(*parted(rows, weights is not None))
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    order = np.random.RandomState(1).permutation(N)
+    moved = rows.take(order) if weights else rows.take(order).drop_columns(["w"])
+    files = write_parts(tmp_path, moved)
+    there = model_of("numbers", **how).fit(files, "y", "w" if weights else None)
+    expect_same(here, there, tmp_path)
+    assert here.predict(rows.drop_columns(["y", "w"])).std() > 0
+
+
+@pytest.mark.parametrize(("loss", "least"), [("poisson", -1.0), ("gamma", 0.0)])
+def test_numbers_of_no_likelihood_are_refused(loss, least, tmp_path, left_nothing):
+    rows = with_positive(table(N, "numbers"), "gamma").drop_columns(["w"])
+    y = rows["y"].to_numpy().copy()
+    y[-1] = least
+    file = written(tmp_path, rows.set_column(rows.column_names.index("y"), "y", pa.array(y)))
+    with pytest.raises(ValueError, match=f'loss="{loss}" takes y >'):
+        model_of("numbers", loss=loss).fit(file, "y")
 
 
 @pytest.mark.parametrize("target", ["two", "numbers"])
@@ -262,7 +297,7 @@ def of_functions():
     return CustomLoss(lambda y, s: (s - y, y * 0 + 1), lambda y, s: s - y)
 
 
-@pytest.mark.parametrize("loss", ["huber", "poisson", of_functions()])
+@pytest.mark.parametrize("loss", ["huber", "absolute_error", "quantile", "tweedie", of_functions()])
 def test_other_losses_are_refused(loss, tmp_path):
     with pytest.raises(ValueError, match=r"loss=.*squared_error"):
         BoostedTreesRegressor(loss, max_iter=2).fit(written(tmp_path), "y")
@@ -318,6 +353,29 @@ def test_bad_rows_name_their_place(tmp_path, left_nothing):
     with pytest.raises(ValueError, match="Negative") as caught:
         model_of("two").fit(file, "y", "w")
     assert any("rows.parquet" in note for note in caught.value.__notes__)
+
+
+def test_a_column_that_the_fiftieth_file_lacks_is_named(tmp_path, left_nothing):
+    rows = table(N).drop_columns(["w"])
+    for number in range(50):
+        written(tmp_path, rows.slice(30 * number, 30), f"{number:02}.parquet")
+    written(tmp_path, rows.slice(0, 9).drop_columns(["x3"]), "50.parquet")
+    with pytest.raises(
+        ValueError, match=r"50\.parquet has no column 'x3', which .*00\.parquet has"
+    ):
+        model_of("two").fit(tmp_path, "y")
+
+
+def test_a_folder_that_must_not_be_read_is_named(tmp_path, monkeypatch):
+    written(tmp_path)
+
+    def forbidden(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(sources.os, "listdir", forbidden)
+    with pytest.raises(PermissionError, match="cannot be read: Permission denied") as caught:
+        model_of("two").fit(tmp_path, "y")
+    assert caught.value.filename == str(tmp_path)
 
 
 def test_places_without_files(tmp_path):

@@ -8,10 +8,14 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.parquet as pq
 import pytest
 
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
-from certree.parts import rows_elsewhere
+from certree.parts import resources, rows_elsewhere, sources
 from certree.parts.cluster import OnCluster, received
 from same_models import expect_same, parted, table
 
@@ -112,6 +116,73 @@ def test_without_a_cluster_partitions_are_read_here(tmp_path, monkeypatch):
     monkeypatch.setattr(rows_elsewhere, "current_client", lambda: None)
     given = da.from_array(X, chunks=(600, 4)), da.from_array(y, chunks=600)
     expect_same(model_of("two").fit(X, y), model_of("two").fit(*given), tmp_path)
+
+
+def write_files(folder, rows, form):
+    """Three files, one of them without rows, which stand in another order."""
+    order = np.random.RandomState(1).permutation(len(rows))
+    rows = rows.take(order)
+    folder.mkdir()
+    for number, (a, b) in enumerate([(0, 500), (500, 500), (500, N)]):
+        some, place = rows.slice(a, b - a), folder / f"{number}.{form}"
+        if form == "parquet":
+            pq.write_table(some, place, row_group_size=90)
+        elif form == "csv":
+            pyarrow.csv.write_csv(some, place)
+        else:
+            with pa.OSFile(str(place), "wb") as file, pa.ipc.new_file(file, some.schema) as to:
+                to.write_table(some, max_chunksize=130)
+    return folder
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "arrow", "dataset"])
+@pytest.mark.parametrize(("target", "weighed"), [("three", False), ("numbers", True)])
+def test_workers_read_files(target, weighed, form, client, tmp_path, monkeypatch):
+    rows = table(N, target)
+    rows = rows if weighed else rows.drop_columns(["w"])
+    X = rows.drop_columns(["y", *(["w"] if weighed else [])])
+    y, w = rows["y"].to_numpy(False), "w" if weighed else None
+    here = model_of(target).fit(X, y, rows["w"].to_numpy() if weighed else None)
+    folder = write_files(tmp_path / "rows", rows, "parquet" if form == "dataset" else form)
+    given = pa.dataset.dataset(folder) if form == "dataset" else folder
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", 200)
+    n_parts = sources.FileRows(given, "y", w).n_parts
+    assert n_parts > 3 if form in ("parquet", "arrow") else n_parts == 3
+    made = []
+    before = OnCluster.__init__
+    monkeypatch.setattr(
+        OnCluster, "__init__", lambda self, *given: made.append(given) or before(self, *given)
+    )
+    with resources(client=client):
+        there = model_of(target).fit(given, "y", w)
+    assert len(made) == 1
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+def test_positive_numbers_on_workers(loss, client, tmp_path):
+    X, y, weight = frames("numbers", True)
+    y = np.exp(y / 2) if loss == "gamma" else np.floor(np.exp(y / 2))
+    here = model_of("numbers", loss=loss).fit(X, y, weight)
+    order = np.random.RandomState(3).permutation(N)
+    cuts = (cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight))
+    expect_same(here, model_of("numbers", loss=loss).fit(*cuts), tmp_path)
+
+
+def test_files_that_workers_cannot_read_are_named(client, tmp_path):
+    folder = write_files(tmp_path / "rows", table(N), "parquet")
+    words = table(N).set_column(0, "x0", pa.array(["word"] * N))
+    pq.write_table(words.slice(0, 10), folder / "9.parquet")
+    with resources(client=client), pytest.raises(ValueError, match=r"9\.parquet holds string"):
+        model_of("two").fit(folder, "y", "w")
+    y = [None, *table(N)["y"].to_pylist()[1:]]
+    broken = table(N).set_column(1, "y", pa.array(y))
+    pq.write_table(broken.select(table(N).column_names), folder / "9.parquet")
+    with (
+        resources(client=client),
+        pytest.raises(ValueError, match=r"1 missing values in partition 3, of .*9\.parquet"),
+    ):
+        model_of("two").fit(folder, "y", "w")
 
 
 def test_few_rows_are_gathered_where_a_fit_in_memory_does_more(client):

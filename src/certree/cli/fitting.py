@@ -3,6 +3,8 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from certree.cli.app import MODELS, Jobs, Quiet, command, file_to_write, say
-from certree.cli.rows import DuplicateRows, RowsFile, Target, column_beside
+from certree.cli.rows import DuplicateRows, RowsPlace, Target, column_beside
 from certree.cli.settings import (
     held_out_rows,
     rows_say,
@@ -46,9 +48,15 @@ from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import models, tables
 from certree.files.places import expect_writable
+from certree.interface.extras import needed
 from certree.interface.words import counted, cut, duration, file_size, to_four_digits
+from certree.parts import resources
+from certree.parts.sources import FileRows
 from certree.show.page.judged import Judged
 from certree.show.page.scores import scores_of
+
+# Features along which predictions never fall, and never rise.
+Slopes = tuple[list[str], list[str]]
 
 # A target of so many numbers is seldom a class, and scikit-learn's regressors are what others mean.
 _MOST_NUMBERED_CLASSES = 20
@@ -56,6 +64,10 @@ _MOST_NUMBERED_CLASSES = 20
 _POSTERIORS_SHOWN = 3
 # Of so many classes it is said how frequent they are.
 _CLASSES_SHOWN = 4
+# Seconds that a scheduler has to answer.
+_PATIENCE = 10
+# Share of the rows of a table that judge a first fit.
+_TEST_SIZE = 0.2
 # Of fewer rows none are held out.
 _FEW_ROWS = 20
 
@@ -105,7 +117,7 @@ _REGRESSORS: dict[ModelName, Callable[..., Any]] = {
 
 @command(MODELS)
 def fit(
-    file: RowsFile,
+    file: RowsPlace,
     target: Target,
     output: Annotated[
         Path | None,
@@ -117,9 +129,14 @@ def fit(
         ),
     ] = None,
     model_name: Annotated[
-        ModelName,
-        typer.Option("--model", metavar="NAME", help=f"What to fit: {', '.join(ModelName)}."),
-    ] = ModelName.tree,
+        ModelName | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help=f"What to fit: {', '.join(ModelName)}.",
+            show_default="tree; boosted to a folder",
+        ),
+    ] = None,
     regression: Annotated[
         bool, typer.Option("--regression", help="The target is a number to predict.")
     ] = False,
@@ -127,9 +144,13 @@ def fit(
         bool, typer.Option("--classification", help="Each number of the target is a class.")
     ] = False,
     test_size: Annotated[
-        float,
-        typer.Option(metavar="SHARE", help="Share of the rows that judge a first fit; 0: none."),
-    ] = 0.2,
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of the rows that judge a first fit; 0: none.",
+            show_default="0.2; 0 of a folder",
+        ),
+    ] = None,
     grower: Annotated[
         GrowerName | None,
         typer.Option(
@@ -205,6 +226,14 @@ def fit(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Random state.")] = 0,
     jobs: Jobs = -1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Scheduler of a cluster of Dask, whose workers read the files of a folder.",
+            show_default="this machine",
+        ),
+    ] = None,
     quiet: Quiet = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Say also which settings the fit has chosen.")
@@ -213,12 +242,16 @@ def fit(
     """Fit a model to a table, say how well it does, and write it to a file.
 
     The scores are those of a first fit to four fifths of the rows, on the rest; what is written is
-    fitted to all of them.
+    fitted to all of them. Boosted trees also fit a folder of tables, which is never held in memory: no
+    rows of it are held out, but certree evaluate scores files that are kept apart.
     """
     if regression and classification:
         raise ValueError("expected one of --regression and --classification, got both")
-    if not 0 <= test_size < 1:
+    if test_size is not None and not 0 <= test_size < 1:
         raise ValueError(f"--test-size must lie in [0, 1), got {test_size}")
+    is_folder = file.is_dir()
+    if model_name is None:
+        model_name = ModelName.boosted if is_folder else ModelName.tree
     place = _place(file) if output is None else output
     expect_writable(place)
     options = {"grower": grower, "train_size": train_size, "delta": delta, "duplicates": duplicates}
@@ -229,30 +262,100 @@ def fit(
     set_all(
         model, settings_of(settings or []), [name for name in options if options[name] is not None]
     )
-    types = partial(_dates_as_text, None if regression else target)
-    table, *beside = _read(file, types, target, weights, groups)
-    if not classification:
-        _expect_target(table.y, f"column {target!r} of {file}", regression)
-    model.set_params(categorical_features=table.categorical)
-    set_slopes(model, increasing or [], decreasing or [], table.feature_names)
-    rows = rows_say(model, *beside)
-    held_out = [*_held_out(model, table, test_size, seed, rows)]
-    begun = time.perf_counter()
-    model.fit(table.X, table.y, **rows)
-    seconds = time.perf_counter() - begun
-    model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    kept = {
-        "sample_hashes": not no_sample_hashes,
-        "calibration_samples": not no_calibration_samples,
-    }
-    models.save(model, place, **kept)
-    for line in _summary(model, table, verbose, held_out):
+    asked = _Asked(file, target, weights, groups, regression, classification, test_size, seed)
+    slopes = increasing or [], decreasing or []
+    with _cluster_of(scheduler, file):
+        said, seconds = (_fit_folder if is_folder else _fit_table)(model, asked, slopes)
+    models.save(
+        model,
+        place,
+        sample_hashes=not no_sample_hashes,
+        calibration_samples=not no_calibration_samples,
+    )
+    for line in said:
         say(line)
+    if verbose:
+        say(f"chosen: {_chosen(model)}")
     size = file_size(place.stat().st_size)
     say(f"fitted to all rows in {duration(seconds)}, written to {place} ({size})")
     if hasattr(model, "certificate_"):
         say(str(model.certificate_))
     say(f"next: certree predict {place} NEW.csv")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a fit is asked for; see `fit`."""
+
+    file: Path
+    target: str
+    weights: str | None
+    groups: str | None
+    regression: bool
+    classification: bool
+    test_size: float | None
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """What errors call the target."""
+        return f"column {self.target!r} of {self.file}"
+
+
+def _fit_table(model: Any, asked: _Asked, slopes: Slopes) -> tuple[list[str], float]:
+    """Fit to a table; says what it is and how well the model does, and the seconds of the fit."""
+    types = partial(_dates_as_text, None if asked.regression else asked.target)
+    table, *beside = _read(asked.file, types, asked.target, asked.weights, asked.groups)
+    if not asked.classification:
+        _expect_target(table.y, asked.name, asked.regression)
+    model.set_params(categorical_features=table.categorical)
+    set_slopes(model, *slopes, table.feature_names)
+    rows = rows_say(model, *beside)
+    share = _TEST_SIZE if asked.test_size is None else asked.test_size
+    held_out = [*_held_out(model, table, share, asked.seed, rows)]
+    begun = time.perf_counter()
+    model.fit(table.X, table.y, **rows)
+    seconds = time.perf_counter() - begun
+    model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    return [*_summary(model, table, held_out)], seconds
+
+
+def _fit_folder(model: Any, asked: _Asked, slopes: Slopes) -> tuple[list[str], float]:
+    """The same of a folder, whose rows are never held together."""
+    if not isinstance(model, BoostedTreesClassifier | BoostedTreesRegressor):
+        raise ValueError(f"a folder takes --model boosted, got {type(model).__name__}")
+    for flag, given in (("--test-size", asked.test_size), ("--groups", asked.groups)):
+        if given:
+            raise ValueError(f"{flag} takes a single table, got the folder {asked.file}")
+    rows = FileRows(asked.file, asked.target, asked.weights)
+    if not asked.classification:
+        _expect_target_of_folder(rows, asked.name, asked.regression)
+    set_slopes(model, *slopes, rows.features)
+    begun = time.perf_counter()
+    folder: Any = asked.file
+    model.fit(folder, asked.target, asked.weights)
+    about = counted(rows.n_rows, "row"), counted(rows.n_files, "file")
+    features = counted(len(rows.features), "feature")
+    return [f"{' in '.join(about)}, {features}; {_size(model)}"], time.perf_counter() - begun
+
+
+@contextmanager
+def _cluster_of(scheduler: str | None, file: Path) -> Iterator[None]:
+    """Let a fit to a folder be made on the cluster of a scheduler, if one is named."""
+    if scheduler is None:
+        yield
+        return
+    if not file.is_dir():
+        raise ValueError(f"--scheduler is for a folder of files, got {file}")
+    with _client_of(scheduler) as client, resources(client=client):
+        yield
+
+
+def _client_of(scheduler: str) -> Any:
+    try:
+        return needed("distributed", "dask").Client(scheduler, timeout=_PATIENCE)
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(f"no scheduler of Dask answers at {scheduler}: {error}") from None
 
 
 def _read(
@@ -265,18 +368,16 @@ def _read(
     return tables.split_target(columns, target), *found
 
 
-def _summary(
-    model: Any, table: tables.Table, verbose: bool, held_out: Iterable[str]
-) -> Iterator[str]:
+def _summary(model: Any, table: tables.Table, held_out: Iterable[str]) -> Iterator[str]:
     """The table, the model, and how good it is, in words."""
     features = counted(table.X.shape[1], "feature")
     yield f"{len(table.X):,} rows, {features}{_classes(model, np.asarray(table.y))}; {_size(model)}"
     yield from held_out
-    if verbose:
-        yield f"chosen: {_chosen(model)}"
 
 
 def _place(file: Path) -> Path:
+    if file.is_dir():
+        return Path(f"{file.resolve().name}.certree")
     if str(file) == tables.STANDARD_STREAM:
         raise ValueError("expected --output for a table from standard input")
     return Path(f"{tables.stem_of(file)}.certree")
@@ -337,6 +438,18 @@ def _expect_target(y: Any, name: str, regression: bool) -> None:
                 f"{name} holds {n_values} different numbers: expected --regression if it is a "
                 "number to predict, or --classification if each is a class"
             )
+
+
+def _expect_target_of_folder(rows: FileRows, name: str, regression: bool) -> None:
+    """The same by as many of the rows as tell."""
+    found: NDArray[Any] | None = None
+    for chunk in rows.chunks(targets_only=True):
+        some = np.unique(chunk.y)
+        found = some if found is None else np.unique(np.concatenate([found, some]))
+        if regression or found.dtype.kind not in "iuf" or len(found) > _MOST_NUMBERED_CLASSES:
+            break
+    if found is not None:
+        _expect_target(found, name, regression)
 
 
 def _unfitted(name: ModelName, regression: bool, options: dict[str, Any]) -> Any:

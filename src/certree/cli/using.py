@@ -1,12 +1,12 @@
 """Asking a model about rows: what it predicts, how well it does, what holds of its error."""
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import pyarrow as pa
 import typer
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
@@ -14,11 +14,11 @@ from sklearn.base import is_classifier
 from certree import show
 from certree.certificates import Guarantees
 from certree.certificates import certify as certify_rows
-from certree.certificates.certified_numbers import CertifiedNumbers
 from certree.certificates.hold_out import share_of_look
 from certree.cli.app import (
     MODELS,
     Delta,
+    Quiet,
     command,
     draw_to,
     expect_to_draw,
@@ -30,20 +30,27 @@ from certree.cli.rows import (
     Groups,
     ModelFile,
     RowsFile,
+    RowsPlace,
     Target,
     ThresholdCost,
     costs_of,
     read_judged_rows,
-    read_rows,
 )
-from certree.ensembles.boosting import BoostedTrees
-from certree.estimators.tree_vote import TreeVoteEstimator, TreeVoteRegressor
+from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import models, tables
 from certree.files.places import expect_writable
+from certree.files.predictions import (
+    BATCH,
+    by_threshold,
+    predict_files,
+    rows_of_files,
+    shown_batches,
+)
+from certree.files.rows_of_models import expect_known, rows_for
 from certree.interface.whole import write_whole
 from certree.interface.words import counted
 from certree.show.page.judged import Judged
-from certree.show.page.scores import scores_of
+from certree.show.page.scores import Told
 
 # What is certified by groups.
 _BY_GROUP = ("groups", "gaps")
@@ -71,70 +78,85 @@ Threshold = Annotated[
 
 @command(MODELS)
 def predict(
-    model_file: ModelFile, file: RowsFile, output: Output = None, threshold: Threshold = None
+    model_file: ModelFile,
+    file: RowsPlace,
+    output: Output = None,
+    threshold: Threshold = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="Write this column, too, such as a key; again for more."
+        ),
+    ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Predict every row of a table, with the probabilities of the classes.
+
+    Rows are read and written batch by batch, those of a folder in the order of its files' names.
 
     A number is predicted, by a single tree, with its variance between the prunings and within their
     leaves, and by a certified model with the band that holds nine tenths of new targets. Boosted trees
     that were fitted with standard_errors tell these of numbers and probabilities.
     """
-    tables.expect_table_place(output)
-    model, X = read_rows(model_file, file)
-    beside: dict[str, Any] = {}
-    predicted = model.predict(X) if threshold is None else None
-    if is_classifier(model):
-        shares = model.predict_proba(X)
-        beside = {f"probability_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
-    elif isinstance(model, TreeVoteRegressor):
-        beside = dict(zip(("between", "within"), model.predict_std(X).T, strict=True))
-    if isinstance(model, BoostedTrees) and hasattr(model, "predict_std"):
-        names = [name.replace("probability", "std", 1) for name in beside] or ["std"]
-        beside |= dict(zip(names, np.atleast_2d(model.predict_std(X).T), strict=True))
-    if threshold is not None:
-        predicted = _by_threshold(model, beside, threshold)
-    if isinstance(model, CertifiedNumbers) and len(model.certificates_) > 1:
-        beside |= dict(zip(("lower", "upper"), model.predict_interval(X).T, strict=True))
-    tables.write(pa.table({"prediction": pa.array(predicted), **beside}), output)
-
-
-def _by_threshold(model: Any, shares: dict[Any, Any], threshold: float) -> NDArray[Any]:
-    """The second class where its probability is at least a threshold."""
-    second = [*shares.values()][-1] if is_classifier(model) and len(model.classes_) == 2 else None
-    if second is None:
-        raise ValueError("--threshold is for two classes")
-    if not 0 <= threshold <= 1:
-        raise ValueError(f"--threshold must lie in [0, 1], got {threshold}")
-    taken: NDArray[Any] = np.asarray(model.classes_)[(second >= threshold).astype(np.intp)]
-    return taken
+    place = tables.STANDARD_STREAM if output is None else output
+    model = models.load(model_file)
+    predict_files(model, file, place, keep=keep or [], threshold=threshold, verbose=int(not quiet))
 
 
 @command(MODELS)
 def evaluate(
     model_file: ModelFile,
-    file: RowsFile,
+    file: RowsPlace,
     target: Target,
     json_file: Annotated[
         Path | None, file_to_write("--json", help="Write the scores to this file.")
     ] = None,
     threshold: Threshold = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Score a model on the rows of a table, with 95 % intervals."""
+    """Score a model on the rows of a table, or of a folder of them, with 95 % intervals."""
     expect_writable(json_file)
-    judged = Judged.of(*read_judged_rows(model_file, file, target))
-    if threshold is not None:
-        shares = {} if judged.shares is None else dict(enumerate(judged.shares.T))
-        judged = replace(judged, predicted=_by_threshold(judged.model, shares, threshold))
-    scores = scores_of(judged)
-    say(f"{type(judged.model).__name__} on {counted(judged.n, 'row')}")
+    model = models.load(model_file)
+    told = _told(model, file, target, threshold, quiet)
+    scores, n = told.scores(), len(told.losses)
+    say(f"{type(model).__name__} on {counted(n, 'row')}")
     for score in scores:
         say(str(score))
-    if judged.n_repeated:
-        say(f"{counted(judged.n_repeated, 'row')} also occur among those of the fit: too kind")
+    if told.n_repeated:
+        say(f"{counted(told.n_repeated, 'row')} also occur among those of the fit: too kind")
     if json_file is not None:
         content = {score.name: [score.value, score.low, score.high] for score in scores}
-        text = json.dumps({"rows": judged.n, **content}, indent=1) + "\n"
+        text = json.dumps({"rows": n, **content}, indent=1) + "\n"
         write_whole(json_file, lambda file: file.write(text.encode()))
+
+
+def _told(model: Any, file: Path, target: str, threshold: float | None, quiet: bool) -> Told:
+    """How far off a model is on the rows of files, batch by batch."""
+    told: list[Told] = []
+    labels: NDArray[Any] | None = None
+    name = f"the target {target!r}"
+    read = rows_of_files(model, file, target, n_rows=BATCH)
+    with closing(shown_batches("judging", read, not quiet)) as batches:
+        for batch in batches:
+            truth = tables.target_of(batch.table, target)
+            if not len(truth) and (told or not batch.is_last):
+                continue
+            found = np.unique(truth)
+            labels = found if labels is None else np.unique(np.concatenate([labels, found]))
+            # Others may be known in later batches.
+            known = model.classes_[:1] if is_classifier(model) else labels[:0]
+            expect_known(model, np.concatenate([labels, known]), name)
+            rows = batch.table
+            if getattr(model, "feature_names_in_", None) is None:
+                rows = rows.drop_columns([target])
+            judged = Judged.of(model, rows_for(model, rows, batch.where), truth)
+            if threshold is not None:
+                shares = {} if judged.shares is None else dict(enumerate(judged.shares.T))
+                judged = replace(judged, predicted=by_threshold(model, shares, threshold))
+            told.append(Told.of(judged))
+    assert labels is not None  # Judged has refused no rows
+    expect_known(model, labels, name)
+    return Told.joined(told)
 
 
 @command(MODELS)

@@ -233,8 +233,8 @@ class BoostedTrees(StagedTrees):
             Rows; NaN stands for a missing value. What a sparse matrix does not store is 0, and the
             fit is that of the dense table. Rows in files (Parquet, Arrow, CSV, or folders of them)
             and on clusters are never held together, and have the model of the same rows in memory.
-            They take no other argument than `y` and `sample_weight`, "squared_error" or classes, no
-            early stopping, and features of at most 30 categories.
+            They take no other argument than `y` and `sample_weight`, classes, "squared_error",
+            "poisson" or "gamma", no early stopping, and features of at most 30 categories.
         y : array-like of shape (n,), or (n, n_outputs), str, or collection of Dask
             Class of each row, or a number; regressors take several numbers of each row. Of rows in
             files the name of their column.
@@ -302,7 +302,8 @@ class BoostedTrees(StagedTrees):
     def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any, beside: dict[str, Any]) -> Self:
         """Fit to rows in files or on a cluster; so few of them that more can be done in memory."""
         expect_what_parts_can(self, beside)
-        with rows_elsewhere(X, y, sample_weight, all_threads(self.n_jobs)) as parts:
+        n_threads, shown = all_threads(self.n_jobs), self.verbose > 0
+        with rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as parts:
             try:
                 fit_on_parts(self, parts)
                 return self

@@ -17,7 +17,7 @@ from certree.ensembles.many_levels import FEW_LEVELS
 from certree.ensembles.rounds import importances
 from certree.ensembles.rounds_of_parts import RoundsOfParts
 from certree.interface.arrays import Float64
-from certree.interface.progress import progress
+from certree.interface.progress import Pace, progress
 from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded
 from certree.parts.chunks import Chunk, Weighing, reader_of, training_of, without_class_weights
 from certree.parts.exact_sums import class_totals, exact_sum, rounded
@@ -35,6 +35,9 @@ from certree.parts.keys import set_keys
 from certree.parts.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
 from certree.rows.hashes import fit_hashes, sample_hashes
+
+# Of numbers; slopes of others are in a unit, or bend at a place, that all rows decide in each round.
+_LOSSES = ("squared_error", "poisson", "gamma")
 
 
 class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
@@ -120,7 +123,8 @@ def _start(loss: Loss, totals: Counter[Any], is_weighed: bool) -> Float64:
 
     if isinstance(loss, LogLoss):
         return loss.start_of(np.array([number(totals[k]) for k in range(max(2, loss.n_outputs))]))
-    return np.atleast_1d(np.float64(rounded(totals["sum"]) / number(totals["weight"])))
+    mean = np.atleast_1d(np.float64(rounded(totals["sum"]) / number(totals["weight"])))
+    return np.log(mean) if loss.is_log else mean
 
 
 def fit_on_parts(model: Any, parts: Executor) -> None:
@@ -195,12 +199,12 @@ def _total_weight(parts: Executor, n: int, weighing: Weighing | None) -> float |
 
 def _boost(model: Any, run: RoundsOfParts, start: Float64, n_rounds: int) -> None:
     """Make the rounds of all members, and set what they have made."""
-    n_members, runs = model._n_members(), []
+    n_members, runs, pace = model._n_members(), [], Pace()
     with progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
         for member in range(n_members):
             one = replace(run, seed=run.seed + member, grown=[], rows=[])
             for _ in one.advance(start, n_rounds):
-                show(1, "")
+                show(1, pace.of(run.n))
             runs.append(one)
     model.start_, model.n_iter_, model._n_first_trees = start, n_rounds, 0
     model._has_offset, model._loss_shares = False, ()
@@ -258,11 +262,11 @@ def expect_what_parts_can(model: Any, given: dict[str, Any]) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{name} takes rows in memory, got X that lies elsewhere")
-    loss = getattr(model, "loss", "squared_error")
-    if not is_classifier(model) and loss != "squared_error":
+    loss = getattr(model, "loss", _LOSSES[0])
+    if not is_classifier(model) and loss not in _LOSSES:
         raise ValueError(
-            f'loss={loss!r} takes rows in memory: rows that lie elsewhere take "squared_error", and '
-            "classes"
+            f"loss={loss!r} takes rows in memory: rows that lie elsewhere take "
+            f'"{_LOSSES[0]}", "{_LOSSES[1]}" and "{_LOSSES[2]}", and classes'
         )
     if model.standard_errors:
         raise ValueError("standard_errors=True takes rows in memory, got X that lies elsewhere")

@@ -252,8 +252,8 @@ class RoundsOfParts:
 
     def _dispersion(self, largest_loss: float, whole: int) -> float:
         """What slopes are divided by to be those of a likelihood's negative log."""
-        if self.settings.loss.name == "classes":
-            return 1.0
+        if self.settings.loss.name != "squared_error":
+            return 1.0  # a likelihood's negative log as it stands
         if not np.isfinite(largest_loss):
             return dispersion_of_mean(np.inf)
         total = ldexp(float(whole), fixed_unit(largest_loss, self.n))

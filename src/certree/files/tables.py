@@ -6,10 +6,12 @@ import io
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from http.client import HTTPException
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 from certree.files.places import expect_writable
 from certree.interface.extras import needed
 from certree.interface.whole import write_whole
+from certree.parts.sources import DataSet, file_of, files_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +33,8 @@ STANDARD_STREAM = "-"
 # Types that columns must have, by name, given those that they seem to have.
 Types = Callable[["pa.Schema"], Mapping[str, "pa.DataType"]]
 
+# Bytes of text that are read at a time; files whose types are known.
+_HEAD, _BINARY = 2**22, (".parquet", ".pq", ".arrow", ".feather")
 # Names of columns that a message lists.
 _LISTED = 12
 # Longer marks first: that of UTF-32 begins like one of UTF-16.
@@ -189,10 +194,219 @@ def read(path: str | os.PathLike[str], types: Types = lambda _: {}) -> "pa.Table
         raise ValueError(f"{_named(file)} could not be read as {suffix[1:]}: {error}") from error
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Some of the rows of files.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The rows.
+    where : str
+        The file.
+    share : float
+        How much of all files has been read, in bytes.
+    is_last : bool
+        Whether no others follow; this one may have no rows.
+    """
+
+    table: "pa.Table"
+    where: str
+    share: float
+    is_last: bool = False
+
+
+def read_batches(
+    source: Any, types: Types, n_rows: int, columns: Sequence[str] | None = None
+) -> Iterator[Batch]:
+    """Read files batch by batch, and nothing of them twice.
+
+    Parameters
+    ----------
+    source : path, list of paths, or pyarrow.dataset.Dataset
+        Files, or folders of them; "-" is standard input.
+    types : callable
+        As in `read`. CSV is read with what its first block of text says where `types` says nothing.
+    n_rows : int
+        Rows of a batch at most.
+    columns : sequence of str or None
+        Those that are read, as far as they are there; None: all.
+
+    Yields
+    ------
+    Batch
+        The last one has the end of the rows, or none of them.
+
+    Raises
+    ------
+    OSError, ValueError
+        As `read`, and if a file changes while it is read.
+    """
+    pa = needed("pyarrow", "files")
+    every = [_DataSetToRead(source)] if _is_data_set(source) else _files_to_read(source)
+    sizes = [max(one.n_bytes, 1) for one in every]
+    last: Batch | None = None
+    for i, one in enumerate(every):
+        try:
+            for table, share in one.batches(types, n_rows, columns):
+                if last is not None:
+                    yield last
+                done = (sum(sizes[:i]) + share * sizes[i]) / sum(sizes)
+                last = Batch(table, one.name, done)
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(f"{one.name} could not be read: {error}") from error
+    assert last is not None  # each file has a batch
+    yield replace(last, is_last=True)
+
+
 def stem_of(path: str | os.PathLike[str]) -> str:
     """Name of a table's file without the suffix that says what it is."""
     file = Path(path)
     return file.name[: -len(_suffix_of(file, _READERS, _READ))]
+
+
+def _is_data_set(source: Any) -> bool:
+    return not isinstance(source, str | os.PathLike | list | tuple)
+
+
+def _files_to_read(source: Any) -> "list[_Stored | _Text]":
+    if str(source) == STANDARD_STREAM:
+        return [_Text(Path(STANDARD_STREAM))]
+    files = files_of(source)
+    return [
+        (_Stored if one.name.lower().endswith(_BINARY) else _Text)(one)  # its types are known
+        for one in files
+    ]
+
+
+class _Stored:
+    """A Parquet or Arrow file."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: Any = file_of(path)
+        self.name, self.n_bytes = str(path), path.stat().st_size
+
+    def batches(
+        self, types: Types, n_rows: int, columns: Sequence[str] | None
+    ) -> "Iterator[tuple[pa.Table, float]]":
+        """Tables, and how much of the file has been read."""
+        pa = needed("pyarrow", "files")
+        schema, n_all = self._file.look()
+        names = [one for one in schema.names if columns is None or one in columns]
+        schema = pa.schema([schema.field(one) for one in names])
+        n = 0
+        if n_all == 0:
+            yield _typed(schema.empty_table(), types), 1.0
+        for batch in self._file.batches(names, n_rows):
+            n += len(batch)
+            table = pa.Table.from_batches([batch]).select(names).replace_schema_metadata()
+            yield _typed(table, types), n / n_all
+        self._file.expect_unchanged()
+
+
+class _DataSetToRead(_Stored):
+    """A data set of Arrow."""
+
+    def __init__(self, given: Any) -> None:
+        self._file = DataSet(given)
+        self.name, self.n_bytes = self._file.name, 1
+
+
+class _Text:
+    """A file of CSV, or standard input."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self.name = path, _named(path)
+        self._is_stream = str(path) == STANDARD_STREAM
+        self._file = None if self._is_stream else file_of(path)
+        self.n_bytes = 1 if self._is_stream else path.stat().st_size
+        self._delimiter = "\t" if ".tsv" in path.name.lower() else ","
+
+    def batches(
+        self, types: Types, n_rows: int, columns: Sequence[str] | None
+    ) -> "Iterator[tuple[pa.Table, float]]":
+        """Tables, and how much of the file has been read."""
+        content = self._content()
+        with self._reader(content, {}, None) as (first, _):
+            seen = first.schema
+        _expect_utf8(seen.empty_table(), self.name)
+        expect_distinct(seen.names)
+        names = [one for one in seen.names if columns is None or one in columns]
+        chosen = _types_of_text(seen, types(seen))
+        chosen = {one: chosen[one] for one in names}
+        is_empty = True
+        with self._reader(content, chosen, names) as (reader, place):
+            for block in reader:
+                is_empty &= not len(block)
+                table = needed("pyarrow", "files").Table.from_batches([block]).select(names)
+                for start in range(0, len(table), n_rows):
+                    yield table.slice(start, n_rows), min(place() / max(self.n_bytes, 1), 1.0)
+        if is_empty:
+            yield needed("pyarrow", "files").schema(chosen.items()).empty_table(), 1.0
+        if self._file is not None:
+            self._file.expect_unchanged()
+
+    def _content(self) -> bytes | None:
+        """All text, where it has to be read whole: of streams, and in other encodings than UTF-8."""
+        if self._is_stream:
+            whole = _text_of(self._path)
+            _expect_delimiter(whole, self._delimiter, self.name)
+            return whole
+        with self._opened() as (stream, _):
+            head = stream.read(_HEAD)
+        content: bytes | None = None
+        if any(head.startswith(mark) for mark in _MARKS):
+            content = head = _text_of(self._path)
+        _expect_no_zeros(head, self.name)
+        _expect_delimiter(head, self._delimiter, self.name)
+        return content
+
+    @contextmanager
+    def _opened(self) -> "Iterator[tuple[Any, Callable[[], int]]]":
+        """The text of the file, and what tells how much of the file has been read."""
+        pa = needed("pyarrow", "files")
+        with open(self._path, "rb") as raw:
+            stream = pa.PythonFile(raw, "r")
+            if self._path.name.lower().endswith(".gz"):
+                stream = pa.CompressedInputStream(stream, "gzip")
+            yield stream, raw.tell
+
+    @contextmanager
+    def _reader(
+        self, content: bytes | None, types: "Mapping[str, pa.DataType]", names: Any
+    ) -> "Iterator[tuple[Any, Callable[[], int]]]":
+        """What reads blocks of the text, and tells how much of the file has been read."""
+        csv = needed("pyarrow.csv", "files")
+        chosen = {} if names is None else {"include_columns": names}
+        how = csv.ConvertOptions(strings_can_be_null=True, column_types=types, **chosen)
+        with ExitStack() as open_files:
+            stream: Any = io.BytesIO(content or b"")
+            place: Callable[[], int] = partial(int, 1)
+            if content is None:
+                stream, place = open_files.enter_context(self._opened())
+            reader = csv.open_csv(
+                stream,
+                read_options=csv.ReadOptions(block_size=_HEAD),
+                parse_options=csv.ParseOptions(delimiter=self._delimiter),
+                convert_options=how,
+            )
+            yield open_files.enter_context(reader), place
+
+
+def _types_of_text(
+    seen: "pa.Schema", wanted: "Mapping[str, pa.DataType]"
+) -> "dict[str, pa.DataType]":
+    """Types to read text by: what looks like numbers in the first block may be no whole ones later."""
+    of = needed("pyarrow", "files").types
+    types = {}
+    for field in seen:
+        kind = wanted.get(field.name)
+        are_numbers = of.is_integer(field.type) or of.is_floating(field.type)
+        is_read = kind is not None and (
+            of.is_string(kind) or (of.is_floating(kind) and (are_numbers or of.is_null(field.type)))
+        )
+        types[field.name] = kind if is_read else field.type
+    return types
 
 
 def _suffix_of(file: Path, known: Iterable[str], expected: str) -> str:
@@ -246,12 +460,16 @@ def _text_of(file: Path) -> bytes:
             raise ValueError(
                 f"{_named(file)} has the byte order mark of {encoding.upper()}, but is no text in it"
             ) from None
+    _expect_no_zeros(content, _named(file))
+    return content
+
+
+def _expect_no_zeros(content: bytes, file: str) -> None:
     if b"\0" in content:
         raise ValueError(
-            f"{_named(file)} must be text in UTF-8, but has bytes that are 0, as binary files have, "
+            f"{file} must be text in UTF-8, but has bytes that are 0, as binary files have, "
             "and UTF-16 without a byte order mark"
         )
-    return content
 
 
 def _expect_delimiter(content: bytes, delimiter: str, file: str) -> None:
@@ -326,22 +544,28 @@ _READERS: dict[str, Callable[[Path, Types], "pa.Table"]] = {
 _READ = ".csv, .csv.gz, .tsv, .parquet, .arrow or .feather"
 
 
-def _write_csv(table: "pa.Table", file: IO[bytes], delimiter: str = ",") -> None:
-    csv = needed("pyarrow.csv", "files")
-    csv.write_csv(table, file, csv.WriteOptions(delimiter=delimiter))
+def _write_csv(parts: "Iterator[pa.Table]", file: IO[bytes], delimiter: str = ",") -> None:
+    csv, first = needed("pyarrow.csv", "files"), next(parts)
+    how = csv.WriteOptions(delimiter=delimiter)
+    with csv.CSVWriter(file, first.schema, write_options=how) as writer:
+        for one in chain([first], parts):
+            writer.write_table(one)
 
 
-def _write_csv_gz(table: "pa.Table", file: BinaryIO) -> None:
+def _write_csv_gz(parts: "Iterator[pa.Table]", file: BinaryIO) -> None:
     # Without the time, so that the same table gives the same file.
     with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as inner:
-        _write_csv(table, cast("IO[bytes]", inner))
+        _write_csv(parts, cast("IO[bytes]", inner))
 
 
-def _write_parquet(table: "pa.Table", file: BinaryIO) -> None:
-    needed("pyarrow.parquet", "files").write_table(table, file)
+def _write_parquet(parts: "Iterator[pa.Table]", file: BinaryIO) -> None:
+    first = next(parts)
+    with needed("pyarrow.parquet", "files").ParquetWriter(file, first.schema) as writer:
+        for one in chain([first], parts):
+            writer.write_table(one)
 
 
-_WRITERS: dict[str, Callable[["pa.Table", BinaryIO], None]] = {
+_WRITERS: dict[str, Callable[["Iterator[pa.Table]", BinaryIO], None]] = {
     ".csv": _write_csv,
     ".csv.gz": _write_csv_gz,
     ".tsv": partial(_write_csv, delimiter="\t"),
@@ -379,15 +603,18 @@ def write(table: "pa.Table", path: str | os.PathLike[str] | None) -> None:
     path : path or None
         The file, whose suffix says what it is; see `expect_table_place`.
     """
+    write_all([table], path)
+
+
+def write_all(parts: "Iterable[pa.Table]", path: str | os.PathLike[str] | None) -> None:
+    """Write tables of the same columns, at least one, below each other; see `write`."""
     expect_table_place(path)
     if path is None or str(path) == STANDARD_STREAM:
-        content = io.BytesIO()
-        _write_csv(table, content)
         sys.stdout.flush()
-        sys.stdout.buffer.write(content.getvalue())  # in UTF-8, as in files
+        _write_csv(iter(parts), sys.stdout.buffer)  # in UTF-8, as in files
         return
     put = _WRITERS[_suffix_of(Path(path), _WRITERS, "")]
-    write_whole(path, lambda file: put(table, file))
+    write_whole(path, lambda file: put(iter(parts), file))
 
 
 def expect_distinct(names: Iterable[str]) -> None:
@@ -426,16 +653,9 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
     expect_distinct(columns.column_names)
     y = None
     if target is not None:
-        if target not in columns.column_names:
-            raise ValueError(f"no column {target!r}; there are {listed(columns.column_names)}")
-        values = columns.column(target).combine_chunks()
-        if values.null_count:
-            raise ValueError(f"the target {target!r} has {values.null_count} missing values")
-        y = np.asarray(values.to_numpy(zero_copy_only=False))
-        if y.dtype == object:
-            y = _strings(y, target)
+        y = target_of(columns, target)
         columns = columns.drop_columns([target])
-    features = [_feature(columns, name) for name in columns.column_names]
+    features = [feature_of(columns, name) for name in columns.column_names]
     if not features:
         raise ValueError("there is no feature column")
     kind = np.result_type(*features)  # object as soon as one of them is
@@ -445,13 +665,25 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
     return Table(X, y, list(columns.column_names))
 
 
+def target_of(columns: "pa.Table", target: str) -> NDArray[Any]:
+    """The target (n,) of a table; see `split_target`."""
+    if target not in columns.column_names:
+        raise ValueError(f"no column {target!r}; there are {listed(columns.column_names)}")
+    values = columns.column(target).combine_chunks()
+    if values.null_count:
+        raise ValueError(f"the target {target!r} has {values.null_count} missing values")
+    y: NDArray[Any] = np.asarray(values.to_numpy(zero_copy_only=False))
+    return _strings(y, target) if y.dtype == object else y
+
+
 def _strings(values: NDArray[Any], target: str) -> NDArray[Any]:
     if any(isinstance(value, str) and value.endswith("\0") for value in values):
         raise ValueError(f"the target {target!r} has values that end in a NUL, which NumPy drops")
     return values.astype(str)
 
 
-def _feature(columns: "pa.Table", name: str) -> NDArray[Any]:
+def feature_of(columns: "pa.Table", name: str) -> NDArray[Any]:
+    """A feature (n,) of a table; see `split_target`."""
     pa = needed("pyarrow", "files")
     kind, values = columns.schema.field(name).type, columns.column(name)
     of = pa.types

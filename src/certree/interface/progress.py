@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from time import perf_counter
 
 from certree.interface.extras import needed
+from certree.interface.words import duration, to_four_digits
 
 # Where there are only lines, so many are written.
 _LINES = 10
@@ -17,25 +19,42 @@ def progress(shown: bool, total: int, description: str) -> Iterator[Callable[...
     That takes a number of steps, 1 unless it is given, and a note that stands beside the bar from
     then on. Where rich is not installed there are lines instead.
     """
-    if not shown:
+    console = None
+    if shown:
+        with suppress(ImportError):
+            console = needed("rich.console", "cli").Console(stderr=True)
+            bars = needed("rich.progress", "cli")
+        if console is None:
+            yield _lines(total, description)
+            return
+    # Where nobody sees it move, a bar would be an empty line.
+    if console is None or not (console.is_terminal or console.is_jupyter):
         yield lambda _steps=1, _note="": None
         return
-    try:
-        console = needed("rich.console", "cli").Console(stderr=True)
-        made = needed("rich.progress", "cli").Progress(console=console, transient=True)
-    except ImportError:
-        yield _lines(total, description)
-        return
-    with made as bar:
+    with bars.Progress(console=console, transient=True) as bar:
         task = bar.add_task(description, total=total)
         yield lambda steps=1, note="": bar.update(
             task, advance=steps, description=f"{description} {note}".rstrip()
         )
 
 
+class Pace:
+    """How many rows a second something takes, since it was made."""
+
+    def __init__(self) -> None:
+        self._n, self._begin = 0, perf_counter()
+
+    def of(self, n: int) -> str:
+        """The same in words, once n more have been taken."""
+        self._n += n
+        seconds = max(perf_counter() - self._begin, 1e-9)
+        return f"{to_four_digits(float(f'{self._n / seconds:.2g}'))} rows/s"
+
+
 def _lines(total: int, description: str) -> Callable[..., None]:
     """What tells of steps by lines on standard error, some of them in all."""
     done = told = 0
+    begin = perf_counter()
 
     def advance(steps: int = 1, note: str = "") -> None:
         nonlocal done, told
@@ -43,6 +62,10 @@ def _lines(total: int, description: str) -> Callable[..., None]:
         if done < total and (done - told) * _LINES < total:
             return
         told = done
-        sys.stderr.write(f"{description}: {done} of {total} {note}".rstrip() + "\n")
+        left = (total - done) * (perf_counter() - begin) / max(done, 1)
+        more = [one for one in (note, f"{duration(left)} left" if done < total else "") if one]
+        sys.stderr.write(
+            " ".join([f"{description}: {done} of {total}", ", ".join(more)]).rstrip() + "\n"
+        )
 
     return advance

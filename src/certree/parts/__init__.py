@@ -4,3 +4,7 @@ What is known of all rows is made of what each part tells: whole sums, largest n
 and counts, which are the same however the rows are divided. So a fit on parts gives the model of the
 same rows in one array, bit by bit.
 """
+
+from certree.parts.resources import resources
+
+__all__ = ["resources"]

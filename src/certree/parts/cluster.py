@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Partitions:
         If these are no such collections, or are cut otherwise than X.
     """
 
-    empty = None
+    empty = n_rows = None
 
     def __init__(self, X: Any, y: Any, weight: Any = None) -> None:
         columns = [one for one in (y, weight) if isinstance(one, str)]
@@ -71,17 +71,18 @@ class Partitions:
         """How many there are."""
         return len(self._rows)
 
-    def partition(self, number: int) -> tuple[Any, ...]:
-        """What `as_chunk` takes, of one of them."""
+    def partition(self, number: int) -> Any:
+        """One of them, as what is computed where it lies."""
         beside = (None if one is None else one[number] for one in self._beside)
-        return number, self._rows[number], *beside
+        made = needed("dask", "dask").delayed(as_chunk, pure=False)
+        return made(number, self._rows[number], *beside)
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """All rows, one partition after the other."""
         del targets_only
         dask = needed("dask", "dask")
         for number in range(self.n_parts):
-            yield as_chunk(*dask.compute(*self.partition(number)))
+            yield dask.compute(self.partition(number))[0]
 
 
 def _delayed(collection: Any) -> list[Any]:
@@ -124,12 +125,27 @@ def as_chunk(number: int, X: Any, y: Any, weight: Any) -> Chunk:
     return Chunk(X, y, weights, f"partition {number}")
 
 
+class Partitioned(Protocol):
+    """Where rows lie, partition by partition."""
+
+    has_weights: bool
+
+    @property
+    def n_parts(self) -> int:
+        """How many there are."""
+        ...
+
+    def partition(self, number: int) -> Any:
+        """One of them, as what Dask computes where it lies."""
+        ...
+
+
 class OnCluster:
     """The parts of a fit in the memory of the workers of a cluster.
 
     Parameters
     ----------
-    source : Partitions
+    source : Partitioned
         Rows.
     client : distributed.Client
         The cluster's.
@@ -137,7 +153,7 @@ class OnCluster:
 
     empty = None
 
-    def __init__(self, source: Partitions, client: Any) -> None:
+    def __init__(self, source: Partitioned, client: Any) -> None:
         self._source, self._client = source, client
         self.has_weights = source.has_weights
         self._parts: list[Any] = []
@@ -174,7 +190,7 @@ class OnCluster:
         """Futures of a call with each partition, which is made of its source for it."""
         delayed = needed("dask", "dask").delayed(call, pure=False)
         every = range(self.n_parts)
-        tasks = [delayed(f, given, *self._source.partition(number)) for number in every]
+        tasks = [delayed(f, given, number, self._source.partition(number)) for number in every]
         futures: list[Any] = self._client.compute(tasks)
         return futures
 
@@ -234,9 +250,9 @@ def _called(f: Callable[..., Any], *given: Any) -> Any:
     return f(*received(given))
 
 
-def _looked_at(f: Callable[..., Any], given: tuple[Any, ...], *partition: Any) -> Any:
-    return f(as_chunk(*partition), *received(given))
+def _looked_at(f: Callable[..., Any], given: tuple[Any, ...], _: int, chunk: Chunk) -> Any:
+    return f(chunk, *received(given))
 
 
-def _made_of(f: Callable[..., Any], given: tuple[Any, ...], *partition: Any) -> Any:
-    return f(partition[0], as_chunk(*partition), *received(given))
+def _made_of(f: Callable[..., Any], given: tuple[Any, ...], number: int, chunk: Chunk) -> Any:
+    return f(number, chunk, *received(given))

@@ -7,6 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial, reduce
 from typing import Any, Protocol
 
+from certree.interface.progress import Pace, progress
 from certree.parts.chunks import Chunk, as_list, joined
 from certree.parts.part import PartOfRows
 from certree.parts.scratch import Scratch
@@ -31,6 +32,11 @@ class Source(Protocol):
     @property
     def empty(self) -> Any:
         """A table of the features without rows, if none of them can hold categories; or None."""
+        ...
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are; None: nobody knows yet."""
         ...
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
@@ -92,10 +98,15 @@ class Here:
         Where parts lie; None: in memory.
     n_threads : int
         So many parts at a time.
+    shown : bool
+        Whether progress of what is read is shown.
     """
 
-    def __init__(self, source: Source, kept: Scratch | None, n_threads: int) -> None:
+    def __init__(
+        self, source: Source, kept: Scratch | None, n_threads: int, *, shown: bool = False
+    ) -> None:
         self._source, self._scratch, self._n_threads = source, kept, n_threads
+        self._shown = shown
         self._parts: list[PartOfRows] = []
         self.has_weights = source.has_weights
 
@@ -111,14 +122,23 @@ class Here:
 
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
         """See `Executor`."""
-        chunks = self._source.chunks(targets_only=targets_only)
+        chunks = self._read(targets_only=targets_only)
         return added(self._mapped(partial(_looked, f, given), chunks))
 
     def make(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`."""
-        chunks = enumerate(self._source.chunks())
+        chunks = enumerate(self._read())
         made = self._mapped(partial(_made, f, given, self._scratch), chunks)
         return added(self._put(made))
+
+    def _read(self, *, targets_only: bool = False) -> Iterator[Chunk]:
+        """The rows as they lie, whose number is shown."""
+        n_rows = self._source.n_rows
+        with progress(self._shown and n_rows is not None, n_rows or 0, "reading") as show:
+            pace = Pace()
+            for chunk in self._source.chunks(targets_only=targets_only):
+                yield chunk
+                show(len(chunk.y), pace.of(len(chunk.y)))
 
     def _put(self, made: Iterator[tuple[PartOfRows, Any]]) -> Iterator[Any]:
         self._parts = []

@@ -9,6 +9,7 @@ from typing import Any
 from certree.interface.extras import needed
 from certree.parts.cluster import OnCluster, Partitions
 from certree.parts.executors import Executor, Here, Source
+from certree.parts.resources import client_now
 from certree.parts.scratch import scratch
 from certree.parts.sources import FileRows
 from certree.rows.elsewhere import lies_on_cluster
@@ -23,7 +24,9 @@ def current_client() -> Any:
 
 
 @contextmanager
-def rows_elsewhere(X: Any, y: Any, sample_weight: Any, n_threads: int) -> Iterator[Executor]:
+def rows_elsewhere(
+    X: Any, y: Any, sample_weight: Any, n_threads: int, *, shown: bool = False
+) -> Iterator[Executor]:
     """Hold the parts of rows in files, or on a cluster, until the block is left.
 
     Parameters
@@ -34,16 +37,22 @@ def rows_elsewhere(X: Any, y: Any, sample_weight: Any, n_threads: int) -> Iterat
         Target and weights; names of columns where rows are in files.
     n_threads : int
         Number of threads, where rows are in files.
+    shown : bool
+        Whether progress of what is read is shown.
 
     Yields
     ------
     Executor
     """
-    client = current_client() if lies_on_cluster(X) else None
+    source: Source | Partitions
+    client = client_now()
+    if lies_on_cluster(X):
+        source = Partitions(X, y, sample_weight)
+        client = current_client() if client is None else client
+    else:
+        source = FileRows(X, y, sample_weight)
     if client is not None:
-        yield OnCluster(Partitions(X, y, sample_weight), client)
+        yield OnCluster(source, client)
         return
-    of = Partitions if lies_on_cluster(X) else FileRows
-    source: Source = of(X, y, sample_weight)
     with scratch() as kept:
-        yield Here(source, kept, n_threads)
+        yield Here(source, kept, n_threads, shown=shown)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ _BLOCK = 2**24
 _SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".csv.gz", ".csv", ".tsv.gz", ".tsv")
 _EXPECTED = ".parquet, .arrow, .feather, .csv, .csv.gz or .tsv"
 _MOST_BITS = 64  # of whole numbers
+# Which row groups or batches of a file, or fragments of a data set; None: all.
+Piece = list[int] | None
 
 
 class FileRows:
@@ -57,10 +60,12 @@ class FileRows:
                 )
         self._y, self._weight, self._part_rows = y, weight, part_rows
         is_set = not isinstance(X, str | os.PathLike | list | tuple)
-        self._tables: Sequence[_File | _DataSet] = (
-            [_DataSet(X)] if is_set else [_file(one) for one in files_of(X)]
+        self._tables: Sequence[_File | DataSet] = (
+            [DataSet(X)] if is_set else [file_of(one) for one in files_of(X)]
         )
-        self._schema = reduce(_joined, ((one, one.schema()) for one in self._tables))[1]
+        looks = [(one, *one.look()) for one in self._tables]
+        self._schema = reduce(_joined, (look[:2] for look in looks))[1]
+        self._n_rows = [look[2] for look in looks]
         for name, given in (("y", y), ("sample_weight", weight)):
             if given is not None and given not in self._schema.names:
                 raise ValueError(
@@ -73,6 +78,16 @@ class FileRows:
         self.has_weights = weight is not None
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return sum(self._n_rows)
+
+    @property
+    def n_files(self) -> int:
+        """Number of files; a data set is one."""
+        return len(self._tables)
+
+    @property
     def empty(self) -> pa.Table | None:
         """A table of the features without rows; None: some hold strings or categories."""
         kinds = [self._schema.field(one).type for one in self.features]
@@ -82,15 +97,54 @@ class FileRows:
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """All rows, so many at a time as a part has; without X where targets alone are asked for."""
-        beside = [one for one in (self._y, self._weight) if one is not None]
-        columns = beside if targets_only else [*self.features, *beside]
+        columns = self._beside() if targets_only else [*self.features, *self._beside()]
         for table, where in self._in_parts(columns):
-            known = ("the column of weights", self._weight), ("the target", self._y)
-            weight, y = (
-                None if one is None else _known(what, table, one, where) for what, one in known
-            )
-            X = None if targets_only else table.select(self.features)
-            yield Chunk(X, y, weight, where)
+            yield self._chunk(table, where, with_features=not targets_only)
+
+    def _chunk(self, table: pa.Table, where: str, *, with_features: bool = True) -> Chunk:
+        known = ("the column of weights", self._weight), ("the target", self._y)
+        weight, y = (
+            None if one is None else _known(what, table, one, where) for what, one in known
+        )
+        return Chunk(table.select(self.features) if with_features else None, y, weight, where)
+
+    @property
+    def n_parts(self) -> int:
+        """How many partitions there are where workers of a cluster read them."""
+        return len(self._pieces)
+
+    @cached_property
+    def _pieces(self) -> list[tuple[int, Piece]]:
+        """What one worker reads at a time: of which file, and which pieces of it."""
+        return [
+            (i, piece)
+            for i, one in enumerate(self._tables)
+            for piece in one.pieces(self._part_rows)
+        ]
+
+    def partition(self, number: int) -> Any:
+        """One of them, as what a worker computes that sees the files."""
+        i, piece = self._pieces[number]
+        alone = copy(self)
+        alone.__dict__.pop("_pieces")
+        alone._tables = [self._tables[i]]
+        made = needed("dask", "dask").delayed(_read_by_worker, pure=False)
+        return made(alone, piece, number)
+
+    def piece(self, piece: Piece, number: int) -> Chunk:
+        """The rows of a piece of the first file."""
+        pa = needed("pyarrow", "files")
+        table = self._tables[0]
+        columns = [*self.features, *self._beside()]
+        schema = pa.schema([self._schema.field(one) for one in columns])
+        batches = table.batches(columns, self._part_rows, piece)
+        read = [_as(batch, schema, table.name) for batch in batches]
+        table.expect_unchanged()
+        rows = pa.concat_tables([schema.empty_table(), *read])
+        return self._chunk(rows, f"partition {number}, of {table.name}")
+
+    def _beside(self) -> list[str]:
+        return [one for one in (self._y, self._weight) if one is not None]
 
     def _in_parts(self, columns: list[str]) -> Iterator[tuple[pa.Table, str]]:
         pa = needed("pyarrow", "files")
@@ -110,6 +164,14 @@ class FileRows:
             one.expect_unchanged()
         if n:
             yield pa.concat_tables(waiting), _named(places)
+
+
+def _read_by_worker(rows: FileRows, piece: Piece, number: int) -> Chunk:
+    try:
+        return rows.piece(piece, number)
+    except FileNotFoundError as error:
+        error.add_note("every worker of the cluster must see the files by the paths that are given")
+        raise
 
 
 def _named(places: list[str]) -> str:
@@ -163,14 +225,20 @@ class _File:
     def name(self) -> str:
         return str(self.path)
 
-    def schema(self) -> pa.Schema:
+    def look(self) -> tuple[pa.Schema, int]:
+        """Its columns, and how many rows it has."""
         with self._reading():
-            return _without_index(self.open(self.path).schema())
+            schema, n_rows = self.open(self.path).look()
+            return _without_index(schema), n_rows
 
-    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+    def pieces(self, n_rows: int) -> list[Piece]:
+        with self._reading():
+            return self.open(self.path).pieces(n_rows)
+
+    def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
         self.expect_unchanged()
         with self._reading():
-            yield from self.open(self.path).batches(columns, n_rows)
+            yield from self.open(self.path).batches(columns, n_rows, piece)
 
     def expect_unchanged(self) -> None:
         try:
@@ -199,7 +267,7 @@ class _Reading:
             raise ValueError(f"{self._path} could not be read: {error}") from error
 
 
-class _DataSet:
+class DataSet:
     """A data set of Arrow."""
 
     def __init__(self, given: Any) -> None:
@@ -211,14 +279,27 @@ class _DataSet:
 
     name = "the data set"
 
-    def schema(self) -> pa.Schema:
-        return _without_index(self._given.schema)
+    def look(self) -> tuple[pa.Schema, int]:
+        """Its columns, and how many rows it has."""
+        return _without_index(self._given.schema), self._given.count_rows()
 
-    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+    def pieces(self, n_rows: int) -> list[Piece]:  # noqa: ARG002 -- as of files
+        """What can be read apart."""
+        return [[i] for i, _ in enumerate(self._given.get_fragments())]
+
+    def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
+        """Batches of all, or of a piece."""
         self.expect_unchanged()
-        yield from self._given.to_batches(columns=columns, batch_size=n_rows)
+        if piece is None:
+            yield from self._given.to_batches(columns=columns, batch_size=n_rows)
+            return
+        every = [*self._given.get_fragments()]
+        for i in piece:
+            how = {"schema": self._given.schema, "columns": columns, "batch_size": n_rows}
+            yield from every[i].to_batches(**how)
 
     def expect_unchanged(self) -> None:
+        """Refuse files that have changed since the first look."""
         for file, before in self._before.items():
             if not os.path.exists(file) or _state(file) != before:
                 raise ValueError(f"{file} has changed while it was read")
@@ -229,7 +310,8 @@ def _state(path: str | Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _file(path: Path) -> _File:
+def file_of(path: Path) -> _File:
+    """A file of the format that its suffix names."""
     name = path.name.lower()
     kind: Callable[[Path], _Opened] = _Text
     if name.endswith((".parquet", ".pq")):
@@ -239,37 +321,66 @@ def _file(path: Path) -> _File:
     return _File(path, kind, _state(path))
 
 
+def _runs(sizes: list[int], n_rows: int) -> list[Piece]:
+    """Pieces that stand beside each other, of at most so many rows or of one."""
+    runs: list[list[int]] = []
+    held = 0
+    for i, n in enumerate(sizes):
+        if not runs or held + n > n_rows:
+            runs.append([])
+            held = 0
+        runs[-1].append(i)
+        held += n
+    return [*runs]
+
+
 class _Opened:
     """A file of some format."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def schema(self) -> pa.Schema:
+    def look(self) -> tuple[pa.Schema, int]:
         raise NotImplementedError
 
-    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+    def pieces(self, n_rows: int) -> list[Piece]:  # noqa: ARG002 -- of what cannot be divided
+        return [None]
+
+    def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
         raise NotImplementedError
 
 
 class _Parquet(_Opened):
-    def schema(self) -> pa.Schema:
-        return needed("pyarrow.parquet", "files").read_schema(self._path)
-
-    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+    def look(self) -> tuple[pa.Schema, int]:
         with needed("pyarrow.parquet", "files").ParquetFile(self._path) as file:
-            yield from file.iter_batches(n_rows, columns=columns)
+            return file.schema_arrow, file.metadata.num_rows
+
+    def pieces(self, n_rows: int) -> list[Piece]:
+        with needed("pyarrow.parquet", "files").ParquetFile(self._path) as file:
+            about, n = file.metadata, file.num_row_groups
+            return _runs([about.row_group(i).num_rows for i in range(n)], n_rows)
+
+    def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
+        with needed("pyarrow.parquet", "files").ParquetFile(self._path) as file:
+            yield from file.iter_batches(n_rows, row_groups=piece, columns=columns)
 
 
 class _Arrow(_Opened):
-    def schema(self) -> pa.Schema:
-        with needed("pyarrow", "files").memory_map(str(self._path)) as memory:
-            return needed("pyarrow.ipc", "files").open_file(memory).schema
-
-    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+    def look(self) -> tuple[pa.Schema, int]:
         with needed("pyarrow", "files").memory_map(str(self._path)) as memory:
             file = needed("pyarrow.ipc", "files").open_file(memory)
-            for i in range(file.num_record_batches):
+            lengths = (len(file.get_batch(i)) for i in range(file.num_record_batches))
+            return file.schema, sum(lengths)
+
+    def pieces(self, n_rows: int) -> list[Piece]:
+        with needed("pyarrow", "files").memory_map(str(self._path)) as memory:
+            file = needed("pyarrow.ipc", "files").open_file(memory)
+            return _runs([len(file.get_batch(i)) for i in range(file.num_record_batches)], n_rows)
+
+    def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
+        with needed("pyarrow", "files").memory_map(str(self._path)) as memory:
+            file = needed("pyarrow.ipc", "files").open_file(memory)
+            for i in range(file.num_record_batches) if piece is None else piece:
                 batch = file.get_batch(i).select(columns)
                 for start in range(0, len(batch), n_rows):
                     yield batch.slice(start, n_rows)
@@ -288,18 +399,20 @@ class _Text(_Opened):
             convert_options=csv.ConvertOptions(strings_can_be_null=True, **how),
         )
 
-    def schema(self) -> pa.Schema:
-        pa = needed("pyarrow", "files")
+    def look(self) -> tuple[pa.Schema, int]:
+        pa, n_rows = needed("pyarrow", "files"), 0
         with self._read() as first:
             names = first.schema.names
         seen: dict[str, Any] = dict.fromkeys(names, pa.null())
         with self._read(column_types=dict.fromkeys(names, pa.string())) as blocks:
             for block in blocks:
+                n_rows += len(block)
                 for name in names:
                     seen[name] = _type_of_text(block.column(name), seen[name])
-        return pa.schema(seen.items())
+        return pa.schema(seen.items()), n_rows
 
-    def batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+    def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
+        del piece
         pa = needed("pyarrow", "files")
         types = dict.fromkeys(columns, pa.string())
         with self._read(column_types=types, include_columns=columns) as blocks:

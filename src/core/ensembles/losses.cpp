@@ -283,9 +283,7 @@ double dispersion_of_slopes(std::span<const double> gradient, std::span<const do
 double dispersion_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
                      std::span<const double> weight, Table<const double> gradient,
                      Table<const double> hessian) {
-  if (loss.kind == LossKind::classes || loss.kind == LossKind::poisson ||
-      loss.kind == LossKind::gamma)
-    return 1.0;
+  if (has_known_scale(loss)) return 1.0;
   if (loss.kind == LossKind::tweedie || loss.kind == LossKind::custom ||
       loss.kind == LossKind::ranking)
     return dispersion_of_slopes(gradient.values(), hessian.values(), weight);

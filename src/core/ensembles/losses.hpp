@@ -19,6 +19,13 @@ struct Loss {
   double parameter;
 };
 
+// Whether it is a likelihood's negative log (nats) as it stands, so that slopes are in no unit that
+// rows decide together.
+constexpr bool has_known_scale(const Loss& loss) {
+  return loss.kind == LossKind::classes || loss.kind == LossKind::poisson ||
+         loss.kind == LossKind::gamma;
+}
+
 // Gradients and Hessians (n_outputs, n). Hessians are kept from 0, where a step would have no end.
 // Those of more than two classes are multiplied by K / (K - 1). Of losses with a kink, or with a
 // straight part, they are those of parabolas that touch the loss at the score and lie above it.

@@ -62,7 +62,7 @@ std::size_t deal(const PartRows& rows, const PartDraws& draws, std::span<std::in
 
 // The loss of each row times its weight; none where no round asks for its mean.
 std::vector<double> weighed_losses(const PartRows& rows) {
-  if (rows.loss.kind == LossKind::classes) return {};
+  if (has_known_scale(rows.loss)) return {};
   std::vector<double> losses(rows.y.size());
   losses_of(rows.loss, rows.y, rows.scores, losses);
   if (!rows.weight.empty())

@@ -12,7 +12,7 @@
 namespace certree {
 
 struct PartRows {
-  Loss loss;                            // squared error or of classes
+  Loss loss;                            // squared error, or one of a known scale
   std::span<const double> y, weight;    // (n,), or no weight
   std::span<const std::uint64_t> keys;  // (n,)
   Table<const double> scores;           // (n_outputs, n)

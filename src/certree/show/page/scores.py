@@ -1,6 +1,10 @@
 """How well a model does, with the interval that its rows leave."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,14 +52,66 @@ class Score:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """How far off a model is, row by row; what some rows tell, without the rows.
+
+    Parameters
+    ----------
+    losses : ndarray of float64, shape (n,)
+        Log losses (nats) of classes; squared errors of numbers.
+    wrong : ndarray of bool, shape (n,), or None
+        Which rows are predicted wrongly; None: the target is a number.
+    y : ndarray of float64, shape (n,), or None
+        The numbers; None: the target is a class.
+    n_repeated : int or None
+        How many rows also occur among those of the fit; None: the model does not know.
+    """
+
+    losses: Float64
+    wrong: NDArray[np.bool_] | None
+    y: Float64 | None
+    n_repeated: int | None
+
+    @classmethod
+    def of(cls, judged: Judged) -> Self:
+        """That of rows that are judged together."""
+        if judged.shares is not None:
+            wrong = np.asarray(judged.predicted != judged.y)
+            return cls(judged.row_losses, wrong, None, judged.n_repeated)
+        y, predicted = judged.y, judged.predicted.astype(np.float64)
+        return cls((y - predicted) ** 2, None, y, judged.n_repeated)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """That of rows that were judged one after the other."""
+
+        def together(name: str) -> Any:
+            every = [getattr(one, name) for one in parts]
+            return None if every[0] is None else np.concatenate(every)
+
+        repeated = [one.n_repeated for one in parts if one.n_repeated is not None]
+        return cls(
+            together("losses"),
+            together("wrong"),
+            together("y"),
+            sum(repeated) if repeated else None,
+        )
+
+    def scores(self) -> list[Score]:
+        """Error and log loss of a classifier; root mean squared error and R2 of a regressor."""
+        if self.y is not None:
+            return _of_numbers(self.y, self.losses)
+        assert self.wrong is not None
+        wrong, n = float(self.wrong.sum()), len(self.losses)
+        low, high = exact_interval(wrong, n)
+        error = Score("Error", wrong / n, low, high, True, "exact, Clopper and Pearson")
+        return [error, _mean("Log loss (nats)", self.losses)]
+
+
 def scores_of(judged: Judged) -> list[Score]:
-    """Error and log loss of a classifier; root mean squared error and R2 of a regressor."""
-    if judged.shares is None:
-        return _of_numbers(judged.y, judged.predicted.astype(np.float64))
-    wrong = float((judged.predicted != judged.y).sum())
-    low, high = exact_interval(wrong, judged.n)
-    error = Score("Error", wrong / judged.n, low, high, True, "exact, Clopper and Pearson")
-    return [error, _mean("Log loss (nats)", judged.row_losses)]
+    """The scores of rows that are judged together."""
+    return Told.of(judged).scores()
 
 
 def _mean(name: str, losses: Float64) -> Score:
@@ -68,8 +124,7 @@ def _standard_error(values: Float64) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
-def _of_numbers(y: Float64, predicted: Float64) -> list[Score]:
-    squares = (y - predicted) ** 2
+def _of_numbers(y: Float64, squares: Float64) -> list[Score]:
     squared = _mean("", squares)
     value, low, high = np.sqrt([squared.value, squared.low, squared.high]).tolist()
     scores = [Score("Root mean squared error", value, low, high, False, squared.how)]

@@ -1,0 +1,288 @@
+"""What is said of rows from files to a file is what is said of them in memory."""
+
+import tempfile
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+
+import certree
+from certree import predict_files
+from certree.files import tables
+from same_models import table
+
+N = 900
+FORMS = ["parquet", "arrow", "csv", "csv.gz", "tsv"]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    made = table(N, "three", seed=3).drop_columns(["w"])
+    return made.append_column("key", pa.array(np.arange(N)))
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    X = rows.drop_columns(["y", "key"])
+    return certree.BoostedTreesClassifier(max_iter=4, random_state=0).fit(
+        X, rows["y"].to_numpy(False)
+    )
+
+
+def write(rows, place, form):
+    if form == "parquet":
+        pq.write_table(rows, place, row_group_size=70)
+    elif form == "arrow":
+        with pa.OSFile(str(place), "wb") as file, pa.ipc.new_file(file, rows.schema) as to:
+            to.write_table(rows, max_chunksize=110)
+    else:
+        delimiter = "\t" if form == "tsv" else ","
+        with pa.output_stream(place, "gzip" if form == "csv.gz" else None) as file:
+            pa.csv.write_csv(rows, file, pa.csv.WriteOptions(delimiter=delimiter))
+
+
+def folder_of(rows, folder, form, ends=(0, 300, 300, 301, N)):
+    folder.mkdir()
+    for number, (a, b) in enumerate(pairwise(ends)):
+        write(rows.slice(a, b - a), folder / f"{number}.{form}", form)
+    return folder
+
+
+def expected(model, rows):
+    X = rows.drop_columns(["y", "key"])
+    shares = model.predict_proba(X)
+    beside = {f"probability_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
+    return {"key": rows["key"].to_numpy(), "prediction": model.predict(X), **beside}
+
+
+@pytest.mark.parametrize("batch_size", [1, 64, 10_000])
+@pytest.mark.parametrize("form", FORMS)
+def test_files_are_told_as_rows_in_memory(form, batch_size, model, rows, tmp_path):
+    few = rows.slice(0, 130) if batch_size == 1 else rows
+    ends = (0, 60, 60, 61, len(few))
+    source = folder_of(few, tmp_path / "rows", form, ends)
+    told = tmp_path / "told.parquet"
+    assert predict_files(model, source, told, keep=["key"], batch_size=batch_size) == len(few)
+    wanted, found = expected(model, few), pq.read_table(told)
+    assert found.column_names == [*wanted]
+    for name, one in wanted.items():
+        said = found[name].to_numpy(zero_copy_only=False)
+        assert said.astype(str).tolist() == one.astype(str).tolist() if name == "key" else True
+        if name != "key":
+            np.testing.assert_array_equal(said, one)
+
+
+@pytest.mark.parametrize("to", ["told.csv", "told.csv.gz", "told.tsv"])
+def test_text_of_many_batches_is_that_of_one(to, model, rows, tmp_path):
+    source = folder_of(rows, tmp_path / "rows", "parquet")
+    told = []
+    for batch_size in (50, 10_000):
+        predict_files(model, source, tmp_path / to, batch_size=batch_size)
+        told.append((tmp_path / to).read_bytes())
+    assert told[0] == told[1]
+
+
+def test_data_sets_and_lists_are_read(model, rows, tmp_path):
+    source = folder_of(rows, tmp_path / "rows", "parquet")
+    files = sorted(source.iterdir())
+    texts = []
+    for given in (source, files, str(source), pa.dataset.dataset(files)):
+        predict_files(model, given, tmp_path / "told.csv")
+        texts.append((tmp_path / "told.csv").read_text())
+    assert len(set(texts)) == 1
+    assert len(texts[0].splitlines()) == N + 1
+
+
+def test_what_more_a_model_says_is_written(rows, tmp_path):
+    numbers = rows.drop_columns(["y", "key", "colour"])
+    source = folder_of(rows, tmp_path / "rows", "parquet")
+    y = rows["x0"].to_numpy()
+    for model, names in (
+        (certree.PACBayesTreeRegressor(random_state=0), ["prediction", "between", "within"]),
+        (certree.BoostedTreesRegressor(max_iter=2, standard_errors=True), ["prediction", "std"]),
+        (
+            certree.CertifiedTreeRegressor(random_state=0, duplicates="genuine"),
+            ["prediction", "between", "within", "lower", "upper"],
+        ),
+        (certree.BoostedTreesRegressor(max_iter=2), ["prediction_0", "prediction_1"]),
+    ):
+        of = np.column_stack([y, -y]) if names[0] == "prediction_0" else y
+        predict_files(model.fit(numbers, of), source, tmp_path / "told.parquet", batch_size=101)
+        found = pq.read_table(tmp_path / "told.parquet")
+        assert found.column_names == names
+        said = np.column_stack([found[one] for one in names if one.startswith("prediction")])
+        np.testing.assert_array_equal(said, np.asarray(model.predict(numbers)).reshape(said.shape))
+
+
+def test_a_model_without_names_takes_columns_in_turn(rows, tmp_path):
+    numbers = np.column_stack([rows[f"x{j}"] for j in range(4)])
+    model = certree.BoostedTreesRegressor(max_iter=2).fit(numbers, numbers[:, 0])
+    source = rows.select(["x0", "key", "x1", "x2", "x3"])
+    pq.write_table(source, tmp_path / "rows.parquet")
+    predict_files(model, tmp_path / "rows.parquet", tmp_path / "told.parquet", keep=["key"])
+    said = pq.read_table(tmp_path / "told.parquet")["prediction"].to_numpy()
+    np.testing.assert_array_equal(said, model.predict(numbers))
+    with pytest.raises(ValueError, match="has 5 columns where it expects 4"):
+        predict_files(model, tmp_path / "rows.parquet", tmp_path / "told.parquet")
+
+
+def test_nothing_is_held_but_batches(model, rows, tmp_path, monkeypatch):
+    """Tables in memory have as many rows as a batch, and none is asked for before it is due."""
+    source = folder_of(rows, tmp_path / "rows", "parquet")
+    asked = []
+    say = type(model).predict_proba
+    monkeypatch.setattr(
+        type(model), "predict_proba", lambda self, X: asked.append(len(X)) or say(self, X)
+    )
+    predict_files(model, source, tmp_path / "told.csv", batch_size=100)
+    assert max(asked) <= 100
+    assert sum(asked) == N
+
+
+def test_first_words_decide_no_type_of_text(rows, tmp_path):
+    """Whole numbers in the first block are followed by others, and codes by words."""
+    monkey = "x0,colour\n" + "1,7\n" * 5 + "1.5,red\n"
+    (tmp_path / "rows.csv").write_text(monkey)
+    some = rows.select(["x0", "colour"])
+    model = certree.BoostedTreesClassifier(max_iter=2, random_state=0).fit(
+        some, rows["y"].to_numpy(False)
+    )
+    predict_files(model, tmp_path / "rows.csv", tmp_path / "told.parquet")
+    X = pa.table({"x0": [1.0] * 5 + [1.5], "colour": ["7"] * 5 + ["red"]})
+    told = pq.read_table(tmp_path / "told.parquet")["probability_one"].to_numpy()
+    np.testing.assert_array_equal(told, model.predict_proba(X)[:, 0])
+
+
+# -- what is refused, and leaves nothing behind
+
+
+@pytest.fixture
+def nothing_is_left(tmp_path):
+    yield
+    assert not [*tmp_path.glob("told*"), *tmp_path.glob(".certree*")]
+
+
+def test_a_column_that_a_later_file_lacks_is_named(model, rows, tmp_path, nothing_is_left):
+    source = folder_of(rows, tmp_path / "rows", "parquet", tuple(range(0, N, 18)))
+    pq.write_table(rows.drop_columns(["x2"]), source / "90.parquet")
+    with pytest.raises(ValueError, match=r"90\.parquet has no column 'x2'"):
+        predict_files(model, source, tmp_path / "told.csv")
+    pq.write_table(rows.drop_columns(["key"]), source / "90.parquet")
+    with pytest.raises(ValueError, match=r"90\.parquet has no column 'key'"):
+        predict_files(model, source, tmp_path / "told.csv", keep=["key"])
+
+
+def test_other_types_than_in_the_fit_are_named(model, rows, tmp_path, nothing_is_left):
+    source = folder_of(rows, tmp_path / "rows", "parquet")
+    words = rows.set_column(0, "x0", pa.array(["word"] * N))
+    pq.write_table(words, source / "9.parquet")
+    with pytest.raises(
+        ValueError, match="feature 'x0' must hold numbers as in the fit, got 'word'"
+    ):
+        predict_files(model, source, tmp_path / "told.csv")
+    text = "x0,x1,x2,x3,colour\n" + "1,2,3,4,red\n" * 400_000 + "one,2,3,4,red\n"
+    (tmp_path / "rows.csv").write_text(text)
+    with pytest.raises(ValueError, match=r"rows\.csv could not be read.*'one'"):
+        predict_files(model, tmp_path / "rows.csv", tmp_path / "told.csv")
+
+
+def test_a_file_that_changes_while_it_is_read_is_named(
+    model, rows, tmp_path, monkeypatch, nothing_is_left
+):
+    source = folder_of(rows, tmp_path / "rows", "parquet")
+    say = type(model).predict_proba
+
+    def changed(self, X):
+        write(rows.slice(0, 500), source / "3.parquet", "parquet")
+        return say(self, X)
+
+    monkeypatch.setattr(type(model), "predict_proba", changed)
+    with pytest.raises(ValueError, match=r"3\.parquet has changed while it was read"):
+        predict_files(model, source, tmp_path / "told.csv", batch_size=100)
+
+
+def test_a_fault_in_the_middle_leaves_the_old_file(model, rows, tmp_path, monkeypatch):
+    source = folder_of(rows, tmp_path / "rows", "csv")
+    (tmp_path / "told.csv").write_text("old")
+    calls = []
+    say = type(model).predict_proba
+
+    def stopped(self, X):
+        calls.append(X)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return say(self, X)
+
+    monkeypatch.setattr(type(model), "predict_proba", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        predict_files(model, source, tmp_path / "told.csv", batch_size=100)
+    assert (tmp_path / "told.csv").read_text() == "old"
+    assert not [*tmp_path.glob(".certree*")]
+
+
+def test_wrong_arguments(model, rows, tmp_path, nothing_is_left):
+    source = folder_of(rows, tmp_path / "rows", "parquet")
+    told = tmp_path / "told.csv"
+    for how, message in (
+        ({"keep": "key"}, "keep must be"),
+        ({"batch_size": 0}, "batch_size must be"),
+        ({"threshold": 0.5}, "threshold is for two classes"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            predict_files(model, source, told, **how)
+    with pytest.raises(ValueError, match=r"lies in the folder .*rows, which is read"):
+        predict_files(model, source, source / "deep.csv")
+    with pytest.raises(ValueError, match=r"expected a \.csv"):
+        predict_files(model, source, tmp_path / "told.txt")
+    with pytest.raises(FileNotFoundError, match="no such file or folder"):
+        predict_files(model, tmp_path / "nowhere", told)
+    pq.write_table(rows.slice(0, 0), tmp_path / "none.parquet")
+    with pytest.raises(ValueError, match="0 sample"):
+        predict_files(model, tmp_path / "none.parquet", told)
+    twice = rows.rename_columns(["prediction" if n == "key" else n for n in rows.column_names])
+    pq.write_table(twice, tmp_path / "twice.parquet")
+    with pytest.raises(ValueError, match="keep='prediction' is the name of what is said"):
+        predict_files(model, tmp_path / "twice.parquet", told, keep=["prediction"])
+
+
+def test_progress_is_told_where_there_are_several_batches(
+    model, rows, tmp_path, monkeypatch, capsys
+):
+    def absent(module, extra, before=certree.interface.progress.needed):
+        if module.startswith("rich"):
+            raise ImportError
+        return before(module, extra)
+
+    monkeypatch.setattr(certree.interface.progress, "needed", absent)
+    source = folder_of(rows, tmp_path / "rows", "csv")
+    predict_files(model, source, tmp_path / "told.csv", batch_size=1000, verbose=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) > 1
+    assert all(one.startswith("predicting, %: ") and "rows/s" in one for one in lines)
+    assert lines[-1].startswith("predicting, %: 100 of 100")
+    assert "left" in lines[0]
+    assert "left" not in lines[-1]
+
+
+@pytest.mark.parametrize("head", [64, 2**22])
+def test_blocks_of_text_may_end_anywhere(head, model, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_HEAD", head)
+    write(rows, tmp_path / "rows.csv", "csv")
+    monkeypatch.setattr(tables, "_HEAD", max(head, 400))
+    predict_files(model, tmp_path / "rows.csv", tmp_path / "told.parquet")
+    found = pq.read_table(tmp_path / "told.parquet")["probability_one"].to_numpy()
+    np.testing.assert_array_equal(found, expected(model, rows)["probability_one"])
+
+
+def test_standard_input_is_read(model, rows, tmp_path, monkeypatch):
+    with tempfile.TemporaryFile() as file:
+        pa.csv.write_csv(rows, file)
+        file.seek(0)
+        monkeypatch.setattr("sys.stdin", type("Stream", (), {"buffer": file}))
+        assert predict_files(model, "-", tmp_path / "told.parquet") == N
+    found = pq.read_table(tmp_path / "told.parquet")["probability_one"].to_numpy()
+    np.testing.assert_array_equal(found, expected(model, rows)["probability_one"])

@@ -1,0 +1,37 @@
+"""Blocks that say with what fits are made."""
+
+import pytest
+
+from certree.parts import resources
+from certree.parts.resources import client_now
+
+
+class Client:
+    """What looks like one of Dask."""
+
+    def submit(self):
+        """Nothing is."""
+
+    def scheduler_info(self):
+        """Nothing is known."""
+
+
+def test_a_block_holds_until_it_is_left():
+    one, other = Client(), Client()
+    assert client_now() is None
+    with resources(client=one):
+        with resources(client=other):
+            assert client_now() is other
+        with resources():
+            assert client_now() is None
+        assert client_now() is one
+    with pytest.raises(KeyError), resources(client=one):
+        raise KeyError
+    assert client_now() is None
+
+
+@pytest.mark.parametrize("given", ["tcp://127.0.0.1:8786", 1, [None]])
+def test_what_is_no_client_is_refused(given):
+    message = r"client must be a distributed\.Client or None"
+    with pytest.raises(TypeError, match=message), resources(client=given):
+        pass
