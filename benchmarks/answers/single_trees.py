@@ -132,6 +132,23 @@ def fitted_in_parts() -> Parts:
     return model_parts(model, data)
 
 
+def updated(name: str, kind: Callable[..., Any], **params: Any) -> Case:
+    """A fit in a given box that rows have joined and left."""
+
+    def run() -> Parts:
+        data = table(name)
+        box = Grid([data.X.min(axis=0), data.X.max(axis=0)])
+        weight = row_weights("any", len(data.y))
+        model, half = kind(box, max_depth=5, **params), len(data.y) // 2
+        for rows in (slice(half, None), slice(half)):
+            model.partial_fit(data.X[rows], data.y[rows], sample_weight=weight[rows])
+        gone = slice(half - 20, half + 20)
+        model.forget(data.X[gone], data.y[gone], sample_weight=weight[gone])
+        return model_parts(model, data)
+
+    return run
+
+
 def read_again() -> Parts:
     """A certified model that went through a file."""
     model = fitted("frame", CertifiedTreeClassifier)
@@ -541,6 +558,11 @@ SINGLE_TREES: Mapping[str, dict[str, Case]] = {
         "three, the vote": after_certified("three", selection="vote"),
         "box": after_certified("plane", grower=Grid(CORNERS)),
         "from a file": read_again,
+    },
+    "updated": {
+        "classes": updated("plane", PACBayesTreeClassifier, lambda_error=1.0, lambda_penalty=0.1),
+        "numbers": updated("wave", PACBayesTreeRegressor, lambda_error=0.5, lambda_penalty=0.0),
+        "pruned": updated("plane", PrunedTreeClassifier, alpha=1.0),
     },
     "zero-weight": fits(PACBayesTreeClassifier, ZERO_WEIGHTS),
     "zero-weight certified": fits(CertifiedTreeClassifier, ZERO_WEIGHTS_SPLIT),

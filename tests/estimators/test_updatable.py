@@ -25,6 +25,7 @@ from certree import (
     PrunedTreeRegressor,
     TreeForestClassifier,
 )
+from model_files import arrays_of, header_of, refuses, rewrite
 
 BOX = Grid([[-3.0, -3.0], [3.0, 3.0]])
 LAW = {"lambda_error": 1.0, "lambda_penalty": 0.1}
@@ -192,6 +193,44 @@ def test_a_file_says_what_an_update_needs_and_no_features(tmp_path):
         kept = {name for name in archive.files if name.startswith("seen_rows")}
     fields = ("hashes", "rounded", "leaf", "y", "lacks")
     assert kept == {f"seen_rows.{name}" for name in fields}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda one: {"seen_rows.leaf": one["seen_rows.leaf"] - 40}, "leaf must lie in 0"),
+        (lambda one: {"seen_rows.leaf": one["seen_rows.leaf"] * 0}, "must be leaves of the box"),
+        (lambda one: {"sample_hashes": np.unique(one["seen_rows.hashes"])}, "those of seen_rows"),
+        (lambda one: {"seen_rows.hashes": one["seen_rows.hashes"][::-1]}, "order of their keys"),
+        (lambda one: _rows_at(one, np.arange(119)), "fit is of 120 rows, and seen_rows are 119"),
+        (lambda one: {"seen_rows.y": one["seen_rows.y"] + 0.0}, "must hold classes"),
+    ],
+)
+def test_files_whose_rows_are_not_those_of_the_fit_are_refused(change, said, tmp_path):
+    X, y, _ = table()
+    X = X + np.arange(120)[:, None] / 1000  # no copies
+    path = tmp_path / "model"
+    certree.save(clone(MODELS[0]).fit(X, y), path)
+    changed = change(arrays_of(path))
+    known = changed.get("sample_hashes", arrays_of(path)["sample_hashes"])
+    rewrite(path, changed, n_sample_hashes=len(known))
+    refuses(path, said)
+
+
+def test_rows_of_a_file_need_a_box(tmp_path):
+    X, y, _ = table()
+    path = tmp_path / "model"
+    certree.save(clone(MODELS[3]).fit(X, y / 3), path)
+    parameters = header_of(path)["parameters"]
+    rewrite(path, parameters={**parameters, "max_depth": None})
+    refuses(path, "rows of a fit that none can join: its depth follows the number of rows")
+
+
+def _rows_at(arrays, places):
+    """Some rows alone, with the hashes that then are known."""
+    kept = {name: arrays[name][places] for name in arrays if name.startswith("seen_rows.")}
+    known = np.append(kept["seen_rows.hashes"], kept["seen_rows.rounded"])
+    return {**kept, "sample_hashes": np.unique(known)}
 
 
 def test_rows_are_found_as_often_as_they_are_there():
