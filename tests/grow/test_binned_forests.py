@@ -176,7 +176,7 @@ def test_trees_on_columns_are_those_of_the_twin(kind, seed):
 def test_columns_are_checked():
     X, y = drawn(0)
     grower, columns = forest_grower(Bins.of(X)), np.column_stack([y, y > 1])
-    for changed, error, message in (
+    for spoilt, error, message in (
         ({"y": columns[:-1]}, ValueError, r"y must have shape \(40, any\), got \(39, 2\)"),
         ({"y": y}, ValueError, r"y must have shape \(40, any\), got \(40,\)"),
         ({"y": columns[:, :0]}, ValueError, r"y must have shape"),
@@ -191,7 +191,7 @@ def test_columns_are_checked():
         ({"sample_weight": np.full(40, 0.5)}, ValueError, "must hold whole numbers"),
     ):
         with pytest.raises(error, match=message):
-            grower.grow_columns(**{"y": columns, "n_trees": 1, **changed})
+            grower.grow_columns(**{"y": columns, "n_trees": 1, **spoilt})
     slopes = forest_grower(Bins.of(X), monotonic_cst=[1, 0, 0, 0])
     with pytest.raises(ValueError, match="monotonic_cst takes one target"):
         slopes.grow_columns(columns, 1)
