@@ -37,7 +37,7 @@ from certree.interface.arrays import OfColumns, column, row_weights
 from certree.prunings import cost_complexity_path, sibling_merge_path
 from certree.prunings.paths import PruningPath
 from certree.prunings.scott_nowak import FragmentPrunings
-from certree.tree import Trees, all_threads, threads
+from certree.tree import Trees
 from certree.votes import Ballots
 from certree.weights import average
 from certree.weights.family import ChainStops, Family
@@ -496,22 +496,3 @@ def test_what_the_core_hands_out_to_be_written_to_is_no_column():
     leaf[:] = -1
     assert np.array_equal(kept, before)
     assert not kept.flags.writeable
-
-
-def test_long_fits_take_the_threads_that_a_process_may_use(monkeypatch):
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert all_threads(None) == joblib.cpu_count()
-    assert all_threads(3) == 3
-    assert all_threads(-1) == threads(-1)
-    with joblib.parallel_config(n_jobs=2):
-        assert all_threads(None) == 2
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert all_threads(None) == 1
-    monkeypatch.setenv("OMP_NUM_THREADS", "4,2")  # by level, which says nothing of one process
-    assert all_threads(None) == joblib.cpu_count()
-
-
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
-def test_workers_of_joblib_take_one_thread(backend):
-    jobs = (joblib.delayed(all_threads)(None) for _ in range(3))
-    assert joblib.Parallel(2, backend=backend)(jobs) == [1, 1, 1]

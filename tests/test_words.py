@@ -17,7 +17,7 @@ from certree import (
     __main__,
     grow_cart,
 )
-from certree.tree import threads
+from certree.interface.threads import threads
 from cli.test_app import fails, succeeds
 
 RNG = np.random.default_rng(0)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from functools import cached_property
-from multiprocessing import current_process
 from typing import Any, Self
 
 import numpy as np
-from joblib import cpu_count, effective_n_jobs, parallel_config
-from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
@@ -38,7 +33,8 @@ from certree.interface.arrays import (
     matrix,
     stored,
 )
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.signatures import expect_settings
+from certree.interface.threads import threads
 
 LEAF = -1
 # Posteriors look at every cell of a chain; those that are grown have at most 48 for each feature.
@@ -639,39 +635,3 @@ def lacking_rows(X: NDArray[np.floating]) -> NDArray[np.intp]:
 
 # Scores of so many stages are made together.
 _BYTES_OF_STAGES = 2**25
-# More threads than this only wait for each other, on any machine.
-_MOST_THREADS = 1024
-# So many rows are worth more than one thread where all trees of an ensemble are asked.
-_WORTH_THREADS = 128
-
-
-@checked
-def threads(n_jobs: int | None) -> int:
-    """Number of threads that `n_jobs` means in scikit-learn's convention, 1024 at most."""
-    if n_jobs is None:
-        return 1
-    # Processes are what joblib would start; a worker of a pool may start none, but threads.
-    with parallel_config("threading") if current_process().daemon else nullcontext():
-        return min(int(effective_n_jobs(n_jobs)), _MOST_THREADS)
-
-
-def all_threads(n_jobs: int | None, n_rows: int = _WORTH_THREADS) -> int:
-    """Number of threads of models whose fits are long: None means all that this process may use.
-
-    A few rows to predict take one: to ask for more takes longer than their prediction.
-
-    What joblib is told wins, one of its workers takes one, and OMP_NUM_THREADS bounds them, as it does
-    for scikit-learn's own boosting: so do pools and clusters say that their workers share a machine.
-    """
-    if n_rows < _WORTH_THREADS:
-        return 1
-    if n_jobs is not None:
-        return threads(n_jobs)
-    backend, configured = get_active_backend()
-    if configured is not None:
-        return threads(configured)
-    if backend.nesting_level:
-        return 1
-    bound = os.environ.get("OMP_NUM_THREADS", "")
-    most = min(cpu_count(), _MOST_THREADS)
-    return min(most, max(1, int(bound))) if bound.isdecimal() else most

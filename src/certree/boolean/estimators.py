@@ -20,6 +20,7 @@ from certree.boolean.spectrum import Spectrum
 from certree.interface.arrays import LARGEST, Float64, UInt64
 from certree.interface.fitted import fits, reads_state
 from certree.interface.signatures import COUNT
+from certree.interface.threads import N_JOBS
 from certree.rows.training import TakesRows
 
 Method = Literal["trees", "lasso", "omp", "low_degree", "low_degree_threshold"]
@@ -35,7 +36,7 @@ class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
         "degree": [Interval(Integral, 0, None, closed="left")],
         "max_terms": [COUNT, None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
     spectrum_: Spectrum

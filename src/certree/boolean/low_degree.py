@@ -15,7 +15,7 @@ from certree.boolean.sets import low_degree_sets, members_of, number_of_sets
 from certree.boolean.spectrum import Spectrum, characters
 from certree.interface.arrays import Float64, UInt64, array_of, column, nonnegative
 from certree.interface.signatures import checked
-from certree.tree import threads
+from certree.interface.threads import threads
 
 # So many sets, or numbers of a block of them, fit into memory.
 _MOST_SETS, _BLOCK = 1 << 24, 1 << 22

@@ -26,7 +26,7 @@ from certree.boolean.spectra_of_models import spectrum
 from certree.boolean.spectrum import characters
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.interface.arrays import Float64, UInt64
-from certree.tree import threads
+from certree.interface.threads import threads
 
 Search = Literal["lasso", "omp"]
 

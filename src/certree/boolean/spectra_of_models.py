@@ -29,7 +29,8 @@ from certree.grow.sklearn_tree import from_sklearn, numbers_from_sklearn
 from certree.interface.arrays import Float64, Int32, column
 from certree.interface.fitted import state_of
 from certree.interface.signatures import checked
-from certree.tree import LEAF, Tree, Trees, threads
+from certree.interface.threads import threads
+from certree.tree import LEAF, Tree, Trees
 
 # More terms than this, half a gigabyte, are a slip of the hand.
 _MOST_TERMS = 1 << 25

@@ -18,7 +18,7 @@ from certree.boolean.sets import ascending, members_of, n_words, starts_of_equal
 from certree.interface.arrays import Float64, Int64, OfColumns, UInt64, array_of, column
 from certree.interface.extras import needed
 from certree.interface.signatures import checked, expect_settings
-from certree.tree import threads
+from certree.interface.threads import threads
 
 # Products of features that are made at a time.
 _BLOCK = 1 << 22

@@ -10,7 +10,7 @@ from certree.boolean.bits import Bits, TwoValued
 from certree.boolean.spectrum import Spectrum
 from certree.interface.arrays import Float64, array_of, column
 from certree.interface.signatures import checked
-from certree.tree import threads
+from certree.interface.threads import threads
 
 # All values of a function of so many bits fit into memory: half a gigabyte.
 MOST_BITS = 26

@@ -24,10 +24,11 @@ from certree.interface.arrays import Float64, by_row, column
 from certree.interface.fitted import fits_members, offered_if, reads_state
 from certree.interface.signatures import COUNT, ROUNDS
 from certree.interface.stored import Stored
+from certree.interface.threads import N_JOBS, threads
 from certree.rows.training import (
     Training,
 )
-from certree.tree import Trees, threads
+from certree.tree import Trees
 
 # Columns of one number for each round, and those that speak of predictions: one at least.
 _OF_ROUNDS = ("estimator_weights", "estimator_errors", "normalizers")
@@ -146,7 +147,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         "max_depth": [COUNT, None],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
     # Rounds make the classes weigh alike again, whatever weights they begin with: no parameter.

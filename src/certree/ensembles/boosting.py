@@ -70,6 +70,7 @@ from certree.interface.fitted import (
 from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, checked
 from certree.interface.stored import Stored
+from certree.interface.threads import N_JOBS, all_threads
 from certree.parts.lazy_answers import answers_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.rows.copies import copies
@@ -77,7 +78,7 @@ from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold
 from certree.rows.sparse_rows import AnyColumns, below_each_other, made_dense
 from certree.rows.training import Training, training_rows
-from certree.tree import Trees, all_threads
+from certree.tree import Trees
 
 # Below so many rows four folds choose the number of rounds, below so many one of them does: it is
 # known well enough then, and others cost time. Beyond, more rounds than needed do little harm.
@@ -152,7 +153,7 @@ class BoostedTrees(StagedTrees):
         "warm_start": ["boolean"],
         **EVALUATION,
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
 

@@ -45,11 +45,12 @@ from certree.interface.arrays import Float64, Int32, Int64, OfColumns, codes, co
 from certree.interface.fitted import fits, reads_state
 from certree.interface.signatures import expect_settings
 from certree.interface.stored import Stored
+from certree.interface.threads import all_threads
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
 from certree.rows.split import train_calibration_split
 from certree.rows.training import Training
-from certree.tree import Trees, all_threads
+from certree.tree import Trees
 
 # Of the learning curve of the pilot; and how steep such curves are, by those of ten public tables.
 _PILOT_FOLDS, _EXPONENT = 3, 0.25

@@ -31,11 +31,12 @@ from certree.interface.fitted import fits
 from certree.interface.progress import progress
 from certree.interface.signatures import ROUNDS
 from certree.interface.stored import Stored
+from certree.interface.threads import all_threads
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
-from certree.tree import Trees, all_threads
+from certree.tree import Trees
 from certree.votes import Voting, stopped_outcomes
 from certree.weights.family import gains_of
 from certree.weights.node_weights import NodeWeights, pruning_of, reached

@@ -55,11 +55,12 @@ from certree.interface.fitted import expect_parameters_of_fit, fits, reads_state
 from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
 from certree.interface.stored import Stored
+from certree.interface.threads import N_JOBS, all_threads
 from certree.rows.training import (
     Training,
     training_rows,
 )
-from certree.tree import Trees, all_threads
+from certree.tree import Trees
 
 LeavesName = Literal["auto", "plain", "refilled", "shrunk", "honest"]
 MaxFeatures = int | float | Literal["sqrt", "log2"] | None
@@ -91,7 +92,7 @@ class Forest(TreeModel):
         "min_impurity_decrease": [NONNEGATIVE],
         "splitter": [StrOptions({"best", "random"})],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
 

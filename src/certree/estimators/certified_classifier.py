@@ -52,6 +52,7 @@ from certree.grow.growing import MaxDepth
 from certree.interface.arrays import Float64, Int32, nonnegative
 from certree.interface.fitted import fits, reads_state
 from certree.interface.stored import Stored
+from certree.interface.threads import threads
 from certree.interface.words import counted as counted_in_words
 from certree.interface.words import rounded_up
 from certree.prunings.penalties import CostComplexity
@@ -60,7 +61,7 @@ from certree.rows.split import TrainCalibrationSplit, train_calibration_split
 from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
-from certree.tree import Tree, threads
+from certree.tree import Tree
 from certree.votes import Kind, Vote, Voting
 from certree.weights.family import Scoring
 from certree.weights.node_weights import NodeWeights

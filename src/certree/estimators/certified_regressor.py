@@ -41,12 +41,13 @@ from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import fits, reads_state
 from certree.interface.signatures import NONNEGATIVE
 from certree.interface.stored import Stored
+from certree.interface.threads import threads
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Fold
 from certree.rows.split import TrainCalibrationSplit, train_calibration_split
 from certree.stats import Stats, TargetStats
 from certree.stats.targets import measured
-from certree.tree import Tree, threads
+from certree.tree import Tree
 from certree.votes import Voting, vote
 from certree.weights.node_weights import NodeWeights, map_pruning
 

@@ -30,13 +30,14 @@ from certree.grow.growing import MaxDepth, TrainingSamples
 from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import reads_state
 from certree.interface.signatures import POSITIVE
+from certree.interface.threads import threads
 from certree.prunings.paths import losses_as_leaf
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training
-from certree.tree import LEAF, Tree, threads
+from certree.tree import LEAF, Tree
 from certree.votes import Voting
 from certree.weights.family import JudgedVotes
 from certree.weights.node_weights import NodeWeights

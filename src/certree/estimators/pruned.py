@@ -22,10 +22,11 @@ from certree.grow.growing import MaxDepth, TrainingSamples
 from certree.interface.arrays import array_of
 from certree.interface.fitted import reads_state
 from certree.interface.signatures import NONNEGATIVE
+from certree.interface.threads import threads
 from certree.prunings.rule import PruningRule
 from certree.prunings.shorthand import RULES, rule_of
 from certree.stats import Stats
-from certree.tree import Tree, threads
+from certree.tree import Tree
 from certree.votes import Voting
 from certree.weights.family import Scoring
 

@@ -38,13 +38,14 @@ from certree.interface.arrays import Float64, Int32, codes
 from certree.interface.fitted import fits, offered_if, reads_state
 from certree.interface.progress import progress
 from certree.interface.stored import Stored
+from certree.interface.threads import N_JOBS, threads
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training, one_row, other_class
 from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
 from certree.stats.targets import measured
-from certree.tree import LEAF, Tree, lacking_rows, threads
+from certree.tree import LEAF, Tree, lacking_rows
 from certree.votes import (
     Ballots,
     DeferredVote,
@@ -80,7 +81,7 @@ class TreeVoteEstimator(TreeModel):
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "monotonic_cst": ["array-like", dict, None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
 

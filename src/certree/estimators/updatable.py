@@ -23,10 +23,11 @@ from certree.interface.fitted import (
     state_of,
 )
 from certree.interface.stored import Stored
+from certree.interface.threads import threads
 from certree.rows.categories import Categories
 from certree.rows.seen import SeenRows
 from certree.rows.training import Training
-from certree.tree import Tree, threads
+from certree.tree import Tree
 
 # Parameters that say nothing where nothing is drawn and nothing tuned.
 _UNREAD = ("cv", "random_state")

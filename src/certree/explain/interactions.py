@@ -21,8 +21,8 @@ from certree.interface.arrays import Float64, Int32
 from certree.interface.extras import needed
 from certree.interface.notebook import html_table
 from certree.interface.signatures import checked
+from certree.interface.threads import threads
 from certree.interface.words import aligned
-from certree.tree import threads
 
 # Leaves are compared pair by pair if they are no more; that takes the square of their number.
 LEAVES = 1000

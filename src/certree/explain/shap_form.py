@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from certree.explain.summed import cover_of, summable, summed_trees
 from certree.interface.signatures import checked
-from certree.tree import LEAF, threads
+from certree.interface.threads import threads
+from certree.tree import LEAF
 
 
 @checked

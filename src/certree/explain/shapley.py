@@ -22,7 +22,7 @@ from certree.explain.explanation import Explanation
 from certree.explain.summed import SummedTrees, cover_of, summable, summed_trees
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
-from certree.tree import threads
+from certree.interface.threads import threads
 
 # Points in 0 .. 1 at which features are known, and their weights, for paths of so many features.
 Mixture = Callable[[int], tuple[Float64, Float64]]

@@ -21,8 +21,9 @@ from certree.export.sql import sql_statement
 from certree.interface.arrays import Float64
 from certree.interface.fitted import offered_if, reads_state, state_of
 from certree.interface.stored import Stored
+from certree.interface.threads import threads
 from certree.rows.training import TakesRows
-from certree.tree import Trees, threads
+from certree.tree import Trees
 
 AnyTrees = TypeVar("AnyTrees", bound=Trees)
 

@@ -34,8 +34,9 @@ from certree.interface.arrays import (
     row_weights,
 )
 from certree.interface.other_names import our_word
+from certree.interface.threads import threads
 from certree.rows.features import FeatureColumns
-from certree.tree import Tree, Trees, threads
+from certree.tree import Tree, Trees
 
 _LARGEST = 2**31 - 1
 # Whole numbers up to here are added up exactly, with bits to spare for a numeric target.

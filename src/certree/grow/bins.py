@@ -13,12 +13,12 @@ from scipy.sparse import csc_array, issparse
 from certree._core import bin_features, bin_stored, coarsen
 from certree.interface.arrays import Float64, Int32, Int64, matrix, stored
 from certree.interface.signatures import checked
+from certree.interface.threads import threads
 from certree.rows.categories import categorical_mask
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
 from certree.rows.hashes import sample_hashes
 from certree.rows.sparse_rows import AnyColumns, SparseColumns
-from certree.tree import threads
 
 UInt8 = NDArray[np.uint8]
 

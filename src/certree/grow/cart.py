@@ -23,7 +23,8 @@ from certree.grow.growing import (
 from certree.interface.arrays import LARGEST, Float64, Int32, nonnegative
 from certree.interface.other_names import our_word
 from certree.interface.signatures import checked, expect_settings
-from certree.tree import Tree, threads
+from certree.interface.threads import threads
+from certree.tree import Tree
 
 ClassCriterion = Literal["gini", "entropy", "misclassification", "log_loss"]
 NumberCriterion = Literal["squared", "squared_error", "absolute_error", "poisson"]

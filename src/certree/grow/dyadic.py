@@ -12,7 +12,8 @@ from certree._core import grow_dyadic as core_grow_dyadic
 from certree.grow.growing import DEEPEST, MaxDepth, TrainingSamples
 from certree.interface.arrays import nonnegative
 from certree.interface.signatures import checked, expect_settings
-from certree.tree import Tree, threads
+from certree.interface.threads import threads
+from certree.tree import Tree
 
 Resolution = Literal["paper"] | None
 

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree._core import rank_rows
 from certree.interface.arrays import LARGEST, Float64, Int32, array_of, column, matrix, row_weights
+from certree.interface.threads import threads
 from certree.rows.categories import categorical_mask
 from certree.rows.folds import Indices
-from certree.tree import threads
 
 MaxDepth = int | Literal["log"] | None
 MonotonicCst = ArrayLike | Mapping[str, int] | None

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator
 from certree._core import grow_kd as core_grow_kd
 from certree.grow.growing import MaxDepth, TrainingSamples
 from certree.interface.signatures import checked, expect_settings
-from certree.tree import Tree, threads
+from certree.interface.threads import threads
+from certree.tree import Tree
 
 Axis = Literal["cycle", "spread"]
 

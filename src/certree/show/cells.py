@@ -20,8 +20,9 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.path import Branch, Explainer
 from certree.interface.arrays import Float64
 from certree.interface.fitted import expect_one_target, state_of
+from certree.interface.threads import threads
 from certree.interface.words import percent, to_four_digits
-from certree.tree import Tree, threads
+from certree.tree import Tree
 
 Scale = Literal["probability", "raw score", "target"]
 
