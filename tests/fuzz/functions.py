@@ -24,7 +24,16 @@ Attempt = Callable[[], None]
 # Of one world, which takes longer to make than a call.
 _CALLS = 8
 # Estimators and files have cases of their own; pictures of the experiments take what these make.
-_ELSEWHERE = {"save", "load", "training_rows", "plot_figure2", "plot_rates", "plot_table2"}
+_ELSEWHERE = {
+    "save",
+    "load",
+    "predict_files",
+    "resources",
+    "training_rows",
+    "plot_figure2",
+    "plot_rates",
+    "plot_table2",
+}
 
 
 def public() -> Iterator[tuple[str, Callable[..., Any]]]:
