@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from reprlib import repr as shortened
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,9 @@ from certree.interface.arrays import Float64
 from certree.interface.fitted import expect_one_target, state_of
 from certree.interface.threads import threads
 from certree.interface.words import percent, to_four_digits
-from certree.tree import Tree
+
+if TYPE_CHECKING:
+    from certree.tree import Tree
 
 Scale = Literal["probability", "raw score", "target"]
 
