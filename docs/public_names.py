@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 TITLES = {
     "certree": "Models, growers and the verbs of the stages",
     "certree.rows": "Rows",
+    "certree.parts": "Rows in files and on clusters",
     "certree.grow": "Growers",
     "certree.stats": "Statistics of nodes",
     "certree.weights": "Posteriors over prunings",

@@ -98,6 +98,7 @@ def predict(
     leaves, and by a certified model with the band that holds nine tenths of new targets. Boosted trees
     that were fitted with standard_errors tell these of numbers and probabilities.
     """
+    tables.expect_table_place(output)
     place = tables.STANDARD_STREAM if output is None else output
     model = models.load(model_file)
     predict_files(model, file, place, keep=keep or [], threshold=threshold, verbose=int(not quiet))

@@ -195,8 +195,9 @@ class _OfferedUnless:
 def expect_one_target(what: str, model: Any) -> None:
     """Refuse a model of several targets, whoever's it is, where one is asked about."""
     classes = getattr(model, "classes_", None)
+    are_several = isinstance(classes, list) and any(np.ndim(known) for known in classes)
     n = getattr(model, "n_outputs_", 1) if classes is None else len(classes)
-    if isinstance(classes, list) or (classes is None and n > 1):
+    if are_several or (classes is None and n > 1):
         kind = "Regressor" if classes is None else "Classifier"
         raise ValueError(
             f"{what} takes a model of one target, got {type(model).__name__} of {n}: "
