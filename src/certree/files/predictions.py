@@ -92,9 +92,9 @@ def predict_files(
     target : path
         File to write, ``.csv``, ``.csv.gz``, ``.tsv`` or ``.parquet``, whole or not at all; "-" prints
         CSV. Rows stand in the order of the source. Columns are those of `keep`; "prediction"; of
-        classes "probability_" and its name for each. Single trees for numbers add "between" and
+        classes ``probability_`` and its name for each. Single trees for numbers add "between" and
         "within", certified ones "lower" and "upper", and boosted trees "std" where they tell standard
-        errors. Of several outputs there is "prediction_0" and so on.
+        errors. Of several outputs there is ``prediction_0`` and so on.
     keep : sequence of str
         Columns of the source that are written in front, such as a key; of CSV as they are written.
     threshold : float or None
