@@ -406,7 +406,6 @@ SMALL_TREES = {
     "many thresholds": ([31, 64, 128], MANY, 300, 1),
     "many categories": ([31, 64], FEW, 1030, 1),
     "many outputs": ([1, 31, 64], FEW, 70, 3),
-    "no order": ([31], np.r_[FEW, np.nan], 9, 1),
     "stumps": ([1, 2], FEW, 9, 1),
     "leaves alone": ([1], FEW, 9, 2),
 }

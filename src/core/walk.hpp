@@ -33,9 +33,9 @@ struct Step {
   std::int32_t next(const Real* x) const {
     const double here = value(x);
     // No short cuts: a branch here would be guessed wrong half of the time.
-    const int beyond = !(here <= threshold);
-    const int exempt = static_cast<int>(missing_left()) & static_cast<int>(here != here);
-    return left + (beyond & ~exempt);
+    const int lacks = static_cast<int>(here != here);
+    return left +
+           (static_cast<int>(here > threshold) | (lacks & static_cast<int>(!missing_left())));
   }
 };
 
@@ -76,11 +76,12 @@ double value(const PackedNode& node, const Real* x) {
   return static_cast<double>(x[node.compared >> 1]);
 }
 
-// Whether a value goes right that is compared with the threshold. No short cuts: a branch here
-// would be guessed wrong half of the time.
+// Whether a value goes right that is compared with the threshold, which is never NaN. No short
+// cuts: a branch here would be guessed wrong half of the time.
 CERTREE_INLINE int is_beyond(const PackedNode& node, double here) {
-  const int beyond = !(here <= std::bit_cast<double>(node.bits));
-  return beyond & ~(static_cast<int>(node.compared & 1) & static_cast<int>(here != here));
+  const int lacks = static_cast<int>(here != here);
+  return static_cast<int>(here > std::bit_cast<double>(node.bits)) |
+         (lacks & static_cast<int>(~node.compared));
 }
 
 // Steps of packed nodes none of which compares categories.

@@ -176,9 +176,7 @@ bool CodedTrees::is_small(const TreesView& trees, std::size_t t) {
   if (end - begin >= 2 * kMostLeaves) return false;
   spend(end - begin);
   for (std::size_t v = begin; v < end; ++v)
-    if (has_set(trees, v) ? set_of(trees, v).back() >= kMostCategories
-                          : std::isnan(threshold_of(trees, v)))
-      return false;
+    if (has_set(trees, v) && set_of(trees, v).back() >= kMostCategories) return false;
   return true;
 }
 
