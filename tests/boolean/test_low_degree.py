@@ -164,6 +164,8 @@ def test_noise_and_large_answers_are_told():
         kushilevitz_mansour(parity, 5, 1.5)
     with pytest.raises(ValueError, match=r"theta must be at least 0\.001 of largest"):
         kushilevitz_mansour(parity, 5, 1e-9)
+    with pytest.raises(ValueError, match=r"theta must be at least 0\.001 of largest"):
+        kushilevitz_mansour(parity, 5, np.float32(0.5), largest=1e300)
 
 
 # -- examples --------------------------------------------------------------------------------------

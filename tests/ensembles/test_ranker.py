@@ -230,6 +230,14 @@ def test_it_learns_to_rank():
     assert model.feature_importances_.argmin() == 3
 
 
+def test_lists_may_be_named_longer_than_any():
+    X, y, _, query = worlds()
+    whole = BoostedTreesRanker(max_iter=2, truncation_level=10**6, random_state=0)
+    longer = clone(whole).set_params(truncation_level=2**64, ndcg_at=2**64, early_stopping=True)
+    longer.fit(X, y, qid=query, X_val=X, y_val=y, qid_val=query)
+    same(longer, whole.fit(X, y, qid=query), X)
+
+
 @pytest.mark.parametrize("sizes", [[1], [1, 1, 1], [30], [1, 2, 1]])
 def test_few_documents_break_nothing(sizes):
     rng = np.random.default_rng(0)

@@ -26,8 +26,12 @@ def test_workers_of_joblib_take_one_thread(backend):
     assert joblib.Parallel(2, backend=backend)(jobs) == [1, 1, 1]
 
 
-def test_no_threads_are_refused_before_anything_is_done():
+def test_numbers_that_mean_no_threads_are_refused_before_anything_is_done():
     for model in (certree.TreeForestClassifier, certree.PrunedTreeRegressor):
+        with pytest.raises(
+            ValueError, match=r"The 'n_jobs' parameter .* must be an int in the range"
+        ):
+            model(n_jobs=10**400).fit([[0.0], [1.0]], [0, 1])
         with pytest.raises(
             ValueError, match=r"The 'n_jobs' parameter .* must be an int in the range"
         ):

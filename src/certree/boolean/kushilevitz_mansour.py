@@ -89,6 +89,7 @@ def kushilevitz_mansour(
     Mansour, "Learning decision trees using the Fourier spectrum", 1993; Maurer and Pontil, 2009.
     """
     expect_probability(delta)
+    theta, largest = float(theta), float(largest)
     if not 0 < theta <= largest:
         raise ValueError(f"theta must lie between 0 and {largest:g}, got {theta}")
     queries = Queries(function, Bits.two_valued(n_features, coding), budget)

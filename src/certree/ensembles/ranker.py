@@ -34,6 +34,9 @@ from certree.rows.elsewhere import expect_in_memory
 from certree.rows.folds import Indices
 from certree.rows.training import Training
 
+# Documents of a query, at most: the core counts them in int64.
+_LONGEST_LIST = 2**62
+
 
 class BoostedTreesRanker(BoostedTrees):
     """Boosted trees that rank the documents of queries, in which every pruning of every tree votes.
@@ -251,7 +254,8 @@ class BoostedTreesRanker(BoostedTrees):
         return run.anew(query=query, keys=query_keys(run.keys, query)), start
 
     def _loss(self) -> RankingLoss:
-        return RankingLoss(depths=(self.truncation_level, self.ndcg_at or 0))
+        pairs, judged = self.truncation_level, self.ndcg_at or 0
+        return RankingLoss(depths=(min(pairs, _LONGEST_LIST), min(judged, _LONGEST_LIST)))
 
     def _targets(self, y: Any) -> NDArray[Any]:
         return np.asarray(column_or_1d(y), dtype=np.float64)

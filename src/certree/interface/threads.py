@@ -9,10 +9,14 @@ from joblib import cpu_count, effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 from sklearn.utils._param_validation import Interval
 
-from certree.interface.signatures import COUNT, checked
+from certree.interface.signatures import checked
 
 # What it may be, in scikit-learn's terms.
-N_JOBS = [Interval(Integral, None, -1, closed="right"), COUNT, None]
+N_JOBS = [
+    Interval(Integral, -(2**31), -1, closed="both"),
+    Interval(Integral, 1, 2**31 - 1, closed="both"),
+    None,
+]
 # More threads than this only wait for each other, on any machine.
 _MOST_THREADS = 1024
 # So many rows are worth more than one thread where all trees of an ensemble are asked.
