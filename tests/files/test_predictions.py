@@ -13,6 +13,7 @@ import pytest
 import certree
 from certree import predict_files
 from certree.files import tables
+from certree.files.predictions import answers
 from same_models import table
 
 N = 900
@@ -285,3 +286,21 @@ def test_standard_input_is_read(model, rows, tmp_path, monkeypatch):
         assert predict_files(model, "-", tmp_path / "told.parquet") == N
     found = pq.read_table(tmp_path / "told.parquet")["probability_one"].to_numpy()
     np.testing.assert_array_equal(found, expected(model, rows)["probability_one"])
+
+
+def test_a_threshold_is_compared_with_probabilities_and_not_with_standard_errors():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    y = X[:, 0] + np.random.default_rng(1).normal(size=300) > 0
+    model = certree.BoostedTreesClassifier(standard_errors=True, max_iter=20, random_state=0).fit(
+        X, y
+    )
+    said = answers(model, X, 0.6)
+    np.testing.assert_array_equal(said["prediction"], model.predict_proba(X)[:, 1] >= 0.6)
+    assert "std_True" in said
+
+
+def test_several_targets_of_classes_have_no_file_of_predictions():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = certree.TreeForestClassifier(n_estimators=3, random_state=0).fit(X, X > 0)
+    with pytest.raises(ValueError, match="a file of predictions takes a model of one target"):
+        answers(model, X)

@@ -21,6 +21,7 @@ from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.files import tables
 from certree.files.rows_of_models import named_rows_for, types_of
 from certree.interface.extras import needed
+from certree.interface.fitted import expect_one_target
 from certree.interface.progress import Pace, progress
 from certree.interface.signatures import checked
 
@@ -35,16 +36,18 @@ def answers(model: Any, X: Any, threshold: float | None = None) -> dict[str, Any
     """What a model says of rows (n, p), column by column; see `predict_files`."""
     beside: dict[str, Any] = {}
     predicted = model.predict(X) if threshold is None else None
+    if is_classifier(model):
+        expect_one_target("a file of predictions", model)
     if is_classifier(model) and hasattr(model, "predict_proba"):
         shares = model.predict_proba(X)
         beside = {f"probability_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
     elif isinstance(model, TreeVoteRegressor):
         beside = dict(zip(("between", "within"), model.predict_std(X).T, strict=True))
+    if threshold is not None:
+        predicted = by_threshold(model, beside, threshold)
     if isinstance(model, BoostedTrees) and hasattr(model, "predict_std"):
         names = [name.replace("probability", "std", 1) for name in beside] or ["std"]
         beside |= dict(zip(names, np.atleast_2d(model.predict_std(X).T), strict=True))
-    if threshold is not None:
-        predicted = by_threshold(model, beside, threshold)
     if isinstance(model, CertifiedNumbers) and len(model.certificates_) > 1:
         beside |= dict(zip(("lower", "upper"), model.predict_interval(X).T, strict=True))
     said: NDArray[Any] = np.asarray(predicted)
