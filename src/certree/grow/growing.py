@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any, Literal
@@ -13,9 +13,12 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import rank_rows
+from certree.grow.bins import Bins
 from certree.interface.arrays import LARGEST, Float64, Int32, array_of, column, matrix, row_weights
 from certree.interface.threads import threads
 from certree.rows.categories import categorical_mask
+from certree.rows.copies import are_few, are_whole, repeated
+from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
 
 MaxDepth = int | Literal["log"] | None
@@ -62,6 +65,7 @@ class TrainingSamples:
     n_jobs: int | None = None
     whole: TrainingSamples | None = None
     indices: Indices | None = None
+    _bins: dict[int, Bins] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -93,6 +97,37 @@ class TrainingSamples:
                 rows, weight = np.ascontiguousarray(rows[present]), weight[present]
                 target = None if target is None else target[present]
         return cls(rows, target, weight, categorical=mask, slopes=slopes, **others)
+
+    def on_bins(self, max_bins: int) -> tuple[Bins, Indices | None]:
+        """These rows in bins of the whole, and which row each of them is a copy of.
+
+        None: they are no copies. Rows of few whole weights become copies, others count once.
+        """
+        whole = self.whole or self
+        bins = whole._bins_of_all(max_bins)
+        if whole._times is None or self.weight is None:
+            return (bins if self.indices is None else bins.at(self.indices)), None
+        own = repeated(self.weight)
+        return bins.at(own if self.indices is None else self.indices[own]), own
+
+    def _bins_of_all(self, max_bins: int) -> Bins:
+        if max_bins not in self._bins:
+            self._bins[max_bins] = Bins.of(
+                FeatureColumns((self.X,)),
+                self.categorical,
+                max_bins=max_bins,
+                times=self._times,
+                n_jobs=self.n_jobs,
+            )
+        return self._bins[max_bins]
+
+    @cached_property
+    def _times(self) -> Float64 | None:
+        """How many copies each row is; None: weights are no numbers of copies, or all are 1."""
+        weight = self.weight
+        if weight is None or (weight == 1).all() or not are_whole(weight):
+            return None
+        return weight if are_few(weight.sum(), len(weight)) else None
 
     def part(self, indices: Indices, weight: Float64 | None) -> TrainingSamples:
         """Some of these rows, with weights of their own."""
