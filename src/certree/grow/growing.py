@@ -35,8 +35,8 @@ class TrainingSamples:
 
     Parameters
     ----------
-    X : ndarray of shape (n, p)
-        Rows.
+    given : ndarray of shape (N, p)
+        Rows of the whole; if these are no part of one, they are `X`.
     y : ndarray of shape (n,), or None
         Classes 0, 1, ... (int32), or a numeric target (float64).
     weight : ndarray of float64, shape (n,), or None
@@ -55,7 +55,7 @@ class TrainingSamples:
         The rows of which these are a part, and which of them; None if they are no part.
     """
 
-    X: NDArray[Any]
+    given: NDArray[Any]
     y: NDArray[Any] | None = None
     weight: Float64 | None = None
     max_depth: MaxDepth = None
@@ -132,7 +132,18 @@ class TrainingSamples:
     def part(self, indices: Indices, weight: Float64 | None) -> TrainingSamples:
         """Some of these rows, with weights of their own."""
         y = None if self.y is None else self.y[indices]
-        return replace(self, X=self.X[indices], y=y, weight=weight, whole=self, indices=indices)
+        return replace(
+            self, given=self.X, y=y, weight=weight, whole=self, indices=indices
+        )
+
+    @cached_property
+    def X(self) -> NDArray[Any]:
+        """The rows, (n, p): those of a part are copied once somebody reads them."""
+        return self.given if self.indices is None else self.given[self.indices]
+
+    def __len__(self) -> int:
+        """Number of rows, n."""
+        return len(self.given if self.indices is None else self.indices)
 
     @cached_property
     def order(self) -> NDArray[np.uint32]:
@@ -148,10 +159,10 @@ class TrainingSamples:
         whole, indices = self.whole or self, self.indices
         if indices is None:
             shared = "order" in self.__dict__
-            return (self.order, np.arange(len(self.X), dtype=np.int32)) if shared else None
+            return (self.order, np.arange(len(self), dtype=np.int32)) if shared else None
         if not (np.diff(indices) > 0).all():
             return None
-        place = np.full(len(whole.X), -1, dtype=np.int32)
+        place = np.full(len(whole), -1, dtype=np.int32)
         place[indices] = np.arange(len(indices), dtype=np.int32)
         return whole.order, place
 
@@ -171,12 +182,12 @@ class TrainingSamples:
     @property
     def n(self) -> float:
         """Rows, counted by weight."""
-        return float(len(self.X) if self.weight is None else self.weight.sum())
+        return float(len(self) if self.weight is None else self.weight.sum())
 
     @property
     def counted(self) -> float:
         """Rows, each counted as many as it weighs and one at least."""
-        return float(len(self.X) if self.weight is None else np.maximum(self.weight, 1.0).sum())
+        return float(len(self) if self.weight is None else np.maximum(self.weight, 1.0).sum())
 
     def stopping(self, min_samples_split: Any) -> dict[str, Any]:
         """What says when a cell is not split any further, as the core's growers take it."""
@@ -197,7 +208,7 @@ class TrainingSamples:
         if depth is None:
             return DEEPEST
         if isinstance(depth, str) and depth == "log":
-            return min(DEEPEST, int(self.X.shape[1]) * int(np.log(max(self.n, 1.0))))
+            return min(DEEPEST, int(self.given.shape[1]) * int(np.log(max(self.n, 1.0))))
         if not isinstance(depth, Integral) or depth < 0:
             raise ValueError(f'max_depth must be None, "log" or a whole number >= 0, got {depth!r}')
         return min(DEEPEST, int(depth))
