@@ -137,7 +137,7 @@ class TrainingSamples:
         )
 
     @cached_property
-    def X(self) -> NDArray[Any]:
+    def X(self) -> NDArray[Any]:  # noqa: N802 # what growers are given is called so everywhere
         """The rows, (n, p): those of a part are copied once somebody reads them."""
         return self.given if self.indices is None else self.given[self.indices]
 
