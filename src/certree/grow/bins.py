@@ -82,8 +82,8 @@ class Bins:
     The values of a feature of numbers lie in at most 255 bins, or `max_bins`, which ascend: a bin for
     each value if there are no more, else about as many rows in each. Edges lie between neighbouring
     values of the 2^17 rows with the smallest hashes, so that they depend neither on the order of the
-    rows nor on how they are divided among machines. A level of a feature of categories has a bin of its own;
-    of more than 254, those 254 that most rows have, and all others share one.
+    rows nor on how they are divided among machines. A level of a feature of categories has a bin of
+    its own; of more than 254, those 254 that most rows have, and all others share one.
 
     Parameters
     ----------

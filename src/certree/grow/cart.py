@@ -237,7 +237,9 @@ class Cart(BaseEstimator):
             bins,
             max_leaves=most or None,
             max_depth=rows.depth_limit,
-            min_samples_split=ceil(number_of_rows("min_samples_split", self.min_samples_split, 2, n)),
+            min_samples_split=ceil(
+                number_of_rows("min_samples_split", self.min_samples_split, 2, n)
+            ),
             min_samples_leaf=ceil(number_of_rows("min_samples_leaf", self.min_samples_leaf, 1, n)),
             min_gain=self.min_impurity_decrease,
             order="best" if most else "depth",

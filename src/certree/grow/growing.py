@@ -132,9 +132,7 @@ class TrainingSamples:
     def part(self, indices: Indices, weight: Float64 | None) -> TrainingSamples:
         """Some of these rows, with weights of their own."""
         y = None if self.y is None else self.y[indices]
-        return replace(
-            self, given=self.X, y=y, weight=weight, whole=self, indices=indices
-        )
+        return replace(self, given=self.X, y=y, weight=weight, whole=self, indices=indices)
 
     @cached_property
     def X(self) -> NDArray[Any]:  # noqa: N802 # what growers are given is called so everywhere

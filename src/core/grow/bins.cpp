@@ -304,8 +304,8 @@ std::vector<double> bounds_of_stored(std::span<const double> column,
 
 // code: of the values that are stored. Returns that of 0.
 std::uint8_t bin_stored_numbers(std::span<const double> column, std::span<const std::int32_t> rows,
-                                bool has_zeros, const Deciding& deciding,
-                                const NumberBins& wanted, std::uint8_t* code, FeatureBins& bins) {
+                                bool has_zeros, const Deciding& deciding, const NumberBins& wanted,
+                                std::uint8_t* code, FeatureBins& bins) {
   const double nothing = 0.0;
   const std::span zero(&nothing, has_zeros ? 1 : 0);
   std::vector<double> bounds;
@@ -367,9 +367,8 @@ BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int3
     const Strided<Real> values{columns.value.data() + begin, 1};
     const auto memory = column_of(values, static_cast<std::int64_t>(n));
     const bool has_zeros = std::cmp_less(n, columns.width);
-    stored.zero[j] =
-        bin_stored_numbers({memory.get(), n}, columns.feature.subspan(begin, n), has_zeros,
-                           deciding, wanted, codes.get() + begin, bins[j]);
+    stored.zero[j] = bin_stored_numbers({memory.get(), n}, columns.feature.subspan(begin, n),
+                                        has_zeros, deciding, wanted, codes.get() + begin, bins[j]);
   });
   stored.start.push_back(0);
   for (const std::size_t j : turns(p)) {

@@ -40,8 +40,9 @@ struct NumberBins {
 
 // Every bin of numbers holds some value, and bins ascend with the values. No more distinct values
 // than there may be bins have one each; of more, edges lie between neighbouring values of the
-// sampled rows, so that bins hold about as many of these. At most 254 levels have a bin each; of more, those 254
-// that most rows have, of equally many the smaller ones, and all others share the last bin.
+// sampled rows, so that bins hold about as many of these. At most 254 levels have a bin each; of
+// more, those 254 that most rows have, of equally many the smaller ones, and all others share the
+// last bin.
 //
 // Where ends are fine, bins hold the fewer values the nearer they are to the smallest or the
 // largest one. A cut by a feature that tells nothing is best where it takes a few rows away, and
