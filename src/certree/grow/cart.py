@@ -194,14 +194,15 @@ class Cart(BaseEstimator):
 
     def _grow_on_bins(self, rows: TrainingSamples) -> Tree:
         """The same by cuts between bins alone."""
-        if not isinstance(self.max_bins, Integral) or not 2 <= self.max_bins <= MISSING:
+        max_bins: Any = self.max_bins
+        if not isinstance(max_bins, Integral) or not 2 <= max_bins <= MISSING:
             raise ValueError(
-                f"max_bins must be None or a whole number in 2 .. {MISSING}, got {self.max_bins!r}"
+                f"max_bins must be None or a whole number in 2 .. {MISSING}, got {max_bins!r}"
             )
         if self.min_weight_fraction_leaf != 0:
             raise ValueError(
                 "min_weight_fraction_leaf takes max_bins=None, which looks at every cut, got "
-                f"max_bins={self.max_bins!r}"
+                f"max_bins={max_bins!r}"
             )
         y: Any = rows.y
         criterion = self._known_criterion(y)
@@ -215,7 +216,7 @@ class Cart(BaseEstimator):
             y, n_classes = _classes(y)
         if rows.slopes is not None:
             _expect_slopes_fit(rows, 0 if numeric else n_classes)
-        bins, copied = rows.on_bins(int(self.max_bins))
+        bins, copied = rows.on_bins(int(max_bins))
         y, weight = (y, rows.weight) if copied is None else (y[copied], None)
         if weight is not None:
             weight = None if (weight == 1).all() else whole_weights(weight)
