@@ -195,7 +195,7 @@ class Cart(BaseEstimator):
     def _grow_on_bins(self, rows: TrainingSamples) -> Tree:
         """The same by cuts between bins alone."""
         max_bins: Any = self.max_bins
-        if not isinstance(max_bins, Integral) or not 2 <= max_bins <= MISSING:
+        if not isinstance(max_bins, Integral) or not 2 <= int(max_bins) <= MISSING:
             raise ValueError(
                 f"max_bins must be None or a whole number in 2 .. {MISSING}, got {max_bins!r}"
             )
