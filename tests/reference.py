@@ -1523,7 +1523,7 @@ def one_random_cut(X, cell, j, key, is_categorical):
 def forest_cuts(X, cell, key, target, features, options):
     """Every cut of a cell by features that are drawn, in order."""
     drawn = drawn_features(key, X[np.ix_(cell, features)], options["max_features"])
-    for j in options["in_order"] or (features[k] for k in drawn):
+    for j in options.get("in_order") or (features[k] for k in drawn):
         sets = j in options["categorical"]
         if options["random_cuts"]:
             cuts = one_random_cut(X, cell, j, key, sets)
@@ -1542,7 +1542,7 @@ def grow_forest_tree(X, target, seed, tree, **given):
     p = X.shape[1]
     options = {"max_features": p, "max_features_per_tree": p, "categorical": [], "max_depth": None}
     options |= {"random_cuts": False, "min_leaf": 1, "min_split": 2, "min_decrease": 0}
-    options |= {"max_leaves": None, "in_order": None, **given}
+    options |= {"max_leaves": None, **given}
     features, bits = list(range(p)), random_bits(key_of(key_of(seed, tree), 1))
     if options["max_features_per_tree"] < p:
         for n in range(p, p - options["max_features_per_tree"], -1):
