@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.boosting import known
 from benchmarks.evidence import FILE, MARKS, OURS, of_boosting
 from benchmarks.figures_of_docs import (
     bands,
@@ -33,6 +32,7 @@ from benchmarks.figures_of_docs import (
     thresholds,
     times,
 )
+from benchmarks.records import known
 from benchmarks.results_on_pages import cell, lines_of, made, mean, of_case, short, table
 
 PROJECT = Path(__file__).parent.parent

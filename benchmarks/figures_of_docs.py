@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks import boosting, forest
 from benchmarks.learning_curves import NUMBERS, chooses
+from benchmarks.records import RESULTS, known
 from benchmarks.results_on_pages import decimals, lines_of, mean, short, table, the_line
-from benchmarks.timing import RESULTS
 
 # Of `times`: the name on a page, and how many rows are fitted and predicted.
 TIMED = {
@@ -21,7 +21,7 @@ TIMED = {
 
 def boosters() -> str:
     """Ranks and ratios of boosted trees, on the tables that chose no default."""
-    rows = [row for row in boosting.known(RESULTS / "boosting.csv") if not chooses(row["table"])]
+    rows = [row for row in known(RESULTS / "boosting.csv") if not chooses(row["table"])]
     classes = [row for row in rows if row["table"] not in NUMBERS]
     numbers = [row for row in rows if row["table"] in NUMBERS]
     loss, error = (boosting.standings(classes, field) for field in ("log_loss", "error"))
@@ -48,7 +48,7 @@ def boosters() -> str:
 
 def booster_over(method: str, chosen: str) -> str:
     """Log loss of ours over a method's, on the tables that chose defaults or on the others."""
-    rows = boosting.known(RESULTS / "boosting.csv")
+    rows = known(RESULTS / "boosting.csv")
     part = [
         row
         for row in rows
@@ -145,7 +145,7 @@ FORESTS = {
 
 def forests() -> str:
     """Losses and errors of forests over scikit-learn's."""
-    rows = forest.known(RESULTS / "forest.csv")
+    rows = known(RESULTS / "forest.csv")
     classes = [row for row in rows if row["table"] not in NUMBERS]
     numbers = [row for row in rows if row["table"] in NUMBERS]
     lines = [
@@ -247,7 +247,7 @@ def bands(what: str) -> str:
         "sets": ("classes", "table, mean classes in a set"),
     }[what]
     found: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
-    for one in lines_of("bands.csv"):
+    for one in lines_of("intervals.csv"):
         if one["unit"].startswith(unit):
             name, _, kind = one["case"].partition(", ")
             found[name][kind] = one

@@ -11,8 +11,6 @@ Targets: at most 3 times that time, and an error at most 1 % above that of a fit
 writes to results/outputs.csv, both ratios.
 """
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any
@@ -21,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss, mean_pinball_loss
 
-from benchmarks.timing import RESULTS
+from benchmarks.records import RESULTS, store
 from certree import BoostedTreesRegressor, TreeForestClassifier, TreeForestRegressor
-from certree.interface.whole import write_whole
 
 Numbers = NDArray[np.float64]
 
@@ -136,11 +133,7 @@ def main() -> None:
                     }
                 )
                 print(" ".join(f"{value!s:>10}" for value in rows[-1].values()), flush=True)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, rows[0])
-    writer.writeheader()
-    writer.writerows(rows)
-    write_whole(RESULTS / "outputs.csv", lambda file: file.write(text.getvalue().encode()))
+    store(RESULTS / "outputs.csv", rows)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 
-from benchmarks.timing import RESULTS
+from benchmarks.records import RESULTS
 
 
 def short(value: float) -> str:
