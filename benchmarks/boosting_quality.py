@@ -3,6 +3,7 @@
 On the tables of the directory CERTREE_DATA and of its folder `more` that chose no default, at 300, 1000
 and 3000 training rows, and on four tables at 30,000: error and log loss (root mean squared error over
 the standard deviation, of numbers), and seconds of CPU of a fit, one thread each, all else as it comes.
+Of few rows, "stopped" is ours with `early_stopping`, and "seed 1" the default with another seed.
 Every fit is a line of results/boosting_quality.csv; fits that stand there already are not made again.
 Prints geometric means over tables of ours over LightGBM's, splits being averaged first.
 """
@@ -26,6 +27,7 @@ FILE = RESULTS / "boosting_quality.csv"
 SIZES, MANY = (300, 1000, 3000), 30_000
 LARGE = ("adult", "bank_marketing", "electricity", "diamonds")
 QUALITIES = ("fast", "default", "best")
+STOPPED, AGAIN = "stopped", "seed 1"
 PEER, SLOW_PEER = "LightGBM", "CatBoost"
 
 
@@ -34,11 +36,14 @@ def methods(data: Data, numbers: bool, n: int) -> dict[str, Callable[[], Any]]:
     ours = BoostedTreesRegressor if numbers else BoostedTreesClassifier
     options = {"categorical_features": data.categorical, "random_state": 0, "n_jobs": 1}
     peers = as_they_come(data, numbers)
-    wanted = (PEER, SLOW_PEER) if n == MANY else (PEER,)
-    return {
-        **{name: lambda name=name: ours(quality=name, **options) for name in QUALITIES},
-        **{name: peers[name] for name in wanted if name in peers},
+    found: dict[str, Callable[[], Any]] = {
+        name: lambda name=name: ours(quality=name, **options) for name in QUALITIES
     }
+    if n < MANY:
+        found[STOPPED] = lambda: ours(early_stopping=True, **options)
+        found[AGAIN] = lambda: ours(**{**options, "random_state": 1})
+    wanted = (PEER, SLOW_PEER) if n == MANY else (PEER,)
+    return {**found, **{name: peers[name] for name in wanted if name in peers}}
 
 
 def cells(directory: Path, splits: int) -> Iterator[tuple[str, int, int, Data]]:
@@ -53,15 +58,15 @@ def cells(directory: Path, splits: int) -> Iterator[tuple[str, int, int, Data]]:
                     yield name, n, split, data
 
 
-def ratio(rows: list[dict[str, Any]], method: str, field: str) -> float:
-    """Geometric mean over tables of what a method has over LightGBM, splits being averaged first."""
+def ratio(rows: list[dict[str, Any]], method: str, field: str, to: str = PEER) -> float:
+    """Geometric mean over tables of what a method has over another, splits being averaged first."""
     logs = []
     for name in dict.fromkeys(row["table"] for row in rows):
         of = {
             key: np.mean([r[field] for r in rows if (r["table"], r["method"]) == (name, key)])
-            for key in (method, PEER)
+            for key in (method, to)
         }
-        logs.append(np.log(of[method] / of[PEER]))
+        logs.append(np.log(of[method] / of[to]))
     return float(np.exp(np.mean(logs)))
 
 
@@ -92,7 +97,7 @@ def main() -> None:
     for numbers in (False, True):
         for n in SIZES:
             some = few_rows(rows, numbers, n)
-            for method in QUALITIES if some else ():
+            for method in (*QUALITIES, STOPPED, AGAIN) if some else ():
                 loss = ratio(some, method, "error" if numbers else "log_loss")
                 time = ratio(some, method, "seconds")
                 print(

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import (
+    figures_of_boosting,
     figures_of_certificates,
     figures_of_docs,
     figures_of_table2,
@@ -201,12 +202,14 @@ def runs() -> str:
     return table(["file of `benchmarks/results`", "made", "versions"], lines)
 
 
-PAGES = (figures_of_certificates, figures_of_docs, figures_of_table2, figures_of_trees)
+PAGES = (
+    figures_of_boosting, figures_of_certificates, figures_of_docs, figures_of_table2, figures_of_trees,
+)  # fmt: skip
 FIGURES: dict[str, Callable[..., str]] = {
     one.__name__: one
     for one in (
-        cell, average, span, largest, mean_ratio, below, lower, lowest, scores, summary, speed, slower, behind,
-        single_trees, ranking, runs, of_case, made,
+        cell, average, span, largest, mean_ratio, below, lower, lowest, scores, summary, speed,
+        slower, behind, single_trees, ranking, runs, of_case, made,
         *(one for page in PAGES for one in vars(page).values() if defined_in(page, one)),
     )
 }  # fmt: skip

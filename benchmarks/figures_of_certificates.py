@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.certificates import ASKED, SHARES, SIZES
 from benchmarks.learning_curves import chooses
-from benchmarks.results_on_pages import decimals, lines_of, short, table
+from benchmarks.results_on_pages import decimals, lines_of, lines_where, short, table
 
 Column = np.ndarray
 
@@ -120,3 +120,75 @@ def forest_over(what: str) -> str:
     """The certificate of a forest over another figure of the same tables, from least to most."""
     ratios = [told["certificate"] / told[what] for told in _forests().values()]
     return f"{short(min(ratios))} to {short(max(ratios))}"
+
+
+def searched() -> str:
+    """How often certificates of coins are broken that were searched for."""
+    lines = [
+        [f"{one['case']} ({one['draws']} draws)", decimals(float(one["broken"]), 2)]
+        for one in lines_of("searches.csv")
+    ]
+    return table(["95 % certificates with labels of fair coins", "below .5"], lines)
+
+
+COPIES = {
+    "as they came": "rows as they came",
+    "three copies": "three rows of 300 twice",
+    "every row twice": "every row twice",
+    "every row three times": "every row three times",
+    "joined: once, twice, three times": "joined: once, twice or three times",
+    "the rarer class up to one half": "the rarer class copied up to one half",
+}
+
+
+def copied(model: str) -> str:
+    """How often certificates of copied rows are false, by what is said of the copies."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for one in lines_of("duplicates.csv"):
+        if one["model"] == model:
+            share = decimals(float(one["false"]), 2) if one["false"] else "refused"
+            found[one["case"]][one["duplicates"]] = share
+    words = ("auto", "genuine", "copies")
+    lines = [[COPIES[case], *(told[word] for word in words)] for case, told in found.items()]
+    return table(["rows", *(f'"{word}"' for word in words)], lines)
+
+
+def boosters_below_trees() -> str:
+    """By how many per cent the bound of boosted trees is below a tree's, from least to most."""
+    less = [
+        100 * (1 - float(one["bound"]) / float(one["tree"]))
+        for one in lines_where("certified_boosting.csv", "kind=odd")
+    ]
+    return f"{min(less):.0f} to {max(less):.0f} %"
+
+
+def boosters_lose() -> str:
+    """What a certified fit errs more than one of all rows: means at each number of rows, in order."""
+    lost: dict[str, list[float]] = defaultdict(list)
+    for one in lines_where("certified_boosting.csv", "kind=odd"):
+        lost[one["rows"]].append(float(one["test error"]) - float(one["all rows"]))
+    means = sorted(float(np.mean(of)) for of in lost.values())
+    return f"{decimals(means[0])} to {decimals(means[-1])}"
+
+
+def wider(kind: str) -> str:
+    """By how many per cent ours is above MAPIE's on average over fits, from least to most."""
+    ours, theirs = {"one": ("ours, one", "MAPIE, absolute"), "sets": ("ours", "MAPIE, lac")}[kind]
+    sizes = {one["case"]: float(one["figure"]) for one in lines_of("intervals.csv")}
+    more = [
+        100 * (sizes[f"{name}, {ours}"] / size - 1)
+        for name, peer, size in ((*case.split(", ", 1), size) for case, size in sizes.items())
+        if peer == theirs and f"{name}, {ours}" in sizes
+    ]
+    return f"{min(more):.0f} to {max(more):.0f} %"
+
+
+def named_costs_save() -> str:
+    """By how many per cent the certified cost falls where costs are named before."""
+    cost = {one["case"]: float(one["figure"]) for one in lines_of("thresholds.csv")}
+    less = [
+        100 * (1 - value / cost[case.replace(", certified", ", by bands")])
+        for case, value in cost.items()
+        if case.endswith(", certified") and case.count(",") == 1
+    ]
+    return f"{min(less):.0f} to {max(less):.0f} %"

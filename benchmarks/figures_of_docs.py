@@ -313,6 +313,31 @@ def naive_bayes() -> str:
     return table(["table", *BAYES], lines)
 
 
+def _errors_of_bayes() -> dict[tuple[str, str], float]:
+    """Errors of ours by table and fit."""
+    found = {}
+    for one in lines_of("naive_bayes.csv"):
+        if told := re.match(r"(\w+), (.+): .*error ([\d.]+) /", one["case"]):
+            found[told[1], told[2]] = float(told[3])
+    return found
+
+
+def naive_bayes_error(name: str, fit: str) -> str:
+    """The error of naive Bayes on one table."""
+    return decimals(_errors_of_bayes()[name, fit])
+
+
+def naive_bayes_rises(*without: str) -> str:
+    """By how much the error of defaults is above that of power 1 at most, on other tables."""
+    errors = _errors_of_bayes()
+    rises = [
+        error - errors[name, "power 1"]
+        for (name, fit), error in errors.items()
+        if fit == "defaults" and name not in without
+    ]
+    return decimals(max(rises), 4)
+
+
 def rules() -> str:
     """What each pruning rule errs, on average over tables, beside cost-complexity."""
     errors: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
