@@ -108,7 +108,8 @@ versions: docs
 
 # A wheel for this platform, of the stable interface from Python 3.12 on, tried in new environments with
 # the newest and the lowest versions of what it needs; dist has it.
-WHEEL := $(VENV)-wheel
+# Each Python has tools of its own.
+WHEEL := $(VENV)-wheel-$(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.version_info[:2] + sys.abiflags)")
 wheel: $(WHEEL)/tools.done
 	rm -rf build/raw build/tried dist/*.whl
 	$(WHEEL)/bin/python -m pip wheel -q --no-deps -w build/raw .
@@ -137,7 +138,7 @@ release-check:
 	$(PYTHON) release/check.py
 
 clean:
-	rm -rf build demo docs/gallery docs/reference $(VENV) $(VENV)-oldest $(VENV)-memory $(VENV)-races $(WHEEL) dist
+	rm -rf build demo docs/gallery docs/reference $(VENV) $(VENV)-oldest $(VENV)-memory $(VENV)-races $(VENV)-wheel* dist
 
 $(VENV)/bin/python $(VENV)-oldest/bin/python $(VENV)-memory/bin/python $(VENV)-races/bin/python $(WHEEL)/bin/python:
 	$(PYTHON) -m venv $(patsubst %/bin/python,%,$@)

@@ -111,16 +111,20 @@ def _kind(case: str) -> str:
 
 
 def outputs(case: str, column: str) -> str:
-    """From least to most, what one fit to sixteen numbers has over others."""
+    """What one fit to several outputs has over others, such as of "forest, apart"."""
+    what, _, kind = case.partition(", ")
     values = [
         float(one[column])
         for one in lines_of("outputs.csv")
-        if (one["outputs"], one["table"]) == tuple(case.split(", "))
+        if one["outputs"] == what and kind in ("", one["table"])
     ]
     if column == "error":
-        low, high = sorted(abs(100 * (one - 1)) for one in (min(values), max(values)))
-        return f"{low:.0f} to {high:.0f} %"
-    return f"{min(values):.1f} to {max(values):.1f}"
+        least, most = sorted(abs(100 * (one - 1)) for one in (min(values), max(values)))
+        low, high = f"{least:.0f}", f"{most:.0f}"
+    else:
+        low, high = f"{min(values):.1f}", f"{max(values):.1f}"
+    told = low if low == high else f"{low} to {high}"
+    return f"{told} %" if column == "error" else told
 
 
 def predicted(peer: str, case: str) -> str:
@@ -158,6 +162,11 @@ def forests() -> str:
         for method, name in FORESTS.items()
     ]
     return table(["", "log loss", "error", "numbers"], lines)
+
+
+def forest_times(method: str, field: str) -> str:
+    """Seconds of a fit or of a prediction over scikit-learn's, in geometric mean over tables."""
+    return short(forest.ratio(known(RESULTS / "forest.csv"), method, field))
 
 
 def rankers() -> str:
