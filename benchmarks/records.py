@@ -12,6 +12,7 @@ from certree.interface.whole import write_whole
 
 RESULTS = Path(__file__).parent / "results"
 RUNS = RESULTS / "runs.csv"
+UNKNOWN = "not recorded"
 # Columns of fits that hold no numbers.
 NAMES = ("table", "world", "method")
 # Whose versions matter to what is measured, if they are installed.
@@ -45,8 +46,9 @@ def note_run(file: str, added: bool = False) -> None:
         "versions": ", ".join(f"{name} {number}" for name, number in found if number),
     }
     runs = {row["file"]: row for row in _lines(RUNS)}
-    if added and file in runs:
-        run = {key: _joined(runs[file][key], value) for key, value in run.items()}
+    if added:
+        before = runs.get(file, {"file": file, "date": UNKNOWN, "versions": UNKNOWN})
+        run = {key: _joined(before[key], value) for key, value in run.items()}
     runs[file] = run
     _write(RUNS, [runs[name] for name in sorted(runs)])
 

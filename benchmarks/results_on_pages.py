@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from benchmarks.records import RESULTS
+from benchmarks.records import RESULTS, UNKNOWN
 
 
 def short(value: float) -> str:
@@ -96,7 +96,7 @@ def made(*benchmarks: str) -> str:
     found: dict[tuple[str, str], list[str]] = {}
     for name in benchmarks:
         file = f"{name}.csv"
-        run = runs.get(file, {"versions": "not recorded"})
+        run = runs.get(file, {"versions": UNKNOWN})
         day = run.get("date") or lines_of(file)[0].get("date", "on a day not recorded")
         found.setdefault((day, run["versions"]), []).append(f"`{file}`")
     return "; ".join(
