@@ -29,7 +29,6 @@ from benchmarks.evidence import FILE, MARKS, OURS, of_boosting
 from benchmarks.records import known
 from benchmarks.results_on_pages import (
     average,
-    cell,
     largest,
     lines_of,
     made,
@@ -208,7 +207,7 @@ PAGES = (
 FIGURES: dict[str, Callable[..., str]] = {
     one.__name__: one
     for one in (
-        cell, average, span, largest, mean_ratio, below, lower, lowest, scores, summary, speed,
+        average, span, largest, mean_ratio, below, lower, lowest, scores, summary, speed,
         slower, behind, single_trees, ranking, runs, of_case, made,
         *(one for page in PAGES for one in vars(page).values() if defined_in(page, one)),
     )

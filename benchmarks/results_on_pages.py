@@ -67,12 +67,6 @@ def largest(file: str, column: str, *where: str) -> str:
     return short(max(abs(float(one[column])) for one in lines_where(file, *where)))
 
 
-def cell(file: str, where: str, column: str, form: str) -> str:
-    """One field of the one line in which `where`, such as "table=eeg, method=tree", holds."""
-    wanted = dict(part.split("=") for part in where.split(", "))
-    return format(float(the_line(file, wanted)[column]), form)
-
-
 def of_case(benchmark: str, case: str, column: str = "ratio", peer: str = "") -> str:
     """One field of a case of a benchmark, of the peer's line if there are several."""
     wanted = {"case": case} | ({"peer": peer} if peer else {})
