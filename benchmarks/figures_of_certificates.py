@@ -122,37 +122,6 @@ def forest_over(what: str) -> str:
     return f"{short(min(ratios))} to {short(max(ratios))}"
 
 
-def searched() -> str:
-    """How often certificates of coins are broken that were searched for."""
-    lines = [
-        [f"{one['case']} ({one['draws']} draws)", decimals(float(one["broken"]), 2)]
-        for one in lines_of("searches.csv")
-    ]
-    return table(["95 % certificates with labels of fair coins", "below .5"], lines)
-
-
-COPIES = {
-    "as they came": "rows as they came",
-    "three copies": "three rows of 300 twice",
-    "every row twice": "every row twice",
-    "every row three times": "every row three times",
-    "joined: once, twice, three times": "joined: once, twice or three times",
-    "the rarer class up to one half": "the rarer class copied up to one half",
-}
-
-
-def copied(model: str) -> str:
-    """How often certificates of copied rows are false, by what is said of the copies."""
-    found: dict[str, dict[str, str]] = defaultdict(dict)
-    for one in lines_of("duplicates.csv"):
-        if one["model"] == model:
-            share = decimals(float(one["false"]), 2) if one["false"] else "refused"
-            found[one["case"]][one["duplicates"]] = share
-    words = ("auto", "genuine", "copies")
-    lines = [[COPIES[case], *(told[word] for word in words)] for case, told in found.items()]
-    return table(["rows", *(f'"{word}"' for word in words)], lines)
-
-
 def boosters_below_trees() -> str:
     """By how many per cent the bound of boosted trees is below a tree's, from least to most."""
     less = [
