@@ -125,23 +125,76 @@ def with_positive(rows, loss):
 
 @pytest.mark.parametrize("part_rows", [2**19, 170])
 @pytest.mark.parametrize("weights", ["real", "whole", None])
-@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie"])
 def test_positive_numbers_mean_the_same(
     loss, weights, part_rows, tmp_path, monkeypatch, left_nothing
 ):
     rows = with_positive(table(N, "numbers", weights=weights or "real"), loss)
-    how = {"loss": loss, "max_leaf_nodes": 9}
+    expect_same_in_files({"loss": loss}, rows, weights, part_rows, tmp_path, monkeypatch)
+
+
+QUANTILES = [
+    {"loss": "absolute_error"},
+    {"loss": "quantile", "quantile": 0.83},
+    {"loss": "huber", "subsample": 1.0},
+]
+
+
+@pytest.mark.parametrize("part_rows", [2**19, 170, 1])
+@pytest.mark.parametrize("weights", ["whole", None])
+@pytest.mark.parametrize("how", QUANTILES)
+def test_losses_of_order_statistics_mean_the_same(
+    how, weights, part_rows, tmp_path, monkeypatch, left_nothing
+):
+    if part_rows == 1 and weights is not None:
+        pytest.skip("takes long")
+    rows = table(N if part_rows > 1 else 200, "numbers", weights="whole")
+    expect_same_in_files(how, rows, weights, part_rows, tmp_path, monkeypatch)
+
+
+def expect_same_in_files(how, rows, weights, part_rows, folder, monkeypatch):
+    """Rows in memory have the model of the same ones in files, in another order."""
+    how = {"max_leaf_nodes": 9, **how}
     here = model_of("numbers", **how).fit(*parted(rows, weights is not None))
     monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
-    order = np.random.RandomState(1).permutation(N)
+    order = np.random.RandomState(1).permutation(len(rows))
     moved = rows.take(order) if weights else rows.take(order).drop_columns(["w"])
-    files = write_parts(tmp_path, moved)
+    files = write_parts(folder, moved)
     there = model_of("numbers", **how).fit(files, "y", "w" if weights else None)
-    expect_same(here, there, tmp_path)
+    expect_same(here, there, folder)
     assert here.predict(rows.drop_columns(["y", "w"])).std() > 0
 
 
-@pytest.mark.parametrize(("loss", "least"), [("poisson", -1.0), ("gamma", 0.0)])
+UNUSUAL = {
+    "constant": lambda _: np.full(N, 7.0),
+    "zeros of both signs": lambda rs: np.where(rs.rand(N) < 0.5, 0.0, -0.0),
+    "many ties": lambda rs: np.round(rs.normal(size=N)),
+    "two values": lambda _: np.repeat([-1.0, 2.0], N // 2),
+    "heavy tails": lambda rs: rs.standard_cauchy(N),
+    "large": lambda rs: 1e90 * rs.normal(size=N),
+    "mostly zero": lambda rs: rs.gamma(1.0, size=N) * (rs.rand(N) < 0.4),
+}
+
+
+@pytest.mark.parametrize("target", UNUSUAL)
+@pytest.mark.parametrize(
+    "how", [*QUANTILES, {"loss": "quantile", "quantile": 1 / 3}, {"loss": "tweedie", "power": 1.2}]
+)
+def test_unusual_targets_mean_the_same(how, target):
+    rs = np.random.RandomState(0)
+    X, _, _ = parted(table(N), weighed=False)
+    y = UNUSUAL[target](rs)
+    if how["loss"] == "tweedie":
+        y = np.abs(y) + (y.max() == 0)
+    order = rs.permutation(N)
+    here = model_of("numbers", **how).fit(X, y)
+    ends = [0, 1, 300, 300, 1100, N]
+    expect_same(
+        here, fit_in_chunks(model_of("numbers", **how), X.take(order), y[order], None, ends)
+    )
+
+
+@pytest.mark.parametrize(("loss", "least"), [("poisson", -1.0), ("gamma", 0.0), ("tweedie", -1.0)])
 def test_numbers_of_no_likelihood_are_refused(loss, least, tmp_path, left_nothing):
     rows = with_positive(table(N, "numbers"), "gamma").drop_columns(["w"])
     y = rows["y"].to_numpy().copy()
@@ -297,10 +350,18 @@ def of_functions():
     return CustomLoss(lambda y, s: (s - y, y * 0 + 1), lambda y, s: s - y)
 
 
-@pytest.mark.parametrize("loss", ["huber", "absolute_error", "quantile", "tweedie", of_functions()])
-def test_other_losses_are_refused(loss, tmp_path):
-    with pytest.raises(ValueError, match=r"loss=.*squared_error"):
-        BoostedTreesRegressor(loss, max_iter=2).fit(written(tmp_path), "y")
+def test_other_losses_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"loss=CustomLoss.* takes rows in memory"):
+        BoostedTreesRegressor(of_functions(), max_iter=2).fit(written(tmp_path), "y")
+    with pytest.raises(ValueError, match=r"quantile=\[0.1, 0.9\] takes rows in memory"):
+        BoostedTreesRegressor("quantile", quantile=[0.1, 0.9]).fit(written(tmp_path), "y")
+
+
+@pytest.mark.parametrize("how", QUANTILES)
+def test_weights_that_are_no_copies_take_rows_in_memory_for_quantiles(how, tmp_path, left_nothing):
+    rows = table(N, "numbers")
+    with pytest.raises(ValueError, match=f'in memory with loss="{how["loss"]}"'):
+        model_of("numbers", **how).fit(written(tmp_path, rows), "y", "w")
 
 
 @pytest.mark.parametrize(
@@ -444,18 +505,29 @@ def test_a_full_disk_is_said(tmp_path, monkeypatch, left_nothing):
         model_of("two").fit(file, "y")
 
 
-def test_passes_over_the_rows_are_few(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("loss", "more"), [(None, 0), ("quantile", 2), ("tweedie", 2), ("huber", 3)]
+)
+def test_passes_over_the_rows_are_few(loss, more, tmp_path, monkeypatch):
     """A tree takes no more looks at all rows than it is deep, and one; a round four more."""
-    rows = table(N, "two").drop_columns(["w"])
+    rows = table(N, "numbers" if loss else "two").drop_columns(["w"])
+    rows = with_positive(rows, "gamma") if loss else rows
     calls = []
-    change = executors.Here.change
-    monkeypatch.setattr(
-        executors.Here, "change", lambda *given, **how: calls.append(1) or change(*given, **how)
-    )
-    model = model_of("two", max_iter=4).fit(written(tmp_path, rows), "y")
+
+    def counted(name):
+        before = getattr(executors.Here, name)
+        return lambda *given, **how: calls.append(name) or before(*given, **how)
+
+    for name in ("change", "collect"):
+        monkeypatch.setattr(executors.Here, name, counted(name))
+    how = {"loss": loss} if loss else {}
+    model = model_of("numbers" if loss else "two", max_iter=4, **how)
+    model.fit(written(tmp_path, rows), "y")
     depths = [depth_of(model.trees_.left[a:b]) for a, b in ranges_of(model.trees_)]
-    # Keys, forgotten hashes and the start; then of each round its begin, root and end.
-    assert len(calls) <= 3 + sum(depth + 4 for depth in depths)
+    # Keys, hashes that are read and forgotten, digests, a quantile and the start; then of each round
+    # its begin, root and end.
+    before = 8 if loss in ("quantile", "huber") else 5
+    assert len(calls) <= before + sum(depth + 4 + more for depth in depths)
 
 
 def ranges_of(trees):

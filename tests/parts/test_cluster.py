@@ -159,10 +159,15 @@ def test_workers_read_files(target, weighed, form, client, tmp_path, monkeypatch
     expect_same(here, there, tmp_path)
 
 
-@pytest.mark.parametrize("loss", ["poisson", "gamma"])
-def test_positive_numbers_on_workers(loss, client, tmp_path):
+@pytest.mark.parametrize(
+    "loss", ["poisson", "gamma", "tweedie", "absolute_error", "quantile", "huber"]
+)
+def test_losses_of_numbers_on_workers(loss, client, tmp_path):
     X, y, weight = frames("numbers", True)
-    y = np.exp(y / 2) if loss == "gamma" else np.floor(np.exp(y / 2))
+    if loss in ("poisson", "gamma", "tweedie"):
+        y = np.exp(y / 2) if loss == "gamma" else np.floor(np.exp(y / 2))
+    else:
+        weight = np.ceil(weight)
     here = model_of("numbers", loss=loss).fit(X, y, weight)
     order = np.random.RandomState(3).permutation(N)
     cuts = (cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight))

@@ -11,16 +11,18 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from certree._core import fixed_unit
+from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.evaluation import stops_early
-from certree.ensembles.losses import LogLoss, Loss
+from certree.ensembles.losses import HuberLoss, LogLoss, Loss, QuantileLoss
 from certree.ensembles.many_levels import FEW_LEVELS
 from certree.ensembles.rounds import importances
 from certree.ensembles.rounds_of_parts import RoundsOfParts
+from certree.ensembles.scales_of_parts import start_at_quantile
 from certree.interface.arrays import Float64
 from certree.interface.progress import Pace, progress
 from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded
 from certree.parts.chunks import Chunk, Weighing, reader_of, training_of, without_class_weights
-from certree.parts.exact_sums import class_totals, exact_sum, rounded
+from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
 from certree.parts.executors import Executor
 from certree.parts.first_look import (
     Found,
@@ -35,9 +37,6 @@ from certree.parts.keys import set_keys
 from certree.parts.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
 from certree.rows.hashes import fit_hashes, sample_hashes
-
-# Of numbers; slopes of others are in a unit, or bend at a place, that all rows decide in each round.
-_LOSSES = ("squared_error", "poisson", "gamma")
 
 
 class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
@@ -110,13 +109,13 @@ def made_part(
 
 def weight_of(part: PartOfRows, unit: int) -> int:
     """Sum of the weights of a part as whole numbers."""
-    if part.weight is None or not len(part.weight):
-        return 0
-    return int(np.rint(np.ldexp(part.weight, -unit)).astype(np.int64).sum())
+    return 0 if part.weight is None else whole_sum(part.weight, unit)
 
 
-def _start(loss: Loss, totals: Counter[Any], is_weighed: bool) -> Float64:
-    """The scores (n_outputs,) that a run starts from."""
+def _start(loss: Loss, parts: Executor, n: int, totals: Counter[Any], is_weighed: bool) -> Float64:
+    """The scores (n_outputs,) that a run on n rows starts from."""
+    if isinstance(loss, QuantileLoss | HuberLoss):
+        return start_at_quantile(loss, parts, n)
 
     def number(total: int) -> float:
         return rounded(total) if is_weighed else float(total)
@@ -144,6 +143,7 @@ def fit_on_parts(model: Any, parts: Executor) -> None:
     known = parts.look(sketch, reader, weighing)
     n_rounds = _n_rounds(model, known.n)
     if weighing is not None and not weighing.are_copies:
+        _expect_copies(model, loss)
         weighing = replace(weighing, factor=known.n / rounded(known.weight))
     _expect_few_levels(model, known)
     edges = known.edges()
@@ -157,7 +157,8 @@ def fit_on_parts(model: Any, parts: Executor) -> None:
     bins = bins_of(edges, made.ends, _category(reader))
     about = known.n, total, model.thresholds_, model._seed
     run = RoundsOfParts(model._settings(loss), parts, model._grower_in(bins), *about)
-    _boost(model, run, _start(loss, made.totals, total is not None), n_rounds)
+    start = _start(loss, parts, known.n, made.totals, total is not None)
+    _boost(model, run, start, n_rounds)
 
 
 def _learn(model: Any, parts: Executor) -> tuple[Found, Any]:
@@ -233,6 +234,18 @@ def _n_rounds(model: Any, n: int) -> int:
     return int(known)
 
 
+def _expect_copies(model: Any, loss: Loss) -> None:
+    """Refuse weights that are no copies where the start is a quantile.
+
+    In memory such weights are added up as they come, by ascending targets, and rounded each time.
+    """
+    if isinstance(loss, QuantileLoss | HuberLoss):
+        raise ValueError(
+            f"weights that are no whole numbers, or more than ten for each row on average, take rows "
+            f'in memory with loss="{model.loss}", got X that lies elsewhere'
+        )
+
+
 def _expect_few_levels(model: Any, known: Sketch) -> None:
     names = getattr(model, "feature_names_in_", None)
     for j, values in enumerate(known.values):
@@ -262,12 +275,14 @@ def expect_what_parts_can(model: Any, given: dict[str, Any]) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{name} takes rows in memory, got X that lies elsewhere")
-    loss = getattr(model, "loss", _LOSSES[0])
-    if not is_classifier(model) and loss not in _LOSSES:
-        raise ValueError(
-            f"loss={loss!r} takes rows in memory: rows that lie elsewhere take "
-            f'"{_LOSSES[0]}", "{_LOSSES[1]}" and "{_LOSSES[2]}", and classes'
-        )
+    if not is_classifier(model):
+        of_loss = {
+            f"loss={model.loss!r}": isinstance(model.loss, CustomLoss),
+            f"quantile={model.quantile!r}": model._n_quantiles > 1,
+        }
+        for name, is_given in of_loss.items():
+            if is_given:
+                raise ValueError(f"{name} takes rows in memory, got X that lies elsewhere")
     if model.standard_errors:
         raise ValueError("standard_errors=True takes rows in memory, got X that lies elsewhere")
     if model.warm_start:

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from math import ldexp
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import (
-    dispersion_of_mean,
+    dispersion_of_sums,
     draw_round,
-    fixed_unit,
     grow_gradients_by_sums,
     join_bins,
     round_steps_by_sums,
@@ -31,13 +29,16 @@ from certree.ensembles.rounds import (
     numbers_of_features,
     numbers_of_thresholds,
 )
+from certree.ensembles.scales_of_parts import scaled, total_of
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.parts.executors import Executor
 from certree.parts.part import (
     Cuts,
+    Largest,
     Layout,
+    ScaledLoss,
     Sums,
     begin_round,
     begin_tree,
@@ -202,31 +203,29 @@ class RoundsOfParts:
 
     def _make(self, number: int, n_outputs: int, before: Float64 | None) -> Float64:
         """Make a round once the steps of the one before are taken; returns its own."""
-        settings, loss = self.settings, self.settings.loss
+        settings = self.settings
         draws, *of_bins = self._drawn(number, n_outputs)
-        most = self.parts.change(begin_round, loss.name, draws, before)
-        if most.n_growing == 0:
-            draws = *draws[:4], most.least
-            most = self.parts.collect(largest, loss.name, draws)
-        gradient, hessian, of_loss = most.numbers[:3].tolist()
+        of_loss, draws, most = self._begun(draws, before)
+        gradient, hessian, *terms = most.numbers[:4].tolist()
         of_tree = gradient, hessian, most.n_growing
         bins, into, layout = self._layout(*of_bins)
-        root = self.parts.change(begin_tree, loss.name, draws, (*of_tree, of_loss, self.n), layout)
+        of_all = *of_tree, tuple(terms), self.n
+        root = self.parts.change(begin_tree, of_loss, draws, of_all, layout)
         options = self.grower.options_of_gradients[:3]
         given = (0.0, 0.0, *of_tree, np.ascontiguousarray(root.of_root[:3]))
         growth = _Growth(self.parts, bins, into, layout, options, given)
         columns, rows, cuts = growth.grow(root)
-        sides = most.n_growing, self.n - most.n_growing, most.numbers[3:].reshape(-1, 2)
+        sides = most.n_growing, self.n - most.n_growing, most.numbers[4:].reshape(-1, 2)
         left = columns[2]
         whole = self.parts.change(
-            end_tree, loss.name, cuts, growth.new(cuts), _leaves(left, cuts), len(left), sides
+            end_tree, of_loss, cuts, growth.new(cuts), _leaves(left, cuts), len(left), sides
         )
         step, *_ = round_steps_by_sums(
             left,
             sides,
             whole,
             settings.l2_regularization,
-            1.0 / self._dispersion(of_loss, int(root.of_root[3])),
+            1.0 / self._dispersion(of_loss, terms, root.of_root[3:].tolist()),
             CURVATURE,
             STOPS if settings.votes else NO_STOPS,
             columns[0],
@@ -250,15 +249,27 @@ class RoundsOfParts:
         )
         return (odd, other_odd, self.settings.subsample, factors, None), *of_bins
 
-    def _dispersion(self, largest_loss: float, whole: int) -> float:
+    def _begun(
+        self, draws: tuple[Any, ...], before: Float64 | None
+    ) -> tuple[ScaledLoss, tuple[Any, ...], Largest]:
+        """Take the steps of the round before; gives the loss, what is drawn, and largest numbers."""
+        loss = self.settings.loss
+        if loss.scale is None:
+            of_loss: ScaledLoss = (loss.name, loss.parameter, 1.0)
+            most: Largest = self.parts.change(begin_round, before, largest, of_loss, draws)
+        else:
+            of_loss = scaled(loss, self.parts, self.n, before)
+            most = self.parts.collect(largest, of_loss, draws)
+        if most.n_growing == 0:
+            draws = *draws[:4], most.least
+            most = self.parts.collect(largest, of_loss, draws)
+        return of_loss, draws, most
+
+    def _dispersion(self, loss: ScaledLoss, largest: list[float], whole: list[int]) -> float:
         """What slopes are divided by to be those of a likelihood's negative log."""
-        if self.settings.loss.name != "squared_error":
-            return 1.0  # a likelihood's negative log as it stands
-        if not np.isfinite(largest_loss):
-            return dispersion_of_mean(np.inf)
-        total = ldexp(float(whole), fixed_unit(largest_loss, self.n))
+        sums = [total_of(one, most, self.n) for one, most in zip(whole, largest, strict=True)]
         n = float(self.n) if self.total_weight is None else self.total_weight
-        return dispersion_of_mean(total / n)
+        return dispersion_of_sums(loss, np.array(sums), n)
 
     def _layout(
         self, features: Int32, n_edges: int, key: int

@@ -6,17 +6,20 @@ it of the first again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certree import _core
 from certree._core import part_divide, part_items, part_largest, part_leaves, part_sums
 from certree.grow.bins import UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 
+# Name and parameter of a loss, and the one number that all rows decide and its slopes take.
+ScaledLoss = tuple[str, float, float]
 # Where the rows of a cell begin and end in the order of a part.
 Cells = Mapping[int, tuple[int, int]]
 
@@ -69,7 +72,7 @@ class PartOfRows:
     n_growing: int = 0
     cells: Cells = field(default_factory=dict)
 
-    def rows(self, loss: str) -> tuple[Any, ...]:
+    def rows(self, loss: ScaledLoss) -> tuple[Any, ...]:
         """The rows as the core takes them."""
         return loss, self.y, self.weight, self.keys, self.scores
 
@@ -78,8 +81,8 @@ class PartOfRows:
 class Largest:
     """The largest numbers of some rows, how many of them grow, and the least key.
 
-    They are of the tree: gradient, Hessian; the loss; and slopes by output, of growing rows and of
-    others.
+    They are of the tree: gradient, Hessian; two terms of the dispersion; and slopes by output, of
+    growing rows and of others.
     """
 
     numbers: Float64
@@ -99,7 +102,8 @@ class Largest:
 class Sums:
     """What rows of cells add up to: by feature and bin (c, any), squares (c,), and more of the root.
 
-    These are sums of gradients, of Hessians, numbers of rows, and the loss, as whole numbers.
+    These are sums of gradients, of Hessians, numbers of rows, and terms of the dispersion, as whole
+    numbers.
     """
 
     by_bin: Int64
@@ -187,27 +191,36 @@ def digests(part: PartOfRows) -> list[tuple[int, int]]:
 
 
 def begin_round(
-    part: PartOfRows, loss: str, draws: tuple[Any, ...], step: Float64 | None
-) -> tuple[PartOfRows, Largest]:
-    """Add the steps (m, n_outputs) of the tree before to the scores, and find the largest numbers."""
+    part: PartOfRows, step: Float64 | None, ask: Callable[..., Any], *given: Any
+) -> tuple[PartOfRows, Any]:
+    """Add the steps (m, n_outputs) of the tree before to the scores, and ask(part, *given)."""
     if step is not None:
         part = replace(part, scores=np.add(part.scores, step[part.leaf].T, order="C"))
-    return part, largest(part, loss, draws)
+    return part, ask(part, *given)
 
 
-def largest(part: PartOfRows, loss: str, draws: tuple[Any, ...]) -> Largest:
+def scale_terms(part: PartOfRows, loss: ScaledLoss) -> Float64:
+    """The numbers of a part of which the scale of the loss is the mean, or a quantile."""
+    return _core.scale_terms(loss, part.y, part.scores)
+
+
+def largest(part: PartOfRows, loss: ScaledLoss, draws: tuple[Any, ...]) -> Largest:
     """The largest numbers of a part."""
     return Largest(*part_largest(part.rows(loss), draws))
 
 
 def begin_tree(
-    part: PartOfRows, loss: str, draws: tuple[Any, ...], of_all: tuple[Any, ...], layout: Layout
+    part: PartOfRows,
+    loss: ScaledLoss,
+    draws: tuple[Any, ...],
+    of_all: tuple[Any, ...],
+    layout: Layout,
 ) -> tuple[PartOfRows, Sums]:
     """Draw the rows that grow a tree, and add them up."""
-    order, items, n_growing, total, squares, lost = part_items(part.rows(loss), draws, of_all)
+    order, items, n_growing, total, squares, terms = part_items(part.rows(loss), draws, of_all)
     part = replace(part, order=order, items=items, n_growing=n_growing, cells={0: (0, n_growing)})
     sums = _sums(part, [0], layout)
-    of_root = np.array([*total, lost], dtype=np.int64)
+    of_root = np.array([*total, *terms], dtype=np.int64)
     return part, replace(sums, squares=np.array([squares], dtype=np.int64), of_root=of_root)
 
 
@@ -221,7 +234,7 @@ def go_on(
 
 def end_tree(
     part: PartOfRows,
-    loss: str,
+    loss: ScaledLoss,
     cuts: Cuts,
     new: Cuts,
     nodes: Mapping[int, int],
@@ -277,4 +290,4 @@ def _sums(part: PartOfRows, keys: list[int], layout: Layout) -> Sums:
     )
     if not layout.with_squares:
         squares = np.zeros(len(keys), dtype=np.int64)
-    return Sums(layout.joined(by_bin), squares, np.zeros(4, dtype=np.int64))
+    return Sums(layout.joined(by_bin), squares, np.zeros(5, dtype=np.int64))
