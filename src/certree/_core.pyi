@@ -326,6 +326,9 @@ def scale_terms(loss: tuple[str, float, float], y: Annotated[NDArray[numpy.float
     The numbers of rows of which the scale of a loss is the mean, or a quantile.
     """
 
+def scaled_losses(loss: tuple[str, float, float], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]:
+    """Loss of each row, in the scale of all of them."""
+
 def dispersion_of_sums(loss: tuple[str, float, float], sums: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: float) -> float:
     """What slopes are divided by, by the sums of its terms and of weights."""
 

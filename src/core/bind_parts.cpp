@@ -150,6 +150,13 @@ auto scale_terms(const LossOfParts& given, const Doubles& y, const Doubles2& sco
              Column<double>(y.size()));
 }
 
+auto scaled_losses(const LossOfParts& given, const Doubles& y, const Doubles2& scores) {
+  const ScaledLoss loss = scaled_loss(given);
+  const auto before = scores_of(loss, scores, y.size());
+  return run([&](auto of_rows) { losses_of(loss, view(y), before, of_rows); },
+             Column<double>(y.size()));
+}
+
 double dispersion_of_sums(const LossOfParts& given, const Doubles& sums, double weight) {
   return certree::dispersion_of_sums(scaled_loss(given), sized("sums", sums, 2), weight);
 }
@@ -304,6 +311,8 @@ void bind_parts(nb::module_& core) {
            "Exponent of the power of two that n numbers are whole multiples of.");
   core.def("scale_terms", &scale_terms, "loss"_a, "y"_array, "scores"_array,
            "The numbers of rows of which the scale of a loss is the mean, or a quantile.");
+  core.def("scaled_losses", &scaled_losses, "loss"_a, "y"_array, "scores"_array,
+           "Loss of each row, in the scale of all of them.");
   core.def("dispersion_of_sums", &dispersion_of_sums, "loss"_a, "sums"_array, "weight"_a,
            "What slopes are divided by, by the sums of its terms and of weights.");
   core.def("part_largest", &part_largest, "rows"_a, "draws"_a,

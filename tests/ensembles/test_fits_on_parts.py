@@ -19,13 +19,13 @@ from certree.ensembles import (
     CertifiedBoostedTreesClassifier,
     CustomLoss,
     TreeForestClassifier,
+    evaluation,
 )
 from certree.ensembles.fits_on_parts import InMemory, fit_on_parts
 from certree.interface.fitted import replaces_state
 from certree.parts import executors, scratch, sources
-from certree.parts.chunks import Chunk
 from certree.parts.executors import Here
-from same_models import expect_same, parted, table
+from same_models import InChunks, expect_same, parted, table
 
 N = 1500
 
@@ -33,28 +33,6 @@ N = 1500
 def model_of(target, **how):
     made = BoostedTreesRegressor if target == "numbers" else BoostedTreesClassifier
     return made(**{"max_iter": 5, "random_state": 0, "n_jobs": 1, **how})
-
-
-class InChunks:
-    """Rows in memory, as chunks."""
-
-    empty = n_rows = None
-
-    def __init__(self, X, y, weight, ends):
-        self.given, self.ends = (X, y, weight), ends
-        self.has_weights = weight is not None
-
-    def chunks(self, *, targets_only=False):
-        for number, (begin, end) in enumerate(pairwise(self.ends)):
-            X, y, weight = (
-                one.slice(begin, end - begin)
-                if isinstance(one, pa.Table)
-                else one[begin:end]
-                if one is not None
-                else None
-                for one in self.given
-            )
-            yield Chunk(None if targets_only else X, y, weight, f"chunk {number}")
 
 
 @replaces_state
@@ -239,6 +217,85 @@ def test_however_rows_are_divided(seed, target, ends, weights, leaves, shuffles)
     expect_same(here, there)
 
 
+STOPPING = {
+    "early_stopping": True,
+    "n_iter_no_change": 2,
+    "max_iter": 12,
+    "learning_rate": 0.5,
+    "max_leaf_nodes": 8,
+}
+STOPPED = [
+    ("two", None, {}),
+    ("two", "real", {"class_weight": "balanced", "validation_fraction": 200}),
+    ("three", "whole", {}),
+    ("three", "real", {"validation_fraction": 0.5}),
+    ("numbers", None, {"validation_fraction": None, "loss": "huber"}),
+    ("numbers", "real", {"tol": 0.01}),
+    ("numbers", "whole", {"loss": "huber"}),
+    ("numbers", "whole", {"loss": "absolute_error", "max_iter": "auto"}),
+    ("numbers", "real", {"loss": "tweedie"}),
+    ("numbers", "real", {"loss": "gamma"}),
+    ("numbers", None, {"loss": "poisson"}),
+]
+
+
+@pytest.mark.parametrize(("target", "weights", "how"), STOPPED)
+def test_early_stopping_means_the_same(target, weights, how, tmp_path, monkeypatch, left_nothing):
+    rows = table(N, target, weights=weights or "real")
+    if how.get("loss") in ("tweedie", "gamma", "poisson"):
+        rows = with_positive(rows, how["loss"])
+    how = {**STOPPING, **how}
+    here = model_of(target, **how).fit(*parted(rows, weights is not None))
+    assert hasattr(here, "train_score_")
+    order = np.random.RandomState(1).permutation(N)
+    moved = rows.take(order) if weights else rows.take(order).drop_columns(["w"])
+    weight = "w" if weights else None
+    files = write_parts(tmp_path, moved)
+    for part_rows in (2**19, 170):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+        there = model_of(target, **how).fit(files, "y", weight)
+        expect_same(here, there, tmp_path)
+
+
+def test_early_stopping_is_chosen_by_the_number_of_rows(monkeypatch):
+    monkeypatch.setattr(evaluation, "_MANY_ROWS", 1400)
+    X, y, weight = parted(table(N, "two", weights="whole"))
+    how = {**STOPPING, "early_stopping": "auto"}
+    for of_rows in (None, weight):
+        here = model_of("two", **how).fit(X, y, of_rows)
+        there = fit_in_chunks(model_of("two", **how), X, y, of_rows, [0, 700, N])
+        expect_same(here, there)
+        assert hasattr(there, "validation_score_") == (of_rows is None or of_rows.sum() > 1400)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"validation_fraction": N}, "the resulting train set will be empty"),
+        ({"validation_fraction": N - 1}, "leaves 1499 to judge and 1 to train"),
+    ],
+)
+def test_rows_that_cannot_be_held_out_are_refused(how, message, tmp_path, left_nothing):
+    with pytest.raises(ValueError, match=message):
+        model_of("two", early_stopping=True, **how).fit(written(tmp_path), "y")
+
+
+def test_a_class_of_one_row_is_not_held_out(tmp_path, left_nothing):
+    rows = table(N, "two").drop_columns(["w"])
+    y = np.append(2, rows["y"].to_numpy()[1:])
+    file = written(tmp_path, rows.set_column(rows.column_names.index("y"), "y", pa.array(y)))
+    with pytest.raises(ValueError, match="least populated class in y has only 1 member"):
+        model_of("two", early_stopping=True).fit(file, "y")
+
+
+def test_copies_that_are_dealt_one_by_one_take_rows_in_memory(tmp_path, left_nothing):
+    rows = table(N, "two", weights="whole")
+    place = rows.column_names.index("w")
+    many = rows.set_column(place, "w", pa.array(20 + rows["w"].to_numpy()))
+    with pytest.raises(ValueError, match=r"whole weights of more than ten .* early_stopping"):
+        model_of("two", early_stopping=True).fit(written(tmp_path, many), "y", "w")
+
+
 def test_threads_change_nothing():
     rows = table(N, "three")
     ends = [0, 10, 300, 301, 900, N]
@@ -331,7 +388,9 @@ def written(folder, rows=None, name="rows.parquet"):
 
 
 REFUSED = [
-    ({"early_stopping": True}, {}, "early_stopping"),
+    ({"early_stopping": True, "scoring": None}, {}, "early_stopping with scoring=None"),
+    ({"early_stopping": True, "scoring": "accuracy"}, {}, "early_stopping with scoring='accuracy'"),
+    ({"early_stopping": True, "quality": "best"}, {}, "early_stopping with quality='best'"),
     ({"warm_start": True}, {}, "warm_start"),
     ({}, {"groups": np.zeros(N)}, "groups"),
     ({}, {"offset": np.zeros(N)}, "offset"),

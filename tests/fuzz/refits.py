@@ -180,6 +180,8 @@ def rows_in_files(random: Random, subject: Subject) -> None:
     if isinstance(model, certree.BoostedTreesRegressor) and random.random() < 0.7:
         model.set_params(loss=random.choice(_LOSSES), quantile=None, power=None)
         y = 1.0 + np.minimum(np.abs(y), 1e6) if model.loss in _OF_POSITIVE else y
+    if random.random() < 0.3:
+        model.set_params(early_stopping=True, validation_fraction=0.3, n_iter_no_change=2)
     X = replace(table, container="pyarrow").X
     frame = X.append_column("what to learn", [y])
     if random.random() < 0.5:

@@ -234,8 +234,8 @@ class BoostedTrees(StagedTrees):
             Rows; NaN stands for a missing value. What a sparse matrix does not store is 0, and the
             fit is that of the dense table. Rows in files (Parquet, Arrow, CSV, or folders of them)
             and on clusters are never held together, and have the model of the same rows in memory.
-            They take no other argument than `y` and `sample_weight`, no `CustomLoss`, no early
-            stopping, and features of at most 30 categories.
+            They take no other argument than `y` and `sample_weight`, no `CustomLoss`, early stopping by
+            the loss alone, and features of at most 30 categories.
         y : array-like of shape (n,), or (n, n_outputs), str, or collection of Dask
             Class of each row, or a number; regressors take several numbers of each row. Of rows in
             files the name of their column.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
@@ -12,13 +13,13 @@ from sklearn.utils import check_random_state
 
 from certree._core import fixed_unit
 from certree.ensembles.custom_loss import CustomLoss
-from certree.ensembles.evaluation import stops_early
+from certree.ensembles.evaluation import Evaluation, stops_early
 from certree.ensembles.losses import HuberLoss, LogLoss, Loss, QuantileLoss
 from certree.ensembles.many_levels import FEW_LEVELS
 from certree.ensembles.rounds import importances
 from certree.ensembles.rounds_of_parts import RoundsOfParts
 from certree.ensembles.scales_of_parts import start_at_quantile
-from certree.interface.arrays import Float64
+from certree.interface.arrays import Float64, UInt64
 from certree.interface.progress import Pace, progress
 from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded
 from certree.parts.chunks import Chunk, Weighing, reader_of, training_of, without_class_weights
@@ -33,10 +34,13 @@ from certree.parts.first_look import (
     with_features,
 )
 from certree.parts.fit_hashes import hashes_of_fit
+from certree.parts.held_out import Division, HeldOut, Mask, hold_out
 from certree.parts.keys import set_keys
 from certree.parts.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
+from certree.rows.folds import MOST_COPIES
 from certree.rows.hashes import fit_hashes, sample_hashes
+from certree.rows.training import Training
 
 
 class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
@@ -76,40 +80,90 @@ def sketch(chunk: Chunk, reader: Any, weighing: Weighing | None) -> Sketch | Non
     return made if weight is None else replace(made, weight=exact_sum(weight))
 
 
+def sketch_of_side(
+    number: int, chunk: Chunk, reader: Any, division: Division, mask: Mask
+) -> tuple[PartOfRows, Sketch | None]:
+    """What decides the bins: the rows of a chunk that train; the part is an empty one."""
+    training: Any = division.rows(reader, chunk)
+    made = None
+    if training is not None and not mask.all():
+        train: Any = division.sides(training, mask)[0]
+        made = Sketch.of(train.features, _category(reader))
+    return _without_rows(number, reader.n_features_in_, None), made
+
+
+def _without_rows(number: int, p: int, weighing: Weighing | None) -> PartOfRows:
+    """A part that a chunk becomes of which no row weighs anything."""
+    none, codes = np.zeros(0), np.zeros((p, 0), dtype=np.uint8)
+    weight = None if weighing is None or weighing.are_copies else none
+    return PartOfRows(number, codes, none, weight, np.zeros(0, dtype=np.uint64))
+
+
 def _category(reader: Any) -> Any:
     mask = reader._category_mask()
     return np.zeros(reader.n_features_in_, np.uint8) if mask is None else mask.astype(np.uint8)
 
 
 def made_part(
-    number: int, chunk: Chunk, reader: Any, weighing: Weighing | None, edges: tuple[Any, ...]
+    number: int,
+    chunk: Chunk,
+    reader: Any,
+    weighing: Weighing | None,
+    edges: tuple[Any, ...],
+    division: Division | None = None,
+    mask: Mask | None = None,
 ) -> tuple[PartOfRows, Made | None]:
-    """The part that a chunk becomes, whose keys are hashes as yet."""
-    training: Any = training_of(reader, chunk, weighing)
-    if training is None:
-        none = np.zeros(0)
-        codes = np.zeros((len(edges), 0), dtype=np.uint8)
-        weight = None if weighing is None or weighing.are_copies else none
-        return PartOfRows(number, codes, none, weight, np.zeros(0, dtype=np.uint64)), None
-    features, y, weight = training.features, training.y, training.weight
-    codes, ends = encoded(features, edges)
-    hashes = sample_hashes(*features.parts, y, *(() if weight is None else (weight,)))
-    numbers = y.astype(np.float64)
-    part = PartOfRows(
-        number, codes, numbers, weight, hashes, digest=int(hashes.sum(dtype=np.uint64))
+    """The part that a chunk becomes, whose keys are hashes as yet.
+
+    division, mask: how rows are told apart, and which of them are held out; None: none are.
+    """
+    training: Any = (
+        training_of(reader, chunk, weighing) if division is None else division.rows(reader, chunk)
     )
-    if not is_classifier(reader):
-        weighed = numbers if weight is None else numbers * weight
-        total = len(y) if weight is None else exact_sum(weight)
-        return part, Made(ends, Counter({"weight": total, "sum": exact_sum(weighed)}))
-    counts = class_totals(y, weight)
-    part = replace(part, known=fit_hashes(*features.parts))
-    return part, Made(ends, Counter(dict(enumerate(counts))))
+    if training is None:
+        return _without_rows(number, len(edges), weighing), None
+    if division is None or mask is None:
+        part, made = _coded(number, training, reader, edges)
+    else:
+        train, held = division.sides(training, mask)
+        part, made = _coded(number, train, reader, edges)
+        part = replace(
+            part,
+            digest=part.digest + int(_hashes(held).sum(dtype=np.uint64)),
+            values=held.features.matrix.astype(np.float64),
+            y_held=held.y.astype(np.float64),
+            weight_held=held.weight,
+        )
+    if is_classifier(reader):
+        part = replace(part, known=fit_hashes(*training.features.parts))
+    return part, made
 
 
-def weight_of(part: PartOfRows, unit: int) -> int:
-    """Sum of the weights of a part as whole numbers."""
-    return 0 if part.weight is None else whole_sum(part.weight, unit)
+def _coded(
+    number: int, training: Any, reader: Any, edges: tuple[Any, ...]
+) -> tuple[PartOfRows, Made]:
+    """The part that rows become which train."""
+    y, weight, hashes = training.y, training.weight, _hashes(training)
+    codes, ends = encoded(training.features, edges)
+    numbers, digest = y.astype(np.float64), int(hashes.sum(dtype=np.uint64))
+    part = PartOfRows(number, codes, numbers, weight, hashes, digest)
+    if is_classifier(reader):
+        return part, Made(ends, Counter(dict(enumerate(class_totals(y, weight)))))
+    weighed = numbers if weight is None else numbers * weight
+    total = len(y) if weight is None else exact_sum(weight)
+    return part, Made(ends, Counter({"weight": total, "sum": exact_sum(weighed)}))
+
+
+def _hashes(rows: Training) -> UInt64:
+    """Hashes of rows, their targets and their weights."""
+    beside = () if rows.weight is None else (rows.weight,)
+    return sample_hashes(*rows.features.parts, rows.y, *beside)
+
+
+def weight_of(part: PartOfRows, unit: int, are_held: bool) -> int:
+    """Sum of the weights of a part, or of its rows that are held out, as whole numbers."""
+    weight = part.weight_held if are_held else part.weight
+    return 0 if weight is None else whole_sum(weight, unit)
 
 
 def _start(loss: Loss, parts: Executor, n: int, totals: Counter[Any], is_weighed: bool) -> Float64:
@@ -140,25 +194,82 @@ def fit_on_parts(model: Any, parts: Executor) -> None:
     loss, weighing = model._loss(), weighing_of(found, _is_weighed(model, parts))
     if not is_classifier(model):
         loss.expect_domain(np.array(found.ends))
-    known = parts.look(sketch, reader, weighing)
-    n_rounds = _n_rounds(model, known.n)
     if weighing is not None and not weighing.are_copies:
         _expect_copies(model, loss)
-        weighing = replace(weighing, factor=known.n / rounded(known.weight))
+    model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
+    stops = _stops(model, found, weighing)
+    held = None
+    if stops and model.validation_fraction is not None:
+        held = _held_out(model, parts, reader, found, weighing)
+    if held is None:
+        known = parts.look(sketch, reader, weighing)
+    else:
+        known = parts.make(sketch_of_side, reader, held.division, own=held.masks)
+    n, n_held = known.n, 0 if held is None else held.sides.held.n
+    n_rounds = _n_rounds(model, n, stops)
+    weighings = _weighings(weighing, known, held)
     _expect_few_levels(model, known)
     edges = known.edges()
-    made = parts.make(made_part, reader, weighing, edges)
+    if held is None:
+        made = parts.make(made_part, reader, weighings[0], edges)
+    else:
+        given = reader, weighings[0], edges, held.division
+        made = parts.make(made_part, *given, own=held.masks)
     if is_classifier(model):
-        model.sample_hashes_ = hashes_of_fit(parts, known.n)
-    set_keys(parts, known.n)
-    model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
-    model._choose_parameters(known.n)
-    total = _total_weight(parts, known.n, weighing)
-    bins = bins_of(edges, made.ends, _category(reader))
-    about = known.n, total, model.thresholds_, model._seed
-    run = RoundsOfParts(model._settings(loss), parts, model._grower_in(bins), *about)
-    start = _start(loss, parts, known.n, made.totals, total is not None)
-    _boost(model, run, start, n_rounds)
+        model.sample_hashes_ = hashes_of_fit(parts, n + n_held)
+    set_keys(parts, n)
+    model._choose_parameters(n)
+    total = _total_weight(parts, n, weighings[0])
+    total_held = _total_weight(parts, n_held, weighings[1], are_held=True)
+    run = RoundsOfParts(
+        model._settings(loss),
+        parts,
+        model._grower_in(bins_of(edges, made.ends, _category(reader))),
+        n,
+        total,
+        model.thresholds_,
+        model._seed,
+        (n_held, float(n_held) if total_held is None else total_held),
+    )
+    start = _start(loss, parts, n, made.totals, total is not None)
+    _boost(model, run, start, n_rounds, stops)
+
+
+def _stops(model: Any, found: Found, weighing: Weighing | None) -> bool:
+    """Whether rounds stop early, as rows say that are held out."""
+    are_copies = weighing is not None and weighing.are_copies
+    n = int(rounded(found.total())) if are_copies else found.n
+    stops = stops_early(model.early_stopping, n)
+    if stops:
+        expect_loss_of_one(model)
+    return stops
+
+
+def _held_out(
+    model: Any, parts: Executor, reader: Any, found: Found, weighing: Weighing | None
+) -> HeldOut:
+    """Rows that are held out, which in memory have no part in bins and weights of the others."""
+    is_dealt_apart = found.are_whole and rounded(found.total()) <= MOST_COPIES
+    if weighing is not None and not weighing.are_copies and is_dealt_apart:
+        raise ValueError(
+            "whole weights of more than ten for each row on average take rows in memory with "
+            "early_stopping, which deals each copy by itself, got X that lies elsewhere"
+        )
+    held = hold_out(parts, reader, weighing, model.validation_fraction, model._seed)
+    if not is_classifier(model):
+        model._loss().expect_domain(np.array(held.sides.train.ends))
+    return held
+
+
+def _weighings(
+    weighing: Weighing | None, known: Sketch, held: HeldOut | None
+) -> tuple[Weighing | None, Weighing | None]:
+    """How rows that train are weighed, and those that are held out: by a mean of 1."""
+    if weighing is None or weighing.are_copies:
+        return weighing, weighing
+    if held is not None:
+        return held.division.weighings
+    return replace(weighing, factor=known.n / rounded(known.weight)), None
 
 
 def _learn(model: Any, parts: Executor) -> tuple[Found, Any]:
@@ -190,45 +301,53 @@ def _is_weighed(model: Any, parts: Executor) -> bool:
     return parts.has_weights or getattr(model, "class_weight", None) is not None
 
 
-def _total_weight(parts: Executor, n: int, weighing: Weighing | None) -> float | None:
+def _total_weight(
+    parts: Executor, n: int, weighing: Weighing | None, *, are_held: bool = False
+) -> float | None:
     """Sum of the weights of n rows as sums of losses have it; None: each counts once."""
     if weighing is None or weighing.factor is None:
         return None
     unit = fixed_unit(weighing.factor, n)
-    return float(np.ldexp(float(parts.collect(weight_of, unit)), unit))
+    return float(np.ldexp(float(parts.collect(weight_of, unit, are_held)), unit))
 
 
-def _boost(model: Any, run: RoundsOfParts, start: Float64, n_rounds: int) -> None:
+def _boost(model: Any, run: RoundsOfParts, start: Float64, n_rounds: int, stops: bool) -> None:
     """Make the rounds of all members, and set what they have made."""
     n_members, runs, pace = model._n_members(), [], Pace()
+    evaluation = Evaluation()
+    if stops:
+        # What is said are the scores of both sides.
+        sides = [itemgetter(side) for side in range(2 if run.held[0] else 1)]
+        about = {"n_iter_no_change": model.n_iter_no_change, "tol": float(model.tol)}
+        evaluation = Evaluation(sides, is_wanted=True, **about)
     with progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
         for member in range(n_members):
             one = replace(run, seed=run.seed + member, grown=[], rows=[])
-            for _ in one.advance(start, n_rounds):
-                show(1, pace.of(run.n))
+            for n_made in one.advance(start, n_rounds):
+                if stops:
+                    evaluation.take(one.scores_of_sides(), n_made)
+                if n_made > 0:
+                    show(1, evaluation.note or pace.of(run.n))
+                if evaluation.is_over:
+                    break
             runs.append(one)
-    model.start_, model.n_iter_, model._n_first_trees = start, n_rounds, 0
+    made = len(runs[0].grown)
+    model.start_, model.n_iter_, model._n_first_trees = start, evaluation.best(0, made), 0
     model._has_offset, model._loss_shares = False, ()
     model._importances = np.zeros(model.n_features_in_)
-    grown = [one.trees() for one in runs]
+    grown = [one.trees().first(model.n_iter_) for one in runs]
     for one, trees in zip(runs, grown, strict=True):
-        rows = np.concatenate([np.zeros(0), *one.rows])
+        rows = np.concatenate([np.zeros(0), *one.rows])[: trees.n_nodes]
         model._importances = importances(trees, rows, model._importances)
     model._set_trees(grown)
-    model._record({})
+    model._record(evaluation.recorded())
 
 
-def _n_rounds(model: Any, n: int) -> int:
+def _n_rounds(model: Any, n: int, stops: bool) -> int:
     """How many rounds there are, of n rows."""
-    name = type(model).__name__
-    if stops_early(model.early_stopping, n):
-        raise ValueError(
-            f"early_stopping takes rows in memory, got {name} on rows that lie elsewhere: give "
-            "max_iter as a number, with early_stopping=False"
-        )
     if model._starts_from_line(n):
         raise InMemory
-    known = model._known_rounds(n, stops=False)
+    known = model._known_rounds(n, stops)
     if known is None:
         raise InMemory
     return int(known)
@@ -288,4 +407,14 @@ def expect_what_parts_can(model: Any, given: dict[str, Any]) -> None:
     if model.warm_start:
         raise ValueError("warm_start=True takes rows in memory, got X that lies elsewhere")
     if model.early_stopping is True:
-        _n_rounds(model, 1)
+        expect_loss_of_one(model)
+
+
+def expect_loss_of_one(model: Any) -> None:
+    """Refuse early stopping by what takes rows in memory."""
+    for name, other in (("scoring", "loss"), ("quality", ("fast", "default"))):
+        value = getattr(model, name)
+        if not (isinstance(value, str) and value in np.atleast_1d(other)):
+            raise ValueError(
+                f"early_stopping with {name}={value!r} takes rows in memory, got X that lies elsewhere"
+            )

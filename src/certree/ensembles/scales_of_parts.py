@@ -11,8 +11,9 @@ from certree.ensembles.losses import HuberLoss, Loss, QuantileLoss
 from certree.interface.arrays import Float64
 from certree.parts.exact_sums import whole_sum
 from certree.parts.executors import Executor
-from certree.parts.order_statistics import counted, order_statistics
+from certree.parts.order_statistics import Counts, counted, order_statistics
 from certree.parts.part import PartOfRows, ScaledLoss, begin_round, scale_terms
+from certree.tree import Trees
 
 
 def total_of(whole: int, largest: float, n: int) -> float:
@@ -20,7 +21,7 @@ def total_of(whole: int, largest: float, n: int) -> float:
     return ldexp(float(whole), fixed_unit(largest, n)) if isfinite(largest) else inf
 
 
-def scaled(loss: Loss, parts: Executor, n: int, before: Float64 | None) -> ScaledLoss:
+def scaled(loss: Loss, parts: Executor, n: int, before: Trees | None) -> ScaledLoss:
     """Begin a round by the steps of the one before; gives the loss in the scale of all n rows.
 
     Parts are asked twice for a mean, and three times for a quantile.
@@ -31,10 +32,21 @@ def scaled(loss: Loss, parts: Executor, n: int, before: Float64 | None) -> Scale
         unit = fixed_unit(most, n) if isfinite(most) else 0
         whole = parts.collect(sum_of_terms, unscaled, unit) if isfinite(most) else 0
         return loss.name, loss.parameter, total_of(whole, most, n) / n
-    place = loss.parameter * (n - 1)
-    ranks = [int(place), min(int(place) + 1, n - 1)]
     told = parts.change(begin_round, before, counted, scale_terms, (unscaled,))
-    below, above = order_statistics(parts, ranks, scale_terms, unscaled, told=told).tolist()
+    return bent(loss, parts, n, told)
+
+
+def bent(
+    loss: Loss, parts: Executor, n: int, told: Counts | None = None, *, are_held: bool = False
+) -> ScaledLoss:
+    """The loss in the scale of a quantile of n rows, which may be those that are held out.
+
+    told: what parts have told of these in the first pass already.
+    """
+    unscaled, place = (loss.name, loss.parameter, 1.0), loss.parameter * (n - 1)
+    ranks = [int(place), min(int(place) + 1, n - 1)]
+    found = order_statistics(parts, ranks, scale_terms, unscaled, are_held, told=told)
+    below, above = found.tolist()
     if ranks[0] < ranks[1]:
         below += (above - below) * (place - floor(place))
     return loss.name, loss.parameter, below

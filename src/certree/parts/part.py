@@ -6,7 +6,7 @@ it of the first again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -17,6 +17,8 @@ from certree import _core
 from certree._core import part_divide, part_items, part_largest, part_leaves, part_sums
 from certree.grow.bins import UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
+from certree.parts.exact_sums import whole_sum
+from certree.tree import Trees
 
 # Name and parameter of a loss, and the one number that all rows decide and its slopes take.
 ScaledLoss = tuple[str, float, float]
@@ -56,6 +58,11 @@ class PartOfRows:
         How many rows grow the tree.
     cells : mapping
         Where the growing rows of cells, by their keys, are in the order.
+    values : ndarray of float64, shape (n_held, p)
+        Rows that are held out. A threshold may lie anywhere between values of bins, so bins would not
+        tell all of them apart.
+    y_held, weight_held, scores_held : ndarray of float64
+        What these have in place of `y`, `weight` and `scores`.
     """
 
     number: int
@@ -71,6 +78,10 @@ class PartOfRows:
     items: Int64 = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     n_growing: int = 0
     cells: Cells = field(default_factory=dict)
+    values: Float64 = field(default_factory=lambda: np.zeros((0, 1)))
+    y_held: Float64 = field(default_factory=lambda: np.zeros(0))
+    weight_held: Float64 | None = None
+    scores_held: Float64 = field(default_factory=lambda: np.zeros((1, 0)))
 
     def rows(self, loss: ScaledLoss) -> tuple[Any, ...]:
         """The rows as the core takes them."""
@@ -181,8 +192,8 @@ def start(part: PartOfRows, digests: Mapping[int, int], scores: Float64) -> tupl
             f"partition {part.number} has been made anew and has other rows than before: its source "
             "must give the same rows whenever it is read"
         )
-    every = np.repeat(scores[:, None], len(part.y), axis=1)
-    return replace(part, scores=every), 0
+    every, held = (np.repeat(scores[:, None], len(y), axis=1) for y in (part.y, part.y_held))
+    return replace(part, scores=every, scores_held=held), 0
 
 
 def digests(part: PartOfRows) -> list[tuple[int, int]]:
@@ -191,17 +202,47 @@ def digests(part: PartOfRows) -> list[tuple[int, int]]:
 
 
 def begin_round(
-    part: PartOfRows, step: Float64 | None, ask: Callable[..., Any], *given: Any
+    part: PartOfRows, before: Trees | None, ask: Callable[..., Any], *given: Any
 ) -> tuple[PartOfRows, Any]:
-    """Add the steps (m, n_outputs) of the tree before to the scores, and ask(part, *given)."""
-    if step is not None:
-        part = replace(part, scores=np.add(part.scores, step[part.leaf].T, order="C"))
+    """Add the steps of the tree before to the scores, and ask(part, *given)."""
+    if before is not None:
+        steps = before.value[part.leaf].T
+        part = replace(part, scores=np.add(part.scores, steps, order="C"))
+        if len(part.values):
+            held = before.add(np.ascontiguousarray(part.scores_held), part.values, 1)
+            part = replace(part, scores_held=held)
     return part, ask(part, *given)
 
 
-def scale_terms(part: PartOfRows, loss: ScaledLoss) -> Float64:
+def scale_terms(part: PartOfRows, loss: ScaledLoss, are_held: bool = False) -> Float64:
     """The numbers of a part of which the scale of the loss is the mean, or a quantile."""
+    if are_held:
+        return _core.scale_terms(loss, part.y_held, part.scores_held)
     return _core.scale_terms(loss, part.y, part.scores)
+
+
+def weighed_losses(part: PartOfRows, losses: Sequence[ScaledLoss]) -> list[Float64]:
+    """Losses times weights of the rows of a part that train, and of those that are held out."""
+    sides = [
+        (part.y, part.scores, part.weight),
+        (part.y_held, part.scores_held, part.weight_held),
+    ]
+    told = []
+    for loss, (y, scores, weight) in zip(losses, sides, strict=False):
+        lost = _core.scaled_losses(loss, y, scores)
+        told.append(lost if weight is None else lost * weight)
+    return told
+
+
+def largest_losses(part: PartOfRows, losses: Sequence[ScaledLoss]) -> list[list[float]]:
+    """The largest of these on each side, without signs."""
+    return [[float(np.abs(one).max(initial=0.0)) for one in weighed_losses(part, losses)]]
+
+
+def sums_of_losses(part: PartOfRows, losses: Sequence[ScaledLoss], units: Sequence[int]) -> Int64:
+    """Their sums as whole numbers."""
+    told = zip(weighed_losses(part, losses), units, strict=True)
+    return np.array([whole_sum(one, unit) for one, unit in told], dtype=np.int64)
 
 
 def largest(part: PartOfRows, loss: ScaledLoss, draws: tuple[Any, ...]) -> Largest:
