@@ -257,6 +257,39 @@ def test_early_stopping_means_the_same(target, weights, how, tmp_path, monkeypat
         expect_same(here, there, tmp_path)
 
 
+VALIDATED = [
+    ("two", None, False, {}),
+    ("two", "real", True, {"early_stopping": False}),
+    ("three", "whole", True, {}),
+    ("numbers", "whole", True, {"loss": "huber"}),
+    ("numbers", None, False, {"validation_fraction": None}),
+]
+
+
+@pytest.mark.parametrize(("target", "weights", "weighed", "how"), VALIDATED)
+def test_rows_in_memory_judge_the_same(target, weights, weighed, how, tmp_path, left_nothing):
+    rows = table(N, target, weights=weights or "real")
+    X, y, weight = parted(table(333, target, seed=5), weighed)
+    beside = {"X_val": X, "y_val": y, "sample_weight_val": weight}
+    how = {**STOPPING, **how}
+    here = model_of(target, **how).fit(*parted(rows, weights is not None), **beside)
+    files = write_parts(tmp_path, rows if weights else rows.drop_columns(["w"]))
+    there = model_of(target, **how).fit(files, "y", "w" if weights else None, **beside)
+    expect_same(here, there, tmp_path)
+    assert len(here.validation_score_) > here.n_iter_
+
+
+def test_few_rows_that_others_judge_are_fitted_in_memory(tmp_path, left_nothing):
+    X, y, _ = parted(table(300, "numbers"))
+    others, numbers, _ = parted(table(90, "numbers", seed=1))
+    how = {**STOPPING, "max_iter": 4}
+    here = model_of("numbers", **how).fit(X, y, X_val=others, y_val=numbers)
+    file = written(tmp_path, table(300, "numbers").drop_columns(["w"]))
+    there = model_of("numbers", **how).fit(file, "y", X_val=others, y_val=numbers)
+    assert here._n_first_trees > 0
+    expect_same(here, there, tmp_path)
+
+
 def test_early_stopping_is_chosen_by_the_number_of_rows(monkeypatch):
     monkeypatch.setattr(evaluation, "_MANY_ROWS", 1400)
     X, y, weight = parted(table(N, "two", weights="whole"))
@@ -388,14 +421,17 @@ def written(folder, rows=None, name="rows.parquet"):
 
 
 REFUSED = [
-    ({"early_stopping": True, "scoring": None}, {}, "early_stopping with scoring=None"),
-    ({"early_stopping": True, "scoring": "accuracy"}, {}, "early_stopping with scoring='accuracy'"),
-    ({"early_stopping": True, "quality": "best"}, {}, "early_stopping with quality='best'"),
+    ({"early_stopping": True, "scoring": None}, {}, "scoring=None"),
+    ({"early_stopping": True, "scoring": "accuracy"}, {}, "scoring='accuracy'"),
+    ({"early_stopping": True, "quality": "best"}, {}, "quality='best'"),
+    ({"quality": "best"}, {"X_val": np.zeros((2, 4)), "y_val": [0, 1]}, "quality='best'"),
+    ({}, {"y_val": [0, 1]}, "X_val and y_val must be given together, but X_val is None"),
+    ({}, {"X_val": "some.parquet", "y_val": "y"}, "X_val must be rows in memory"),
+    ({}, {"X_val": table(9).select(["x0", "x1"]), "y_val": [0] * 9}, "feature names should match"),
     ({"warm_start": True}, {}, "warm_start"),
     ({}, {"groups": np.zeros(N)}, "groups"),
     ({}, {"offset": np.zeros(N)}, "offset"),
     ({}, {"callbacks": [print]}, "callbacks"),
-    ({}, {"X_val": np.zeros((2, 4)), "y_val": [0, 1]}, "X_val"),
 ]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -19,7 +20,7 @@ from certree.ensembles.many_levels import FEW_LEVELS
 from certree.ensembles.rounds import importances
 from certree.ensembles.rounds_of_parts import RoundsOfParts
 from certree.ensembles.scales_of_parts import start_at_quantile
-from certree.interface.arrays import Float64, UInt64
+from certree.interface.arrays import Float64, UInt64, in_units_of_largest
 from certree.interface.progress import Pace, progress
 from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded
 from certree.parts.chunks import Chunk, Weighing, reader_of, training_of, without_class_weights
@@ -34,13 +35,21 @@ from certree.parts.first_look import (
     with_features,
 )
 from certree.parts.fit_hashes import hashes_of_fit
-from certree.parts.held_out import Division, HeldOut, Mask, hold_out
+from certree.parts.held_out import Division, Mask, RowsHeldOut, hold_out
 from certree.parts.keys import set_keys
 from certree.parts.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
 from certree.rows.folds import MOST_COPIES
 from certree.rows.hashes import fit_hashes, sample_hashes
 from certree.rows.training import Training
+
+# See `fit_on_parts`.
+Judged = Callable[[], tuple[Training | None, UInt64 | None]]
+
+
+def nobody() -> tuple[None, None]:
+    """No rows judge."""
+    return None, None
 
 
 class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
@@ -127,16 +136,19 @@ def made_part(
     else:
         train, held = division.sides(training, mask)
         part, made = _coded(number, train, reader, edges)
-        part = replace(
-            part,
-            digest=part.digest + int(_hashes(held).sum(dtype=np.uint64)),
-            values=held.features.matrix.astype(np.float64),
-            y_held=held.y.astype(np.float64),
-            weight_held=held.weight,
-        )
+        part, _ = beside(part, held)
+        part = replace(part, digest=part.digest + int(_hashes(held).sum(dtype=np.uint64)))
     if is_classifier(reader):
         part = replace(part, known=fit_hashes(*training.features.parts))
     return part, made
+
+
+def beside(part: PartOfRows, held: Training | None) -> tuple[PartOfRows, int]:
+    """A part that has rows beside it which are held out; None: it has none."""
+    if held is None:
+        return part, 0
+    values, y = held.features.matrix.astype(np.float64), held.y.astype(np.float64)
+    return replace(part, values=values, y_held=y, weight_held=held.weight), 0
 
 
 def _coded(
@@ -180,8 +192,18 @@ def _start(loss: Loss, parts: Executor, n: int, totals: Counter[Any], is_weighed
     return np.log(mean) if loss.is_log else mean
 
 
-def fit_on_parts(model: Any, parts: Executor) -> None:
+def fit_on_parts(model: Any, parts: Executor, judged: Judged = nobody) -> None:
     """Fit a boosted model to rows that an executor holds.
+
+    Parameters
+    ----------
+    model : BoostedTrees
+        The model.
+    parts : Executor
+        Holds the rows.
+    judged : callable
+        Gives once the model knows classes and features the rows that judge it, in memory, and the
+        hashes of a fit in which they have a part; or None twice.
 
     Raises
     ------
@@ -197,42 +219,88 @@ def fit_on_parts(model: Any, parts: Executor) -> None:
     if weighing is not None and not weighing.are_copies:
         _expect_copies(model, loss)
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
-    stops = _stops(model, found, weighing)
-    held = None
-    if stops and model.validation_fraction is not None:
+    stops, held = _stops(model, found, weighing), None
+    if stops and model.validation_fraction is not None and judged is nobody:
         held = _held_out(model, parts, reader, found, weighing)
-    if held is None:
-        known = parts.look(sketch, reader, weighing)
-    else:
-        known = parts.make(sketch_of_side, reader, held.division, own=held.masks)
-    n, n_held = known.n, 0 if held is None else held.sides.held.n
-    n_rounds = _n_rounds(model, n, stops)
-    weighings = _weighings(weighing, known, held)
+    known, weighings = _sketched(parts, reader, weighing, held)
+    n_rounds = _n_rounds(model, known.n, stops)
     _expect_few_levels(model, known)
-    edges = known.edges()
-    if held is None:
-        made = parts.make(made_part, reader, weighings[0], edges)
-    else:
-        given = reader, weighings[0], edges, held.division
-        made = parts.make(made_part, *given, own=held.masks)
+    made = _made(parts, reader, weighings[0], known.edges(), held)
+    n_held = 0 if held is None else held.sides.held.n
     if is_classifier(model):
-        model.sample_hashes_ = hashes_of_fit(parts, n + n_held)
-    set_keys(parts, n)
-    model._choose_parameters(n)
-    total = _total_weight(parts, n, weighings[0])
-    total_held = _total_weight(parts, n_held, weighings[1], are_held=True)
+        model.sample_hashes_ = hashes_of_fit(parts, known.n + n_held)
+    judges, hashes = judged()
+    if judges is not None:
+        n_held, weighings = len(judges.y), (weighings[0], _put_beside(parts, judges))
+    set_keys(parts, known.n)
+    model._choose_parameters(known.n)
+    total = _total_weight(parts, known.n, weighings[0])
+    bins = bins_of(known.edges(), made.ends, _category(reader))
     run = RoundsOfParts(
         model._settings(loss),
         parts,
-        model._grower_in(bins_of(edges, made.ends, _category(reader))),
-        n,
+        model._grower_in(bins),
+        known.n,
         total,
         model.thresholds_,
         model._seed,
-        (n_held, float(n_held) if total_held is None else total_held),
+        _held_of(parts, n_held, weighings[1]),
     )
-    start = _start(loss, parts, n, made.totals, total is not None)
+    start = _start(loss, parts, known.n, made.totals, total is not None)
     _boost(model, run, start, n_rounds, stops)
+    if stops and hashes is not None:
+        model.sample_hashes_ = hashes
+
+
+def _sketched(
+    parts: Executor, reader: Any, weighing: Weighing | None, held: RowsHeldOut | None
+) -> tuple[Sketch, tuple[Weighing | None, Weighing | None]]:
+    """What decides the bins, and how rows that train and rows that are held out are weighed."""
+    if held is not None:
+        known: Sketch = parts.make(sketch_of_side, reader, held.division, own=held.masks)
+        return known, held.division.weighings
+    known = parts.look(sketch, reader, weighing)
+    if weighing is not None and not weighing.are_copies:
+        weighing = replace(weighing, factor=known.n / rounded(known.weight))
+    return known, (weighing, None)
+
+
+def _made(
+    parts: Executor,
+    reader: Any,
+    weighing: Weighing | None,
+    edges: tuple[Any, ...],
+    held: RowsHeldOut | None,
+) -> Made:
+    """What is known of the rows once parts are made."""
+    if held is None:
+        return cast("Made", parts.make(made_part, reader, weighing, edges))
+    given = reader, weighing, edges, held.division
+    return cast("Made", parts.make(made_part, *given, own=held.masks))
+
+
+def _put_beside(parts: Executor, judges: Training) -> Weighing | None:
+    """Let rows in memory lie beside one of the parts; gives how they are weighed."""
+    weighing = _normalised(judges)
+    if weighing is not None and judges.weight is not None:
+        judges = replace(judges, weight=weighing(judges.weight))
+    parts.change(beside, own=[judges, *[None] * (parts.n_parts - 1)])
+    return weighing
+
+
+def _held_of(parts: Executor, n: int, weighing: Weighing | None) -> tuple[int, float]:
+    """How many rows are held out, and the sum of their weights."""
+    total = _total_weight(parts, n, weighing, are_held=True)
+    return n, float(n) if total is None else total
+
+
+def _normalised(judges: Training) -> Weighing | None:
+    """How rows in memory are weighed: by a mean of 1."""
+    if judges.weight is None:
+        return None
+    largest = float(judges.weight.max())
+    total = exact_sum(in_units_of_largest(judges.weight, largest))
+    return Weighing(False, largest, len(judges.y) / rounded(total))
 
 
 def _stops(model: Any, found: Found, weighing: Weighing | None) -> bool:
@@ -247,7 +315,7 @@ def _stops(model: Any, found: Found, weighing: Weighing | None) -> bool:
 
 def _held_out(
     model: Any, parts: Executor, reader: Any, found: Found, weighing: Weighing | None
-) -> HeldOut:
+) -> RowsHeldOut:
     """Rows that are held out, which in memory have no part in bins and weights of the others."""
     is_dealt_apart = found.are_whole and rounded(found.total()) <= MOST_COPIES
     if weighing is not None and not weighing.are_copies and is_dealt_apart:
@@ -259,17 +327,6 @@ def _held_out(
     if not is_classifier(model):
         model._loss().expect_domain(np.array(held.sides.train.ends))
     return held
-
-
-def _weighings(
-    weighing: Weighing | None, known: Sketch, held: HeldOut | None
-) -> tuple[Weighing | None, Weighing | None]:
-    """How rows that train are weighed, and those that are held out: by a mean of 1."""
-    if weighing is None or weighing.are_copies:
-        return weighing, weighing
-    if held is not None:
-        return held.division.weighings
-    return replace(weighing, factor=known.n / rounded(known.weight)), None
 
 
 def _learn(model: Any, parts: Executor) -> tuple[Found, Any]:
@@ -315,16 +372,19 @@ def _boost(model: Any, run: RoundsOfParts, start: Float64, n_rounds: int, stops:
     """Make the rounds of all members, and set what they have made."""
     n_members, runs, pace = model._n_members(), [], Pace()
     evaluation = Evaluation()
-    if stops:
+    is_wanted = stops or run.held[0] > 0
+    if is_wanted:
         # What is said are the scores of both sides.
         sides = [itemgetter(side) for side in range(2 if run.held[0] else 1)]
-        about = {"n_iter_no_change": model.n_iter_no_change, "tol": float(model.tol)}
-        evaluation = Evaluation(sides, is_wanted=True, **about)
+        n_iter_no_change = model.n_iter_no_change if stops else 0
+        evaluation = Evaluation(
+            sides, is_wanted=True, n_iter_no_change=n_iter_no_change, tol=float(model.tol)
+        )
     with progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
         for member in range(n_members):
             one = replace(run, seed=run.seed + member, grown=[], rows=[])
             for n_made in one.advance(start, n_rounds):
-                if stops:
+                if is_wanted:
                     evaluation.take(one.scores_of_sides(), n_made)
                 if n_made > 0:
                     show(1, evaluation.note or pace.of(run.n))
@@ -381,7 +441,7 @@ def _expect_few_levels(model: Any, known: Sketch) -> None:
             )
 
 
-def expect_what_parts_can(model: Any, given: dict[str, Any]) -> None:
+def expect_what_parts_can(model: Any, given: dict[str, Any], *, judges: bool) -> None:
     """Refuse what takes rows in memory, by its name.
 
     Parameters
@@ -389,7 +449,9 @@ def expect_what_parts_can(model: Any, given: dict[str, Any]) -> None:
     model : BoostedTrees
         The model.
     given : dict
-        What `fit` was given beside rows, target and weights, by name.
+        What `fit` was given beside rows, target, weights and rows that judge, by name.
+    judges : bool
+        Whether there are rows that judge.
     """
     for name, value in given.items():
         if value is not None:
@@ -406,15 +468,16 @@ def expect_what_parts_can(model: Any, given: dict[str, Any]) -> None:
         raise ValueError("standard_errors=True takes rows in memory, got X that lies elsewhere")
     if model.warm_start:
         raise ValueError("warm_start=True takes rows in memory, got X that lies elsewhere")
-    if model.early_stopping is True:
+    if model.early_stopping is True or judges:
         expect_loss_of_one(model)
 
 
 def expect_loss_of_one(model: Any) -> None:
-    """Refuse early stopping by what takes rows in memory."""
+    """Refuse to judge rounds by what takes rows in memory."""
     for name, other in (("scoring", "loss"), ("quality", ("fast", "default"))):
         value = getattr(model, name)
         if not (isinstance(value, str) and value in np.atleast_1d(other)):
             raise ValueError(
-                f"early_stopping with {name}={value!r} takes rows in memory, got X that lies elsewhere"
+                f"{name}={value!r} takes rows in memory where rounds are judged, got X that lies "
+                "elsewhere"
             )

@@ -9,9 +9,9 @@ import numpy as np
 from certree._core import fixed_unit
 from certree.ensembles.losses import HuberLoss, Loss, QuantileLoss
 from certree.interface.arrays import Float64
+from certree.parts.exact_quantiles import Counts, counted, order_statistics
 from certree.parts.exact_sums import whole_sum
 from certree.parts.executors import Executor
-from certree.parts.order_statistics import Counts, counted, order_statistics
 from certree.parts.part import PartOfRows, ScaledLoss, begin_round, scale_terms
 from certree.tree import Trees
 

@@ -139,7 +139,7 @@ class Division:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldOut:
+class RowsHeldOut:
     """Which rows are held out.
 
     Parameters
@@ -176,7 +176,7 @@ def rows_to_deal(
 
 def hold_out(
     parts: Executor, reader: Any, weighing: Weighing | None, size: float, seed: int
-) -> HeldOut:
+) -> RowsHeldOut:
     """Decide which rows are held out: a number of them, or a share.
 
     Parameters
@@ -224,7 +224,7 @@ def hold_out(
             for most, n_rows, total in zip(largest, n_of_sides, totals, strict=True)
         )
         division = replace(division, weighings=(of_train, of_held))
-    return HeldOut(division, masks, sides)
+    return RowsHeldOut(division, masks, sides)
 
 
 def _mixed_of(parts: Executor, i: int, n_ranges: int) -> list[UInt64]:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from certree.parts.exact_quantiles import counted, order_statistics
 from certree.parts.executors import added
-from certree.parts.order_statistics import counted, order_statistics
 
 NUMBERS = st.floats(width=64, allow_nan=False) | st.sampled_from([0.0, -0.0, 1.0, -1.0, 5e-324])
 
