@@ -225,7 +225,8 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged = nobody) -> None:
     known, weighings = _sketched(parts, reader, weighing, held)
     n_rounds = _n_rounds(model, known.n, stops)
     _expect_few_levels(model, known)
-    made = _made(parts, reader, weighings[0], known.edges(), held)
+    edges = known.edges()
+    made = _made(parts, reader, weighings[0], edges, held)
     n_held = 0 if held is None else held.sides.held.n
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, known.n + n_held)
@@ -235,7 +236,7 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged = nobody) -> None:
     set_keys(parts, known.n)
     model._choose_parameters(known.n)
     total = _total_weight(parts, known.n, weighings[0])
-    bins = bins_of(known.edges(), made.ends, _category(reader))
+    bins = bins_of(edges, made.ends, _category(reader))
     run = RoundsOfParts(
         model._settings(loss),
         parts,
@@ -309,7 +310,7 @@ def _stops(model: Any, found: Found, weighing: Weighing | None) -> bool:
     n = int(rounded(found.total())) if are_copies else found.n
     stops = stops_early(model.early_stopping, n)
     if stops:
-        expect_loss_of_one(model)
+        expect_judged_by_loss(model)
     return stops
 
 
@@ -469,10 +470,10 @@ def expect_what_parts_can(model: Any, given: dict[str, Any], *, judges: bool) ->
     if model.warm_start:
         raise ValueError("warm_start=True takes rows in memory, got X that lies elsewhere")
     if model.early_stopping is True or judges:
-        expect_loss_of_one(model)
+        expect_judged_by_loss(model)
 
 
-def expect_loss_of_one(model: Any) -> None:
+def expect_judged_by_loss(model: Any) -> None:
     """Refuse to judge rounds by what takes rows in memory."""
     for name, other in (("scoring", "loss"), ("quality", ("fast", "default"))):
         value = getattr(model, name)

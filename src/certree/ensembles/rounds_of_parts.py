@@ -207,14 +207,12 @@ class RoundsOfParts:
             if n_held:
                 losses[1] = bent(loss, self.parts, n_held, are_held=True)
         told = self.parts.change(begin_round, self._taken(), largest_losses, losses)
-        n = self.n, n_held
-        largest = [max(one) for one in zip(*told, strict=True)]
+        n, largest = (self.n, n_held), np.max(told, axis=0).tolist()
         units = [
-            fixed_unit(most, one) if isfinite(most) else 0
+            fixed_unit(most, one) if isfinite(most) else None
             for most, one in zip(largest, n, strict=False)
         ]
-        are_finite = all(map(isfinite, largest))
-        whole = self.parts.collect(sums_of_losses, losses, units) if are_finite else [0, 0]
+        whole = self.parts.collect(sums_of_losses, losses, units)
         weights = float(self.n) if self.total_weight is None else self.total_weight, weight_held
         return np.array(
             [

@@ -28,7 +28,7 @@ def scaled(loss: Loss, parts: Executor, n: int, before: Trees | None) -> ScaledL
     """
     unscaled = loss.name, loss.parameter, 1.0
     if loss.scale == "mean":
-        most: float = max(parts.change(begin_round, before, largest_term, unscaled))
+        most = float(np.max(parts.change(begin_round, before, largest_term, unscaled)))
         unit = fixed_unit(most, n) if isfinite(most) else 0
         whole = parts.collect(sum_of_terms, unscaled, unit) if isfinite(most) else 0
         return loss.name, loss.parameter, total_of(whole, most, n) / n

@@ -130,6 +130,11 @@ class Division:
     def sides(self, training: Training, mask: Mask) -> list[Training]:
         """The rows that train, and those that are held out, as a mask of them in order says."""
         order, both = self.order(training)[0], []
+        if len(mask) != len(order):
+            raise ValueError(
+                f"a part has {len(order)} rows where it had {len(mask)} before: its source must give "
+                "the same rows whenever it is read"
+            )
         for rows, weighing in zip((order[~mask], order[mask]), self.weighings, strict=True):
             one = training.at(np.sort(rows))
             if weighing is not None and one.weight is not None and len(rows):

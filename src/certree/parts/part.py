@@ -239,10 +239,13 @@ def largest_losses(part: PartOfRows, losses: Sequence[ScaledLoss]) -> list[list[
     return [[float(np.abs(one).max(initial=0.0)) for one in weighed_losses(part, losses)]]
 
 
-def sums_of_losses(part: PartOfRows, losses: Sequence[ScaledLoss], units: Sequence[int]) -> Int64:
-    """Their sums as whole numbers."""
+def sums_of_losses(
+    part: PartOfRows, losses: Sequence[ScaledLoss], units: Sequence[int | None]
+) -> Int64:
+    """Their sums as whole numbers; 0 where there is no unit, as some are not finite."""
     told = zip(weighed_losses(part, losses), units, strict=True)
-    return np.array([whole_sum(one, unit) for one, unit in told], dtype=np.int64)
+    sums = [0 if unit is None else whole_sum(one, unit) for one, unit in told]
+    return np.array(sums, dtype=np.int64)
 
 
 def largest(part: PartOfRows, loss: ScaledLoss, draws: tuple[Any, ...]) -> Largest:
