@@ -257,6 +257,21 @@ def test_early_stopping_means_the_same(target, weights, how, tmp_path, monkeypat
         expect_same(here, there, tmp_path)
 
 
+@pytest.mark.parametrize("loss", ["huber", "squared_error", "tweedie"])
+def test_scores_that_are_no_numbers_mean_the_same(loss):
+    X, y, _ = parted(with_positive(table(N, "numbers"), "poisson"), weighed=False)
+    how = {**STOPPING, "loss": loss, "learning_rate": 1e5 if loss == "tweedie" else 1e149}
+    ends = [0, 10, 300, 301, 900, N]
+    if loss == "tweedie":
+        for fit in (lambda one: one.fit(X, y), lambda one: fit_in_chunks(one, X, y, None, ends)):
+            with pytest.raises(ValueError, match="gradients must be finite"):
+                fit(model_of("numbers", **how))
+        return
+    here = model_of("numbers", **how).fit(X, y)
+    expect_same(here, fit_in_chunks(model_of("numbers", **how), X, y, None, ends))
+    assert here.validation_score_[-1] == -np.inf
+
+
 VALIDATED = [
     ("two", None, False, {}),
     ("two", "real", True, {"early_stopping": False}),

@@ -1,6 +1,7 @@
 """Rows that are held out of parts are those that are held out of one table."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,3 +87,10 @@ def test_both_sides_are_those_of_one_table(seed, n, ends, target, weights, share
         return
     for side, own in zip(here, there, strict=True):
         assert listed([side], False) == listed(own, False)
+
+
+def test_parts_of_other_lengths_are_refused():
+    model = BoostedTreesRegressor()
+    training = model._take(np.zeros((3, 2)), np.zeros(3))
+    with pytest.raises(ValueError, match="a part has 3 rows where it had 2 before"):
+        held_out.Division(None, 0).sides(training, np.zeros(2, dtype=bool))
