@@ -1728,6 +1728,15 @@ def log_losses(counts):
 # -- boosting --------------------------------------------------------------------------------------
 
 
+def loss_scale(name, parameter, y, scores):
+    """The number that all rows decide together; 1 where there is none."""
+    if name == "quantile":
+        return np.abs(y - scores).mean()
+    if name == "huber":
+        return np.quantile(np.abs(y - scores), parameter)
+    return np.mean(np.exp(scores) ** (2 - parameter)) if name == "tweedie" else 1.0
+
+
 def loss_slopes(name, parameter, y, scores, least=1e-7):
     """Gradients and Hessians, (n_outputs, n) each; the parameter is a quantile or a power."""
     quantile = parameter
@@ -1737,19 +1746,19 @@ def loss_slopes(name, parameter, y, scores, least=1e-7):
     if name == "squared_error":
         return error, np.ones_like(error)
     if name == "quantile":
-        unit = np.abs(error).mean()
+        unit = loss_scale(name, quantile, y, scores)
         if unit == 0:
             return np.zeros_like(error), np.ones_like(error)
         way = np.where(error < 0, -quantile, np.where(error > 0, 1 - quantile, 0.0))
         return 2 * unit * way, unit / np.maximum(np.abs(error), 0.1 * unit)
     if name == "huber":
-        bend = np.quantile(np.abs(error), quantile)
+        bend = loss_scale(name, quantile, y, scores)
         hessian = bend / np.maximum(np.abs(error), bend) if bend > 0 else 1.0 * (error == 0)
         return np.clip(error, -bend, bend), np.maximum(hessian, least)
     if name == "poisson":
         return np.exp(scores) - y, np.maximum(np.exp(scores), least)
     if name == "tweedie":
-        mean, unit = np.exp(scores), np.mean(np.exp(scores) ** (2 - parameter))
+        mean, unit = np.exp(scores), loss_scale(name, parameter, y, scores)
         score = (mean - y) * mean ** (1 - parameter)
         information = (2 - parameter) * mean ** (2 - parameter)
         information += (parameter - 1) * y * mean ** (1 - parameter)
@@ -1769,7 +1778,7 @@ def losses(name, parameter, y, scores):
     if name == "quantile":
         return np.maximum(quantile * error, (quantile - 1) * error)
     if name == "huber":
-        bend = np.quantile(np.abs(error), quantile)
+        bend = loss_scale(name, quantile, y, scores)
         near = np.minimum(np.abs(error), bend)
         return near * (np.abs(error) - near / 2)
     if name == "poisson":
@@ -1794,7 +1803,7 @@ def dispersion(name, quantile, y, scores, weight):
     scale = mean if mean > 0 else 1.0
     if name != "quantile":
         return 2 * scale
-    unit = np.abs(y - scores).mean()
+    unit = loss_scale(name, quantile, y, scores)
     return scale * 2 * unit if unit > 0 else 1.0
 
 

@@ -234,8 +234,8 @@ class BoostedTrees(StagedTrees):
             Rows; NaN stands for a missing value. What a sparse matrix does not store is 0, and the
             fit is that of the dense table. Rows in files (Parquet, Arrow, CSV, or folders of them)
             and on clusters are never held together, and have the model of the same rows in memory.
-            They take no other argument than `y` and `sample_weight`, classes, "squared_error",
-            "poisson" or "gamma", no early stopping, and features of at most 30 categories.
+            They take no groups, offsets and callbacks, no `CustomLoss`, early stopping by the loss
+            alone, `X_val` in memory, and features of at most 30 categories.
         y : array-like of shape (n,), or (n, n_outputs), str, or collection of Dask
             Class of each row, or a number; regressors take several numbers of each row. Of rows in
             files the name of their column.
@@ -282,14 +282,12 @@ class BoostedTrees(StagedTrees):
         if lies_elsewhere(X):
             beside = {
                 "groups": groups,
-                "X_val": X_val,
-                "y_val": y_val,
-                "sample_weight_val": sample_weight_val,
                 "offset": offset,
                 "offset_val": offset_val,
                 "callbacks": callbacks or None,
             }
-            return self._fit_elsewhere(X, y, sample_weight, beside)
+            validation = X_val, y_val, sample_weight_val
+            return self._fit_elsewhere(X, y, sample_weight, beside, validation)
         before = self._trees_before()
         training = self._take(X, y, sample_weight, groups=groups, again=before is not None)
         self._expect_offsets(offset, offset_val, X_val, before is not None)
@@ -300,19 +298,34 @@ class BoostedTrees(StagedTrees):
             self.sample_hashes_ = hashes
         return self
 
-    def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any, beside: dict[str, Any]) -> Self:
+    def _fit_elsewhere(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        beside: dict[str, Any],
+        validation: tuple[Any, ...],
+    ) -> Self:
         """Fit to rows in files or on a cluster; so few of them that more can be done in memory."""
-        expect_what_parts_can(self, beside)
+        has_judges = any(one is not None for one in validation)
+        expect_what_parts_can(self, beside, judges=has_judges)
+        X_val, y_val, weight_val = validation
+        if lies_elsewhere(X_val):
+            raise ValueError("X_val must be rows in memory, got some that lie elsewhere")
+        judged = partial(self._judges, X_val, y_val, weight_val, None)
         n_threads, shown = all_threads(self.n_jobs), self.verbose > 0
         with rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as parts:
             try:
-                fit_on_parts(self, parts)
+                fit_on_parts(self, parts, *([judged] if has_judges else []))
                 return self
             except InMemory:
                 rows = parts.gathered()
         training = self._take(*rows)
         self._has_offset = False
-        self._fit_rounds(training)
+        judges, hashes = judged()
+        evaluation = self._fit_rounds(training, None, judges)
+        if evaluation.decides and hashes is not None:
+            self.sample_hashes_ = hashes
         return self
 
     def _trees_before(self) -> Trees | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import fsum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ class Loss:
     """A loss of scores (n_outputs, n) at targets (n,)."""
 
     name: ClassVar[str]  # as the core knows it
+    # What the number is that all rows decide together and slopes take: the mean of numbers of the rows,
+    # a quantile of these, or none.
+    scale: ClassVar[Literal["mean", "quantile"] | None] = None
 
     n_outputs: int = 1
     quantile: float = 0.5
@@ -155,6 +158,7 @@ class QuantileLoss(LossOfNumbers):
 
     __slots__ = ()
     name = "quantile"
+    scale = "mean"
 
     def start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
@@ -171,6 +175,7 @@ class HuberLoss(LossOfNumbers):
     """
 
     name: ClassVar[str] = "huber"
+    scale: ClassVar[Literal["mean", "quantile"] | None] = "quantile"
     quantile: float = 0.9
 
     def start(
@@ -239,6 +244,7 @@ class TweedieLoss(_LossOfPositive):
     """
 
     name: ClassVar[str] = "tweedie"
+    scale: ClassVar[Literal["mean", "quantile"] | None] = "mean"
     power: float = 1.5
 
     @property
@@ -328,4 +334,5 @@ def weighted_quantile(y: Float64, quantile: float, weight: Float64 | None) -> fl
     order = np.lexsort((weights, y))
     total = np.cumsum(weights[order])
     place = np.searchsorted(total, quantile * total[-1])
-    return float(y[order][min(place, len(y) - 1)])
+    # Zeros without a sign, as their order is that of the rows.
+    return float(y[order][min(place, len(y) - 1)]) + 0.0

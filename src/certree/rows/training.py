@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, fsum
 from numbers import Integral, Real
 from reprlib import repr as shortened
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -194,19 +194,16 @@ class Training:
         """
         groups, is_of_classes = self.sides.groups, self.y.dtype == np.int32
         n = n_copies(len(self.y), self.weight) if groups is None else len(np.unique(groups))
-        n_held = ceil(size * n) if isinstance(size, float | np.floating) else int(size)
-        _expect_room(size, n, n_held, "rows" if groups is None else "groups")
+        n_held = n_held_out(size, n, "rows" if groups is None else "groups")
         if groups is not None:
             fold = self._fold(*group_share(groups, n_held, random_state))
         else:
             if is_of_classes:
-                _expect_classes(self.y, self.weight, size, n, n_held)
+                counted = None if self.weight is None or n == len(self.y) else self.weight
+                expect_classes(np.bincount(self.y, counted), size, n, n_held)
             fold = content_share(self.features.matrix, self.y, n_held, random_state, self.weight)
         if is_of_classes and len(lost := np.setdiff1d(self.y[fold.judge], self.y[fold.grow])):
-            raise ValueError(
-                f"validation_fraction={size} holds out all rows of {len(lost)} of the classes: make "
-                "it smaller, or give X_val and y_val"
-            )
+            refuse_lost_classes(size, len(lost))
         return self.weighing(fold.grow, fold.grow_weight), self.weighing(
             fold.judge, fold.judge_weight
         )
@@ -221,18 +218,28 @@ class Training:
         return Fold(grow, judge, self.weight[grow], self.weight[judge])
 
 
-def _expect_room(size: float, n: int, n_held: int, units: str) -> None:
+def refuse_lost_classes(size: float, n_lost: int) -> NoReturn:
+    """Say that some classes have no rows that train."""
+    raise ValueError(
+        f"validation_fraction={size} holds out all rows of {n_lost} of the classes: make it smaller, "
+        "or give X_val and y_val"
+    )
+
+
+def n_held_out(size: float, n: int, units: str) -> int:
+    """How many of n rows or groups are held out, which leaves some on both sides."""
+    n_held = ceil(size * n) if isinstance(size, float | np.floating) else int(size)
     if not 0 < n_held < n:
         raise ValueError(
             f"With n_samples={n} {units} and validation_fraction={size}, the resulting "
             f"{'train' if n_held else 'validation'} set will be empty. Adjust validation_fraction, or "
             "give X_val and y_val."
         )
+    return n_held
 
 
-def _expect_classes(y: Int32, weight: Float64 | None, size: float, n: int, n_held: int) -> None:
+def expect_classes(n_of_class: NDArray[Any], size: float, n: int, n_held: int) -> None:
     """Refuse to hold out rows by class where a class has one, or sides have less than one of each."""
-    n_of_class = np.bincount(y, None if weight is None or n == len(y) else weight)
     n_of_class = n_of_class[n_of_class > 0]
     if n_of_class.min() < 2:
         raise ValueError(

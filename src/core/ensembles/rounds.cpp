@@ -84,6 +84,9 @@ class Run {
   Table<const double> scores_of(const Goal& goal, std::size_t first = 0) const {
     return {scores_.row(goal.first) + first, goal.n_outputs, scores_.width};
   }
+  const ScaledLoss& scaled_of(const Goal& goal) const {
+    return scaled_[static_cast<std::size_t>(&goal - settings_.goals.data())];
+  }
   template <class F>
   void each_goal(const F& f) const {
     for (const Goal& goal : settings_.goals) f(goal, targets(goal));
@@ -132,6 +135,10 @@ class Run {
   }
 
   void take_slopes() {
+    scaled_.clear();
+    each_goal([&](const Goal& goal, std::span<const double> y) {
+      scaled_.push_back(scaled(goal.loss, y.first(n_), scores_of(goal)));
+    });
     if (kind() == LossKind::custom)
       std::ranges::copy(rows_.slopes.values(), slopes_.get());
     else if (ranks())
@@ -139,7 +146,7 @@ class Run {
                             {slopes_.get(), n_}, {slopes_.get() + n_, n_});
     else
       each_goal([&](const Goal& goal, std::span<const double> y) {
-        slopes_of(goal.loss, y.first(n_), scores_of(goal), part(gradient(), goal),
+        slopes_of(scaled_of(goal), y.first(n_), scores_of(goal), part(gradient(), goal),
                   part(hessian(), goal));
       });
     weigh_slopes(weight_, {slopes_.get(), 2 * scores_.n_rows, width()});
@@ -149,8 +156,9 @@ class Run {
   void take_voters() {
     voters_.clear();
     each_goal([&](const Goal& goal, std::span<const double> y) {
-      const double dispersion = dispersion_of(goal.loss, y.first(n_), scores_of(goal), weight_,
-                                              part(gradient(), goal), part(hessian(), goal));
+      const double dispersion =
+          dispersion_of(scaled_of(goal), y.first(n_), scores_of(goal), weight_,
+                        part(gradient(), goal), part(hessian(), goal));
       voters_.push_back({goal.first, goal.n_outputs, 1.0 / dispersion});
     });
   }
@@ -246,6 +254,7 @@ class Run {
   std::span<const double> weight_;
   Buffer<double> slopes_;  // gradients, then Hessians, (n_outputs, n) each
   Buffer<double> mixed_;   // gradient and Hessian, (n,) each, where a goal has several outputs
+  std::vector<ScaledLoss> scaled_;  // of each goal, by the rows that train
   std::vector<Voters> voters_;
   Buffer<double> losses_;
   Queries training_, judging_;  // where rows are ranked
