@@ -1125,26 +1125,26 @@ def fine_bound(n_below, n, n_bins):
     return 1
 
 
-def bins_of(values, fine_ends):
-    """Which of 255 bins each value lies in; each is closed where it is nearest to its size."""
+def bins_of(values, fine_ends, max_bins=255):
+    """Which of so many bins each value lies in; each is closed where it is nearest to its size."""
     n, distinct = len(values), sorted(set(values))
-    if len(distinct) <= 255:
+    if len(distinct) <= max_bins:
         return [distinct.index(x) for x in values]
     bin_of, bins, inside, below = {}, 0, 0, 0
-    most, wanted = fine_bound(0, n, 255), 1
-    share = wanted if fine_ends else Fraction(n, 255)
+    most, wanted = fine_bound(0, n, max_bins), 1
+    share = wanted if fine_ends else Fraction(n, max_bins)
     for x, following in zip(distinct, [*distinct[1:], None], strict=True):
         bin_of[x] = bins
         inside += values.count(x)
-        if following is None or bins == 254:
+        if following is None or bins == max_bins - 1:
             continue
         if 2 * inside + values.count(following) < 2 * share:
             continue
         bins, below = bins + 1, below + inside
-        share = Fraction(n - below, 255 - bins)
+        share = Fraction(n - below, max_bins - bins)
         if fine_ends:
             if inside != wanted:
-                most = fine_bound(below, n, 255 - bins)
+                most = fine_bound(below, n, max_bins - bins)
             share = wanted = fine_size(below, n, most)
         inside = 0
     return [bin_of[x] for x in values]
@@ -1523,7 +1523,7 @@ def one_random_cut(X, cell, j, key, is_categorical):
 def forest_cuts(X, cell, key, target, features, options):
     """Every cut of a cell by features that are drawn, in order."""
     drawn = drawn_features(key, X[np.ix_(cell, features)], options["max_features"])
-    for j in (features[k] for k in drawn):
+    for j in options["in_order"] or (features[k] for k in drawn):
         sets = j in options["categorical"]
         if options["random_cuts"]:
             cuts = one_random_cut(X, cell, j, key, sets)
@@ -1542,7 +1542,7 @@ def grow_forest_tree(X, target, seed, tree, **given):
     p = X.shape[1]
     options = {"max_features": p, "max_features_per_tree": p, "categorical": [], "max_depth": None}
     options |= {"random_cuts": False, "min_leaf": 1, "min_split": 2, "min_decrease": 0}
-    options |= {"max_leaves": None, **given}
+    options |= {"max_leaves": None, "in_order": None, **given}
     features, bits = list(range(p)), random_bits(key_of(key_of(seed, tree), 1))
     if options["max_features_per_tree"] < p:
         for n in range(p, p - options["max_features_per_tree"], -1):
@@ -1551,6 +1551,11 @@ def grow_forest_tree(X, target, seed, tree, **given):
         features = sorted(features[p - options["max_features_per_tree"] :])
     rows = [i for i in range(len(X)) if target.w[i] > 0]
     nodes = [{"rows": rows, "depth": 0, "key": key_of(key_of(seed, tree), 2)}]
+    if options.pop("ties_by_root", False):
+        root, worth = nodes[0], [-math.inf] * p
+        for cut in forest_cuts(X, rows, root["key"], target, range(p), options):
+            worth[cut[0]] = max(worth[cut[0]], target.decrease(rows, cut[3]))
+        options["in_order"] = sorted(range(p), key=lambda j: -worth[j])
 
     def best_cut(node):
         """What the best cut of a cell gains, and the cut; None: it is a leaf."""

@@ -20,8 +20,18 @@ template <class Real>
 using Values = nb::ndarray<const Real, nb::ndim<1>, nb::device::cpu>;
 using Features = std::vector<std::variant<Values<double>, Values<float>>>;
 
+// Most bins of a feature of numbers, and whether ends are fine.
+using Wanted = std::tuple<std::int64_t, bool>;
+
+NumberBins wanted_bins(const Wanted& wanted) {
+  const auto [most, fine_ends] = wanted;
+  if (most < 2 || most > kMostBins) throw std::invalid_argument("bins must be 2 .. 255");
+  return {static_cast<std::size_t>(most), fine_ends};
+}
+
 auto bin_features(const Features& features, const Ints& sample,
-                  const std::optional<Bytes>& category, bool fine_ends, int n_threads) {
+                  const std::optional<Bytes>& category, const Wanted& wanted, int n_threads) {
+  const NumberBins numbers = wanted_bins(wanted);
   const std::size_t p = features.size();
   if (p == 0) throw std::invalid_argument("no feature is given");
   const auto length = [](const auto& one) { return one.shape(0); };
@@ -39,7 +49,7 @@ auto bin_features(const Features& features, const Ints& sample,
   expect_codes("sample", view(sample), static_cast<std::int64_t>(n));
   BinColumns kept;
   const auto loop = [&](Table<std::uint8_t> codes) {
-    kept = certree::bin_features(values, view(sample), flags, fine_ends, n_threads, codes);
+    kept = certree::bin_features(values, view(sample), flags, numbers, n_threads, codes);
   };
   auto codes = run(loop, Rows<std::uint8_t>(p, n));
   return std::tuple_cat(std::tuple(codes), bins_of(std::move(kept)));
@@ -47,14 +57,16 @@ auto bin_features(const Features& features, const Ints& sample,
 
 // columns: those of each feature, by row.
 template <class Real>
-auto bin_stored(const Sparse<Real>& columns, const Ints& sample, bool fine_ends, int n_threads) {
+auto bin_stored(const Sparse<Real>& columns, const Ints& sample, const Wanted& wanted,
+                int n_threads) {
+  const NumberBins numbers = wanted_bins(wanted);
   const SparseRows<Real> features = rows(columns);
   if (features.width > 2147483647)
     throw std::invalid_argument("features have more than 2147483647 rows");
   expect_codes("sample", view(sample), features.width);
   BinColumns kept;
   StoredColumns stored;
-  run([&] { kept = certree::bin_stored(features, view(sample), fine_ends, n_threads, stored); });
+  run([&] { kept = certree::bin_stored(features, view(sample), numbers, n_threads, stored); });
   return std::tuple_cat(std::tuple(owned(std::move(stored.start)), owned(std::move(stored.row)),
                                    owned(std::move(stored.code)), owned(std::move(stored.zero))),
                         bins_of(std::move(kept)));
@@ -265,12 +277,12 @@ auto draw_rows(std::int64_t n_rows, const Draws& draws, std::int64_t tree) {
 
 void bind_binned(nb::module_& core) {
   core.def("bin_features", &bin_features, "features"_array, "sample"_array,
-           "category"_array_or_none, "fine_ends"_a, "n_threads"_a,
+           "category"_array_or_none, "wanted"_a, "n_threads"_a,
            "Codes of the values of each feature, and what is kept of the bins.");
   const auto bin_stored_doc = "The same where values are 0 that are not stored.";
-  core.def("bin_stored", &bin_stored<float>, "columns"_array, "sample"_array, "fine_ends"_a,
+  core.def("bin_stored", &bin_stored<float>, "columns"_array, "sample"_array, "wanted"_a,
            "n_threads"_a, bin_stored_doc);
-  core.def("bin_stored", &bin_stored<double>, "columns"_array, "sample"_array, "fine_ends"_a,
+  core.def("bin_stored", &bin_stored<double>, "columns"_array, "sample"_array, "wanted"_a,
            "n_threads"_a, bin_stored_doc);
   core.def("coarsen", &coarsen, "codes"_array, "kept"_a, "n_edges"_a, "key"_a,
            "Codes, numbers, and ends of bins that are joined but at some edges drawn by a key.");

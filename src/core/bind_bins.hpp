@@ -79,14 +79,15 @@ inline BinnedTable binned(const AnyCodes& codes, const Kept& kept) {
 
 using Slopes = std::optional<In<std::int8_t, 1>>;
 using Groups = std::optional<Codes>;
-// max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features, random_cuts.
+// max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features, random_cuts,
+// ties_by_root.
 using Limits = std::tuple<std::int64_t, std::int32_t, std::int64_t, std::int64_t, double,
-                          std::string, std::int64_t, bool>;
+                          std::string, std::int64_t, bool, bool>;
 
 inline BinnedGrowth growth_of(const Limits& limits, const Slopes& monotonic, const Groups& groups,
                               std::size_t p, int n_threads) {
   const auto& [max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features,
-               random_cuts] = limits;
+               random_cuts, ties_by_root] = limits;
   BinnedGrowth growth{max_leaves,
                       max_depth,
                       std::max<std::int64_t>(min_split, 2),
@@ -97,6 +98,7 @@ inline BinnedGrowth growth_of(const Limits& limits, const Slopes& monotonic, con
                                          : Order::level,
                       max_features,
                       random_cuts,
+                      ties_by_root,
                       sized("monotonic", monotonic, p),
                       {},
                       n_threads};

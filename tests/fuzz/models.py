@@ -81,6 +81,8 @@ def plausible_parameter(random: Random, parameter: str, p: int) -> Any:
             *(
                 Cart(criterion="gini"),
                 Cart(min_samples_leaf=0.1),
+                Cart(max_bins=random.choice([2, 7, 255])),
+                Cart(max_bins=4, min_samples_leaf=2, max_leaf_nodes=random.choice([None, 5])),
                 Cart("absolute_error"),
                 Grid((-np.ones(p), np.ones(p))),
             ),

@@ -163,6 +163,9 @@ class BinnedGrower:
         Whether one cut of each feature is drawn, a threshold uniformly between the smallest and the
         largest value of the cell, as far as bins tell, or a side for each category; the best of these
         is made.
+    ties_by_root : bool, default=False
+        Whether of equal cuts that of the feature is made whose best cut of the root is better, of
+        trees on classes or numbers whose cells look at all features.
     bootstrap : bool, default=False
         Whether rows are drawn for each tree one after the other among all of them; else each of them
         grows a tree at most once.
@@ -204,6 +207,7 @@ class BinnedGrower:
     max_features: int | None = None
     max_features_per_tree: int | None = None
     random_cuts: bool = False
+    ties_by_root: bool = False
     bootstrap: bool = False
     n_draws: int | None = None
     seed: int = 0
@@ -479,6 +483,7 @@ class BinnedGrower:
             self.order,
             0 if self.max_features is None else self._number_of_features("max_features"),
             bool(self.random_cuts),
+            bool(self.ties_by_root),
         )
 
     @cached_property
@@ -487,6 +492,7 @@ class BinnedGrower:
             "max_features": self.max_features is not None,
             "max_features_per_tree": self.max_features_per_tree is not None,
             "random_cuts": self.random_cuts,
+            "ties_by_root": self.ties_by_root,
             "bootstrap": self.bootstrap,
             "n_draws": self.n_draws is not None,
             'order="depth"': self.order == "depth",

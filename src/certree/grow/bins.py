@@ -15,6 +15,7 @@ from certree.interface.arrays import Float64, Int32, Int64, matrix, stored
 from certree.interface.signatures import checked
 from certree.interface.threads import threads
 from certree.rows.categories import categorical_mask
+from certree.rows.copies import repeated
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
 from certree.rows.hashes import sample_hashes
@@ -78,11 +79,11 @@ class StoredCodes(NamedTuple):
 class Bins:
     """The rows of a table as codes of one byte each.
 
-    The values of a feature of numbers lie in at most 255 bins, which ascend: a bin for each value if
-    there are at most 255, else about as many rows in each. Edges lie between neighbouring values of
-    the 2^17 rows with the smallest hashes, so that they depend neither on the order of the rows nor
-    on how they are divided among machines. A level of a feature of categories has a bin of its own;
-    of more than 254, those 254 that most rows have, and all others share one.
+    The values of a feature of numbers lie in at most 255 bins, or `max_bins`, which ascend: a bin for
+    each value if there are no more, else about as many rows in each. Edges lie between neighbouring
+    values of the 2^17 rows with the smallest hashes, so that they depend neither on the order of the
+    rows nor on how they are divided among machines. A level of a feature of categories has a bin of
+    its own; of more than 254, those 254 that most rows have, and all others share one.
 
     Parameters
     ----------
@@ -127,7 +128,9 @@ class Bins:
         X: ArrayLike | AnyColumns,
         categorical: ArrayLike | None = None,
         *,
+        max_bins: int = MISSING,
         fine_ends: bool = False,
+        times: Float64 | None = None,
         n_jobs: int | None = None,
     ) -> Bins:
         """Put the values of a table into bins.
@@ -138,11 +141,15 @@ class Bins:
             Rows. NaN is missing, and what is not stored is 0: it has the bins of the dense table.
         categorical : array-like of bool, int or str, or None
             Features that hold categories 0, 1, ..., as a mask, indices, or names if X has some.
+        max_bins : int
+            Most bins of a feature of numbers, 2 .. 255.
         fine_ends : bool
             Whether bins of more than 255 values hold the fewer rows the nearer they are to the
             smallest or the largest value: one row at the ends, and at most a fifth of those beyond.
             Trees that must cut by features that tell nothing, as those of forests must, then cut off
             a few rows and lose little.
+        times : ndarray of float64, shape (n,), or None
+            How often each row counts where edges are told, whole numbers; None: once.
         n_jobs : int or None
             Number of threads; None is one, -1 all. The bins do not depend on it.
 
@@ -162,9 +169,9 @@ class Bins:
         if 0 in (n, p):
             raise ValueError(f"X must have at least one row and one feature, got shape {(n, p)}")
         category = _category(categorical, p, names)
-        every = np.arange(n, dtype=np.int32)
+        every = np.arange(n, dtype=np.int32) if times is None else repeated(times).astype(np.int32)
         telling = edges_first(features, every[None])[0, :EDGE_ROWS]
-        how = telling, bool(fine_ends), threads(n_jobs)
+        how = telling, (max_bins, bool(fine_ends)), threads(n_jobs)
         codes: Any
         made: Any
         if isinstance(features, SparseColumns):

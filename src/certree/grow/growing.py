@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any, Literal
@@ -13,9 +13,12 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import rank_rows
+from certree.grow.bins import Bins
 from certree.interface.arrays import LARGEST, Float64, Int32, array_of, column, matrix, row_weights
 from certree.interface.threads import threads
 from certree.rows.categories import categorical_mask
+from certree.rows.copies import are_few, are_whole, repeated
+from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
 
 MaxDepth = int | Literal["log"] | None
@@ -32,8 +35,8 @@ class TrainingSamples:
 
     Parameters
     ----------
-    X : ndarray of shape (n, p)
-        Rows.
+    given : ndarray of shape (N, p)
+        Rows of the whole; if these are no part of one, they are `X`.
     y : ndarray of shape (n,), or None
         Classes 0, 1, ... (int32), or a numeric target (float64).
     weight : ndarray of float64, shape (n,), or None
@@ -52,7 +55,7 @@ class TrainingSamples:
         The rows of which these are a part, and which of them; None if they are no part.
     """
 
-    X: NDArray[Any]
+    given: NDArray[Any]
     y: NDArray[Any] | None = None
     weight: Float64 | None = None
     max_depth: MaxDepth = None
@@ -62,6 +65,7 @@ class TrainingSamples:
     n_jobs: int | None = None
     whole: TrainingSamples | None = None
     indices: Indices | None = None
+    _bins: dict[int, Bins] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -94,10 +98,50 @@ class TrainingSamples:
                 target = None if target is None else target[present]
         return cls(rows, target, weight, categorical=mask, slopes=slopes, **others)
 
+    def on_bins(self, max_bins: int) -> tuple[Bins, Indices | None]:
+        """These rows in bins of the whole, and which row each of them is a copy of.
+
+        None: they are no copies. Rows of few whole weights become copies, others count once.
+        """
+        whole = self.whole or self
+        bins = whole._bins_of_all(max_bins)
+        if whole._times is None or self.weight is None:
+            return (bins if self.indices is None else bins.at(self.indices)), None
+        own = repeated(self.weight)
+        return bins.at(own if self.indices is None else self.indices[own]), own
+
+    def _bins_of_all(self, max_bins: int) -> Bins:
+        if max_bins not in self._bins:
+            self._bins[max_bins] = Bins.of(
+                FeatureColumns((self.X,)),
+                self.categorical,
+                max_bins=max_bins,
+                times=self._times,
+                n_jobs=self.n_jobs,
+            )
+        return self._bins[max_bins]
+
+    @cached_property
+    def _times(self) -> Float64 | None:
+        """How many copies each row is; None: weights are no numbers of copies, or all are 1."""
+        weight = self.weight
+        if weight is None or (weight == 1).all() or not are_whole(weight):
+            return None
+        return weight if are_few(weight.sum(), len(weight)) else None
+
     def part(self, indices: Indices, weight: Float64 | None) -> TrainingSamples:
         """Some of these rows, with weights of their own."""
         y = None if self.y is None else self.y[indices]
-        return replace(self, X=self.X[indices], y=y, weight=weight, whole=self, indices=indices)
+        return replace(self, given=self.X, y=y, weight=weight, whole=self, indices=indices)
+
+    @cached_property
+    def X(self) -> NDArray[Any]:  # noqa: N802 # what growers are given is called so everywhere
+        """The rows, (n, p): those of a part are copied once somebody reads them."""
+        return self.given if self.indices is None else self.given[self.indices]
+
+    def __len__(self) -> int:
+        """Number of rows, n."""
+        return len(self.given if self.indices is None else self.indices)
 
     @cached_property
     def order(self) -> NDArray[np.uint32]:
@@ -113,10 +157,10 @@ class TrainingSamples:
         whole, indices = self.whole or self, self.indices
         if indices is None:
             shared = "order" in self.__dict__
-            return (self.order, np.arange(len(self.X), dtype=np.int32)) if shared else None
+            return (self.order, np.arange(len(self), dtype=np.int32)) if shared else None
         if not (np.diff(indices) > 0).all():
             return None
-        place = np.full(len(whole.X), -1, dtype=np.int32)
+        place = np.full(len(whole), -1, dtype=np.int32)
         place[indices] = np.arange(len(indices), dtype=np.int32)
         return whole.order, place
 
@@ -136,12 +180,12 @@ class TrainingSamples:
     @property
     def n(self) -> float:
         """Rows, counted by weight."""
-        return float(len(self.X) if self.weight is None else self.weight.sum())
+        return float(len(self) if self.weight is None else self.weight.sum())
 
     @property
     def counted(self) -> float:
         """Rows, each counted as many as it weighs and one at least."""
-        return float(len(self.X) if self.weight is None else np.maximum(self.weight, 1.0).sum())
+        return float(len(self) if self.weight is None else np.maximum(self.weight, 1.0).sum())
 
     def stopping(self, min_samples_split: Any) -> dict[str, Any]:
         """What says when a cell is not split any further, as the core's growers take it."""
@@ -162,7 +206,7 @@ class TrainingSamples:
         if depth is None:
             return DEEPEST
         if isinstance(depth, str) and depth == "log":
-            return min(DEEPEST, int(self.X.shape[1]) * int(np.log(max(self.n, 1.0))))
+            return min(DEEPEST, int(self.given.shape[1]) * int(np.log(max(self.n, 1.0))))
         if not isinstance(depth, Integral) or depth < 0:
             raise ValueError(f'max_depth must be None, "log" or a whole number >= 0, got {depth!r}')
         return min(DEEPEST, int(depth))

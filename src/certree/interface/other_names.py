@@ -45,7 +45,7 @@ _ELSEWHERE = {
 # What single trees leave to the grower of the tree.
 _OF_CART = {
     *("criterion", "max_features", "max_leaf_nodes", "min_impurity_decrease", "min_samples_leaf"),
-    *("min_samples_split", "min_weight_fraction_leaf", "splitter"),
+    *("max_bins", "min_samples_split", "min_weight_fraction_leaf", "splitter"),
 }
 
 

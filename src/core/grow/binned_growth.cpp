@@ -566,14 +566,17 @@ void draw_rows(const Drawing& drawing, std::int64_t tree, std::span<std::int32_t
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
                       const Classes& response) {
   const WholeWeights weight(rows.weight, bags.drawing.n_draws);
-  if (response.n_classes > 2 || response.criterion != Criterion::gini) {
+  if (response.n_classes > 2) {
     const bool few = response.n_classes <= SmallClassItem::kMostClasses;
     return grow_trees<ClassTarget<SmallClassItem>, ClassTarget<WideClassItem>>(
         rows, weight, bags, growth, response, few);
   }
   const std::vector<std::int64_t> whole(response.y.begin(), response.y.end());
+  std::vector<double> logs;
+  if (response.criterion == Criterion::entropy)
+    logs = logs_up_to(bags.drawing.n_draws * weight.heaviest);
   return grow_trees<PairTarget<SmallPairItem>, PairTarget<WidePairItem>>(
-      rows, weight, bags, growth, {true, false, whole}, true);
+      rows, weight, bags, growth, {true, false, logs, whole}, true);
 }
 
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
@@ -582,7 +585,7 @@ BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowt
   const Table<const double> column{response.y.data(), std::ssize(response.y), 1};
   const WholeNumbers numbers(column, bags.drawing.n_draws * weight.heaviest);
   const bool is_poisson = response.criterion == Criterion::poisson;
-  const PairResponse pairs{false, is_poisson, numbers.whole, numbers.bits[0], numbers.unit[0]};
+  const PairResponse pairs{false, is_poisson, {}, numbers.whole, numbers.bits[0], numbers.unit[0]};
   return grow_trees<PairTarget<DrawnNumberItem>, PairTarget<WidePairItem>>(rows, weight, bags,
                                                                            growth, pairs, true);
 }

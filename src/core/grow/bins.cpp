@@ -31,14 +31,14 @@ Buffer<double> column_of(const FeatureValues& values, std::int64_t n) {
   return column;
 }
 
-// The distinct values, ascending, if there are at most 255; false if there are more.
-bool few_values(std::span<const double> column, std::vector<double>& values) {
+// The distinct values, ascending, if there are at most so many; false if there are more.
+bool few_values(std::span<const double> column, std::size_t most, std::vector<double>& values) {
   for (const auto part : stretches(column))
     for (const double x : part) {
       if (std::isnan(x)) continue;
       const auto at = std::ranges::lower_bound(values, x);
       if (at != values.end() && *at == x) continue;
-      if (values.size() == kMost) return false;
+      if (values.size() == most) return false;
       values.insert(at, x);
     }
   return true;
@@ -91,7 +91,9 @@ std::size_t fine_bound(std::size_t n_below, std::size_t n, std::size_t n_bins, s
 // What says how many values the next bin holds: about so many of parts of others.
 class BinSizes {
  public:
-  BinSizes(std::size_t n, bool fine_ends) : n_(n), fine_ends_(fine_ends) { open(n, kMost, 0); }
+  BinSizes(std::size_t n, const NumberBins& wanted) : n_(n), fine_ends_(wanted.fine_ends) {
+    open(n, wanted.most, 0);
+  }
 
   // Behind a bin of so many values.
   void open(std::size_t n_left, std::size_t n_bins, std::size_t n_before) {
@@ -119,13 +121,13 @@ class BinSizes {
 // bin is closed where it is nearest to its share of what was left when it was opened, so that a
 // frequent value takes no room from others.
 std::vector<double> balanced_bounds(std::span<const Run> runs, std::size_t n_values,
-                                    bool fine_ends) {
+                                    const NumberBins& wanted) {
   std::vector<double> bounds;
-  BinSizes sizes(n_values, fine_ends);
+  BinSizes sizes(n_values, wanted);
   std::size_t n_left = n_values, n = 0;  // behind the bins that are closed; in this one
   for (const std::size_t i : turns(runs.size())) {
     n += runs[i].second;
-    const std::size_t n_bins = kMost - bounds.size();
+    const std::size_t n_bins = wanted.most - bounds.size();
     if (i + 1 == runs.size() || n_bins == 1) break;
     if (!sizes.is_full(n, runs[i + 1].second)) continue;
     bounds.push_back(between(runs[i].first, runs[i + 1].first));
@@ -172,12 +174,12 @@ void encode(std::span<const double> column, std::span<const double> bounds, std:
 }
 
 FeatureBins bin_numbers(std::span<const double> column, std::span<const std::int32_t> sample,
-                        bool fine_ends, std::uint8_t* code) {
+                        const NumberBins& wanted, std::uint8_t* code) {
   FeatureBins bins;
   std::vector<double> values;
-  if (!few_values(column, values)) {
+  if (!few_values(column, wanted.most, values)) {
     values = sampled_values(column, sample);
-    encode(column, balanced_bounds(runs_of(values), values.size(), fine_ends), code, bins);
+    encode(column, balanced_bounds(runs_of(values), values.size(), wanted), code, bins);
   } else if (values.empty()) {
     std::fill_n(code, column.size(), kMissingBin);
   } else {
@@ -285,7 +287,7 @@ struct Deciding {
 // The bounds of a feature with more than 255 values.
 std::vector<double> bounds_of_stored(std::span<const double> column,
                                      std::span<const std::int32_t> rows, const Deciding& deciding,
-                                     bool fine_ends) {
+                                     const NumberBins& wanted) {
   std::vector<double> values;
   for (const std::size_t i : turns(rows.size()))
     if (deciding.holds(rows[i])) values.push_back(column[i]);
@@ -297,18 +299,18 @@ std::vector<double> bounds_of_stored(std::span<const double> column,
     if (at == runs.end() || at->first != 0.0) at = runs.insert(at, {0.0, 0});
     at->second += n_zeros;
   }
-  return balanced_bounds(runs, values.size() + n_zeros, fine_ends);
+  return balanced_bounds(runs, values.size() + n_zeros, wanted);
 }
 
 // code: of the values that are stored. Returns that of 0.
 std::uint8_t bin_stored_numbers(std::span<const double> column, std::span<const std::int32_t> rows,
-                                bool has_zeros, const Deciding& deciding, bool fine_ends,
+                                bool has_zeros, const Deciding& deciding, const NumberBins& wanted,
                                 std::uint8_t* code, FeatureBins& bins) {
   const double nothing = 0.0;
   const std::span zero(&nothing, has_zeros ? 1 : 0);
   std::vector<double> bounds;
-  if (!few_values(column, bounds) || !few_values(zero, bounds)) {
-    bounds = bounds_of_stored(column, rows, deciding, fine_ends);
+  if (!few_values(column, wanted.most, bounds) || !few_values(zero, wanted.most, bounds)) {
+    bounds = bounds_of_stored(column, rows, deciding, wanted);
   } else if (bounds.empty()) {
     std::fill_n(code, column.size(), kMissingBin);
     return 0;
@@ -336,8 +338,8 @@ BinColumns columns_of(const std::vector<FeatureBins>& bins) {
 
 BinColumns bin_features(std::span<const FeatureValues> features,
                         std::span<const std::int32_t> sample,
-                        std::span<const std::uint8_t> category, bool fine_ends, int n_threads,
-                        Table<std::uint8_t> codes) {
+                        std::span<const std::uint8_t> category, const NumberBins& wanted,
+                        int n_threads, Table<std::uint8_t> codes) {
   std::vector<FeatureBins> bins(features.size());
   parallel_for(codes.n_rows, n_threads, [&](std::int64_t j) {
     const auto at = static_cast<std::size_t>(j);
@@ -345,14 +347,14 @@ BinColumns bin_features(std::span<const FeatureValues> features,
     const std::span<const double> column(memory.get(), static_cast<std::size_t>(codes.width));
     bins[at] = !category.empty() && category[at]
                    ? bin_categories(column, codes.row(j))
-                   : bin_numbers(column, sample, fine_ends, codes.row(j));
+                   : bin_numbers(column, sample, wanted, codes.row(j));
   });
   return columns_of(bins);
 }
 
 template <class Real>
 BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int32_t> sample,
-                      bool fine_ends, int n_threads, StoredColumns& stored) {
+                      const NumberBins& wanted, int n_threads, StoredColumns& stored) {
   const auto p = static_cast<std::size_t>(columns.n_rows());
   const Deciding deciding(sample, columns.width);
   std::vector<FeatureBins> bins(p);
@@ -365,9 +367,8 @@ BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int3
     const Strided<Real> values{columns.value.data() + begin, 1};
     const auto memory = column_of(values, static_cast<std::int64_t>(n));
     const bool has_zeros = std::cmp_less(n, columns.width);
-    stored.zero[j] =
-        bin_stored_numbers({memory.get(), n}, columns.feature.subspan(begin, n), has_zeros,
-                           deciding, fine_ends, codes.get() + begin, bins[j]);
+    stored.zero[j] = bin_stored_numbers({memory.get(), n}, columns.feature.subspan(begin, n),
+                                        has_zeros, deciding, wanted, codes.get() + begin, bins[j]);
   });
   stored.start.push_back(0);
   for (const std::size_t j : turns(p)) {
@@ -383,17 +384,17 @@ BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int3
   return columns_of(bins);
 }
 
-template BinColumns bin_stored(const SparseRows<float>&, std::span<const std::int32_t>, bool, int,
-                               StoredColumns&);
-template BinColumns bin_stored(const SparseRows<double>&, std::span<const std::int32_t>, bool, int,
-                               StoredColumns&);
+template BinColumns bin_stored(const SparseRows<float>&, std::span<const std::int32_t>,
+                               const NumberBins&, int, StoredColumns&);
+template BinColumns bin_stored(const SparseRows<double>&, std::span<const std::int32_t>,
+                               const NumberBins&, int, StoredColumns&);
 bool distinct_values(std::span<const double> column, std::vector<double>& values) {
-  return few_values(column, values);
+  return few_values(column, kMost, values);
 }
 
 std::vector<double> edges_of(std::vector<double> values) {
   sort_numbers(values);
-  return balanced_bounds(runs_of(values), values.size(), false);
+  return balanced_bounds(runs_of(values), values.size(), {});
 }
 
 void encode_numbers(std::span<const double> column, std::span<const double> edges,

@@ -32,10 +32,17 @@ struct BinColumns {
   std::vector<std::uint8_t> level_bin;    // bin of each level
 };
 
-// Every bin of numbers holds some value, and bins ascend with the values. At most 255 distinct
-// values have a bin each; of more, edges lie between neighbouring values of the sampled rows, so
-// that bins hold about as many of these. At most 254 levels have a bin each; of more, those 254
-// that most rows have, of equally many the smaller ones, and all others share the last bin.
+// Of each feature of numbers.
+struct NumberBins {
+  std::size_t most = kMostBins;
+  bool fine_ends = false;
+};
+
+// Every bin of numbers holds some value, and bins ascend with the values. No more distinct values
+// than there may be bins have one each; of more, edges lie between neighbouring values of the
+// sampled rows, so that bins hold about as many of these. At most 254 levels have a bin each; of
+// more, those 254 that most rows have, of equally many the smaller ones, and all others share the
+// last bin.
 //
 // Where ends are fine, bins hold the fewer values the nearer they are to the smallest or the
 // largest one. A cut by a feature that tells nothing is best where it takes a few rows away, and
@@ -45,8 +52,8 @@ struct BinColumns {
 // empty. codes: (p, n).
 BinColumns bin_features(std::span<const FeatureValues> features,
                         std::span<const std::int32_t> sample,
-                        std::span<const std::uint8_t> category, bool fine_ends, int n_threads,
-                        Table<std::uint8_t> codes);
+                        std::span<const std::uint8_t> category, const NumberBins& wanted,
+                        int n_threads, Table<std::uint8_t> codes);
 
 // Codes of values that lie in other bins than 0 does, as StoredCodes says.
 struct StoredColumns {
@@ -59,7 +66,7 @@ struct StoredColumns {
 // each feature, by row.
 template <class Real>
 BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int32_t> sample,
-                      bool fine_ends, int n_threads, StoredColumns& stored);
+                      const NumberBins& wanted, int n_threads, StoredColumns& stored);
 // -- the same step by step, where rows lie in parts
 
 // The distinct values of a part, ascending, if there are at most 255; NaN is none.

@@ -40,6 +40,8 @@ class DrawnSums {
     of_.open(items_of(cell), total);
     if (cell.depth == 0) least_ = growth_.min_gain * of_.weight();
     if (of_.is_pure()) return;
+    const bool ranks = growth_.ties_by_root && growth_.max_features == 0 && cell.depth == 0;
+    if (ranks) of_root_.assign(static_cast<std::size_t>(std::ssize(bins_.n_bins)), -kInfinity);
     cells_.open(cell, items_of(cell), of_, growth_.order == Order::depth);
     const Undecided<Target> known{of_, total.sum, cell.size(), bounds, cell.key};
     draws_.restart(cell.key);
@@ -52,9 +54,11 @@ class DrawnSums {
         const auto n_bins =
             static_cast<std::size_t>(bins_.n_bins[static_cast<std::size_t>(drawn_[f])]);
         const FewBins<Target> bins = few_.take(of_, f, n_bins);
+        if (ranks) rank(known, drawn_[f], bins);
         left -= decider_.look(known, drawn_[f], bins, memory_, cut) ? 1 : 0;
       }
     }
+    if (ranks) draws_.reorder(of_root_);
     decider_.settle(of_, least_, cut);
   }
 
@@ -62,6 +66,13 @@ class DrawnSums {
   std::span<Item> items_of(const BinnedCell& cell) const {
     return items_.subspan(static_cast<std::size_t>(cell.begin),
                           static_cast<std::size_t>(cell.size()));
+  }
+
+  // Notes what the best cut of the root by a feature is worth.
+  void rank(const Undecided<Target>& root, std::int32_t feature, const FewBins<Target>& bins) {
+    Cut best;
+    decider_.look(root, feature, bins, memory_, best);
+    of_root_[static_cast<std::size_t>(feature)] = best.value;
   }
 
   template <class Allowed>
@@ -86,7 +97,8 @@ class DrawnSums {
   FeatureDraws draws_;
   std::vector<std::int32_t> drawn_;
   Cells cells_;
-  double least_ = 0.0;  // that a cut must gain
+  double least_ = 0.0;           // that a cut must gain
+  std::vector<double> of_root_;  // (p,) the best values of cuts of the root
 };
 
 }  // namespace

@@ -48,6 +48,11 @@ class FeatureDraws {
     n_drawn_ = 0;
     random_ = Random(key);
   }
+  // Those that come first, in their own order, from now on: of the larger values.
+  void reorder(const std::vector<double>& value) {
+    std::ranges::stable_sort(features_, std::greater<>(),
+                             [&](std::int32_t j) { return value[static_cast<std::size_t>(j)]; });
+  }
   std::size_t n_left() const { return features_.size() - n_drawn_; }
   std::int32_t next() {
     if (in_order_) return features_[n_drawn_++];

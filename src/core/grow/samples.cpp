@@ -32,9 +32,9 @@ BinnedSample binned(const SampledRows& all, Rows rows) {
   for (const std::size_t i : turns(n, p)) std::copy_n(all.X.row(rows[i]), p, X.row(i));
   std::vector<std::int32_t> deciding(static_cast<std::size_t>(std::min(all.n_deciding, n)));
   std::iota(deciding.begin(), deciding.end(), 0);
-  BinnedSample sample{
-      bin_features(features, deciding, all.category, true, 1, {by_feature.get(), p, n}),
-      make_buffer<std::uint8_t>(n, p)};
+  BinnedSample sample{bin_features(features, deciding, all.category, {.fine_ends = true}, 1,
+                                   {by_feature.get(), p, n}),
+                      make_buffer<std::uint8_t>(n, p)};
   std::uint8_t* code = sample.codes.get();
   for (const std::size_t i : turns(n, p))
     for (std::int64_t j = 0; j < p; ++j) *code++ = by_feature[static_cast<std::size_t>(j * n) + i];

@@ -9,6 +9,7 @@
 #include "grow/chance.hpp"
 #include "grow/decide.hpp"
 #include "grow/whole_numbers.hpp"
+#include "numbers.hpp"
 
 namespace certree {
 namespace {
@@ -38,7 +39,7 @@ inline std::vector<double> shares(const Groups& groups, std::size_t k) {
   return share;
 }
 
-// -- a weight and a sum: two classes by Gini's index, and numbers
+// -- a weight and a sum: two classes, and numbers
 
 struct SmallPair {
   std::uint64_t bits = 0;
@@ -99,6 +100,7 @@ struct WidePairItem {
 struct PairResponse {
   bool classes;
   bool poisson;                         // of numbers: half of the deviance
+  std::span<const double> x_log_x;      // by x, of classes by cross entropy; or empty: Gini's index
   std::span<const std::int64_t> whole;  // (n,)
   std::int64_t bits = 1;                // what is enough for one
   int unit = 0;                         // exponent of the power of two that they count
@@ -131,6 +133,38 @@ struct PoissonCell {
   double value(std::int64_t left, std::int64_t of_left) const {
     if (of_left <= 0 || of_left >= sum) return -kInfinity;
     return part(of_left, left) + part(sum - of_left, weight - left) - uncut;
+  }
+};
+
+// x log x of whole numbers, which most cells have no others than.
+inline std::vector<double> logs_up_to(std::int64_t most) {
+  std::vector<double> logs(static_cast<std::size_t>(std::min<std::int64_t>(most, 1 << 16)) + 1);
+  for (const std::size_t x : turns(logs.size())) logs[x] = times_log(static_cast<double>(x));
+  return logs;
+}
+
+// The same by cross entropy of two classes, whose second has this sum: with the bits of ClassCuts.
+struct LogCell {
+  std::span<const double> logs;
+  std::int64_t weight = 0, sum = 0;
+  double uncut = 0.0;
+
+  LogCell(std::span<const double> x_log_x, std::int64_t w, std::int64_t s)
+      : logs(x_log_x), weight(w), sum(s) {
+    uncut = -at(w);
+    uncut += at(w - s);
+    uncut += at(s);
+  }
+  CERTREE_INLINE double at(std::int64_t x) const {
+    return std::cmp_less(x, logs.size()) ? logs[static_cast<std::size_t>(x)]
+                                         : times_log(static_cast<double>(x));
+  }
+  CERTREE_INLINE double value(std::int64_t left, std::int64_t of_left) const {
+    const std::int64_t zeros = left - of_left;
+    double value = -at(left) - at(weight - left);
+    value += at(zeros) + at(weight - sum - zeros);
+    value += at(of_left) + at(sum - of_left);
+    return value - uncut;
   }
 };
 
@@ -209,13 +243,16 @@ class PairTarget {
         return bins.rows ? best<true>(bins, cell, n, missing_left, allows, most, left)
                          : best<false>(bins, cell, n, missing_left, allows, most, left);
       };
-      return target_.response_.poisson ? best_by(PoissonCell(all_.weights, all_.sums))
-                                       : best_by(PairCentre(centre_));
+      const PairResponse& of = target_.response_;
+      if (of.poisson) return best_by(PoissonCell(all_.weights, all_.sums));
+      if (!of.x_log_x.empty()) return best_by(LogCell(of.x_log_x, all_.weights, all_.sums));
+      return best_by(PairCentre(centre_));
     }
     // What is gained by a cut, and whether that is enough.
     std::pair<double, bool> gain(double value, double least) const {
       const PairResponse& of = target_.response_;
-      const double gain = of.poisson ? value : (of.classes ? 2.0 : 1.0) * value / centre_.all;
+      const bool is_gain = of.poisson || !of.x_log_x.empty();
+      const double gain = is_gain ? value : (of.classes ? 2.0 : 1.0) * value / centre_.all;
       const int unit = (of.poisson ? 1 : 2) * of.unit;
       return {gain, least == 0.0 || gain * std::ldexp(1.0, unit) >= least};
     }
