@@ -823,7 +823,9 @@ def test_features_that_tell_only_together_are_found():
 
 
 def test_steps_of_runs_that_choose_are_longer_where_none_is_too_long():
-    assert [longer_steps(rate) for rate in (0.1, 0.25, 0.26, np.float64(1.7e308))] == [2, 2, 1, 1]
+    for rate, few, many in ((0.1, 2, 4), (0.2, 2, 2), (0.26, 1, 1), (np.float64(1.7e308), 1, 1)):
+        assert longer_steps(rate, rows_are_many=False) == few
+        assert longer_steps(rate, rows_are_many=True) == many
 
 
 def test_rounds_are_those_of_the_best_kind(monkeypatch):
@@ -863,6 +865,29 @@ def test_runs_that_choose_the_rounds_take_longer_steps():
         assert model.n_iter_ in [
             longer * look for look in (6, 8, 11, 16, 23, 33, 47, 66, 93, 132, 187)
         ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [(BoostedTreesClassifier, 1600), (BoostedTreesRegressor, 800)]
+)
+def test_one_fold_of_many_rows_chooses_fewer_rounds_by_longer_steps(kind, most, monkeypatch):
+    asked = []
+
+    def first(kinds, most):
+        asked.append((kinds, most))
+        return 1, 7
+
+    monkeypatch.setattr("certree.ensembles.boosting.best_rounds", first)
+    X, y = noisy(3000)
+    settings = {"random_state": 0, "max_leaf_nodes": 4}
+    model = kind(**settings).fit(X, y)
+    assert (model.n_iter_, model.thresholds_) == (28, (None,))
+    ((kinds, rounds),) = asked
+    assert [len(runs) for runs in kinds] == [1, 1, 1]
+    assert {run.settings.learning_rate for (run,) in kinds} == {0.4}
+    assert rounds == most // 4
+    kind(quality="best", **settings).fit(X[:, :2], y)
+    assert asked[1][1] == 3 * 1600 // 4
 
 
 @pytest.mark.parametrize("kind", [BoostedTreesClassifier, BoostedTreesRegressor])

@@ -183,6 +183,8 @@ class BoostedTrees(StagedTrees):
     _LEAVES: ClassVar[tuple[int, int]]
     # Whether folds choose the number of rounds where rows are few.
     _CHOOSES_ROUNDS: ClassVar[bool] = True
+    # So many times fewer rounds are the most by default from which one fold chooses.
+    _FEWER_OF_MANY: ClassVar[int] = 1
 
     @abstractmethod
     def _loss(self) -> Loss:
@@ -714,18 +716,20 @@ class BoostedTrees(StagedTrees):
 
     def _n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
         """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
-        n, rate = len(training.y), self.learning_rate
+        n = len(training.y)
+        are_many = n >= _FEW_ROWS
         known = self._known_rounds(n, stops)
         if known is not None:
             return known
-        most = self._most_rounds()
         folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
-        folds = folds[: self._n_folds() if n < _FEW_ROWS else 1]
-        factor = longer_steps(rate)
+        folds = folds[: 1 if are_many else self._n_folds()]
+        factor = longer_steps(self.learning_rate, rows_are_many=are_many)
         runs = [run.fold(one, factor).with_statistics() for one in folds]
         kinds = self._kinds_of_thresholds(n) if choose else [self.thresholds_]
-        if n < _FEW_ROWS:
+        if not are_many:
             kinds = kinds[:1]
+        fewer = self._FEWER_OF_MANY if are_many and self.quality == "default" else 1
+        most = self._most_rounds() // fewer
         of_kinds = [[one.anew(thresholds=kind) for one in runs] for kind in kinds]
         best, n_rounds = best_rounds(of_kinds, most // factor)
         self.thresholds_ = kinds[best]
@@ -1084,7 +1088,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
         Number of rounds, of a tree each. "auto": by four-fold cross-validation below 3000 rows, by one
-        of the folds below 30,000, else 400; with early stopping 1600 at most; more at a smaller
+        of the folds below 30,000, else 400; 1600 at most, also with early stopping; more at a smaller
         `learning_rate` than .1, up to twenty times as many.
     max_leaf_nodes : int, "auto" or None, default="auto"
         So many leaves a tree at most; those whose cut gains most are divided first. "auto": 31
@@ -1392,7 +1396,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
         Number of rounds; see `BoostedTreesClassifier`. "auto": by two of the four folds below 3000
-        rows.
+        rows; by one of them it chooses 800 at most with ``quality="default"``, as more gain little for
+        numbers.
     max_leaf_nodes : int, "auto" or None, default="auto"
         So many leaves a tree at most. "auto": 16 below 3000 rows, else 31.
     max_depth : int or None, default=None
@@ -1512,6 +1517,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     _MEMBERS: ClassVar[int] = 4
     _LEAVES: ClassVar[tuple[int, int]] = 16, 31
+    _FEWER_OF_MANY: ClassVar[int] = 2
     _takes_outputs: ClassVar[bool] = True
 
     def _n_folds(self) -> int:
