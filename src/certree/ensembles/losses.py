@@ -26,6 +26,8 @@ class Loss:
     """A loss of scores (n_outputs, n) at targets (n,)."""
 
     name: ClassVar[str]  # as the core knows it
+    # Whether losses of several targets are in one unit as they stand, so that they can be added.
+    has_one_unit: ClassVar[bool] = False
 
     n_outputs: int = 1
     quantile: float = 0.5
@@ -58,6 +60,10 @@ class Loss:
     def targets(self, y: NDArray[Any]) -> Float64:
         """Targets as rounds take them, of numbers or codes of classes (n,)."""
         return y.astype(np.float64)
+
+    def of_scores(self, y: Float64) -> Float64:
+        """What means of levels are taken of, by targets as rounds take them."""
+        return y
 
     def expect_domain(self, y: NDArray[Any]) -> None:
         """Refuse targets that the loss is not made for."""
@@ -98,6 +104,7 @@ class LogLoss(Loss):
     """
 
     name: ClassVar[str] = "classes"
+    has_one_unit: ClassVar[bool] = True
 
     def start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None

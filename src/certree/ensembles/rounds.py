@@ -61,8 +61,8 @@ class Rounds:
         How rounds are made.
     grower : BinnedGrower
         Grows trees on the rows: first those that train, then those that judge.
-    y : ndarray of float64, shape (n,) or (n_outputs, n)
-        Targets, or codes of classes; of several numbers those of each output.
+    y : ndarray of float64, shape (n,) or (n_targets, n)
+        Targets, or codes of classes; of several targets those of each.
     weight : ndarray of shape (n,), or None
         Weights of the rows.
     keys : ndarray of uint64, shape (n_training,)
@@ -167,7 +167,8 @@ class Rounds:
         """
         n, weight = len(self.keys), self.weight
         if self.offset is None or len(self.scores) > 1:
-            return Target(self.y, len(self.scores), weight).at(slice(n))
+            y = self.settings.loss.of_scores(self.y)
+            return Target(y, len(self.scores), weight).at(slice(n))
         gradient, hessian = self.settings.loss.slopes(self.y, self.scores)
         factors = hessian[0] if weight is None else hessian[0] * weight
         return Target(-gradient[0] / hessian[0], 1, factors).at(slice(n))

@@ -92,6 +92,10 @@ def content_folds(
 ) -> Iterator[Fold]:
     """Deal the rows into folds, by class if there are classes, and otherwise at random.
 
+    Rows of several columns of classes are dealt by their rarest classes first, so that each fold has
+    its part of these, too (after Sechidis, Tsoumakas and Vlahavas, "On the stratification of multi-label
+    data", 2011).
+
     The random order is one of what rows hold and how often they occur, not of where they stand: it
     stays the same when the rows are shuffled, and a row of weight w is dealt like w copies of it.
     Weights that are not all whole numbers stay in one piece.
@@ -100,8 +104,9 @@ def content_folds(
     ----------
     X : ndarray of shape (n, p)
         Rows.
-    y : ndarray of shape (n,)
-        Class of each row (whole numbers), or a numeric target (floating-point numbers).
+    y : ndarray of shape (n,), or (n, q)
+        Class of each row (whole numbers), or a numeric target (floating-point numbers); of several
+        targets a column each, in any order.
     n_folds : int
         Number of folds, at least 2, and at most the number of rows or 1000, whichever is more.
     rng : numpy RandomState
@@ -193,12 +198,13 @@ def _dealt(
         # In whatever order several targets stand.
         targets = y[:, None] if y.ndim == 1 else np.sort(y, axis=1)
         hashes = mix(hashes + _hashes(targets, rng))
-    y = np.zeros(len(y), dtype=np.int32) if numeric else y
+        y = np.zeros(len(y), dtype=np.int32)
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
+    are_copied = sample_weight is not None and _whole(sample_weight)
+    if y.ndim == 2:
+        y = _strata(y, hashes, weight.astype(np.uint64) if are_copied else np.ones(len(y), np.uint64))
     order = np.lexsort((weight, hashes, y))
-    row = order
-    if sample_weight is not None and _whole(sample_weight):
-        row = np.repeat(order, sample_weight[order].astype(np.intp))
+    row = np.repeat(order, weight[order].astype(np.intp)) if are_copied else order
     content = hashes[row]
     starts = np.ones(len(row), dtype=bool)
     starts[1:] = (content[1:] != content[:-1]) | (y[row][1:] != y[row][:-1])
@@ -206,6 +212,29 @@ def _dealt(
     place = np.empty(len(row), dtype=np.intp)
     place[np.lexsort((mixed, y[row]))] = np.arange(len(row))
     return row, place
+
+
+def _strata(y: Int32, hashes: NDArray[np.uint64], times: NDArray[np.uint64]) -> Int32:
+    """Numbers of the sets of classes that rows (n, q) have, each as so many copies.
+
+    Sets stand by their rarest class, then by the next one. Classes are told by how many rows have them
+    and by which ones, not by their columns.
+    """
+    labels, n_labels = np.empty(y.shape, dtype=np.intp), 0
+    rows, content = [], []
+    for k, one in enumerate(y.T):
+        labels[:, k] = n_labels + one
+        n_classes = int(one.max()) + 1
+        n_labels += n_classes
+        for found, of_rows in ((rows, times), (content, times * mix(hashes))):
+            total = np.zeros(n_classes, dtype=np.uint64)
+            np.add.at(total, one, of_rows)
+            found.append(total)
+    rank = np.empty(n_labels, dtype=np.int32)
+    rank[np.lexsort((np.concatenate(content), np.concatenate(rows)))] = np.arange(n_labels)
+    sets = np.sort(rank[labels], axis=1)
+    stratum: Int32 = np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
+    return stratum
 
 
 def _whole(weight: Float64) -> bool:

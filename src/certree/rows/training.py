@@ -192,24 +192,31 @@ class Training:
         ValueError
             If a side would be empty, or lack room for the classes.
         """
-        groups, is_of_classes = self.sides.groups, self.y.dtype == np.int32
+        groups = self.sides.groups
         n = n_copies(len(self.y), self.weight) if groups is None else len(np.unique(groups))
         n_held = ceil(size * n) if isinstance(size, float | np.floating) else int(size)
         _expect_room(size, n, n_held, "rows" if groups is None else "groups")
         if groups is not None:
             fold = self._fold(*group_share(groups, n_held, random_state))
         else:
-            if is_of_classes:
-                _expect_classes(self.y, self.weight, size, n, n_held)
+            for one in self._columns_of_classes:
+                _expect_classes(one, self.weight, size, n, n_held)
             fold = content_share(self.features.matrix, self.y, n_held, random_state, self.weight)
-        if is_of_classes and len(lost := np.setdiff1d(self.y[fold.judge], self.y[fold.grow])):
+        columns = self._columns_of_classes
+        n_lost = sum(len(np.setdiff1d(one[fold.judge], one[fold.grow])) for one in columns)
+        if n_lost:
             raise ValueError(
-                f"validation_fraction={size} holds out all rows of {len(lost)} of the classes: make "
+                f"validation_fraction={size} holds out all rows of {n_lost} of the classes: make "
                 "it smaller, or give X_val and y_val"
             )
         return self.weighing(fold.grow, fold.grow_weight), self.weighing(
             fold.judge, fold.judge_weight
         )
+
+    @property
+    def _columns_of_classes(self) -> list[Int32]:
+        """Classes of each target, if these are classes."""
+        return [*self.y.reshape(len(self.y), -1).T] if self.y.dtype == np.int32 else []
 
     def weighing(self, indices: Indices, weight: Float64 | None) -> Training:
         """Some of these rows, by themselves, with other weights."""
@@ -470,14 +477,26 @@ class TakesRows:
         return None if self.categories_ is None else self.categories_.mask
 
     def _class_codes(self, name: str, y: Any) -> NDArray[np.intp]:
-        """Places of classes among those of the fit; others are an error."""
-        given = column_or_1d(y)
-        places, known = places_among(self.classes_, given)
-        if not known.all():
+        """Places of classes among those of the fit, (n,) or (n_outputs, n); others are an error."""
+        if not isinstance(self.classes_, list):
+            return _places_of(name, self.classes_, column_or_1d(y))
+        given, n = array_of(name, y), len(self.classes_)
+        if given.ndim != 2 or given.shape[1] != n:
             raise ValueError(
-                f"{name} must hold classes among {self.classes_}, got {np.unique(given[~known])}"
+                f"{name} must have shape (n, {n}), as in the fit, got {given.shape}"
             )
-        return places
+        columns = zip(self.classes_, _columns(given), strict=True)
+        return np.stack([_places_of(name, known, one) for known, one in columns])
+
+
+def _places_of(name: str, classes: NDArray[Any], given: NDArray[Any]) -> NDArray[np.intp]:
+    """Places of classes among those that are known."""
+    places, known = places_among(classes, given)
+    if not known.all():
+        raise ValueError(
+            f"{name} must hold classes among {classes}, got {np.unique(given[~known])}"
+        )
+    return places
 
 
 def training_rows(
@@ -500,7 +519,7 @@ def training_rows(
         read, where it has them, and it says which categories rows have.
     X : array-like of shape (n, p)
         Rows.
-    y : array-like of shape (n,)
+    y : array-like of shape (n,), or (n, n_outputs) where the model takes several
         Target.
     sample_weight : array-like of shape (n,), or None
         How many rows each row counts as. A row of weight zero is as if absent.
@@ -638,7 +657,7 @@ def _several_outputs(model: Any, y: NDArray[Any]) -> bool:
     if not model._takes_outputs:
         kind, takes = "Regressor", "TreeForestRegressor and BoostedTreesRegressor take"
         if is_classifier(model):
-            kind, takes = "Classifier", "TreeForestClassifier takes"
+            kind, takes = "Classifier", "TreeForestClassifier and BoostedTreesClassifier take"
         raise ValueError(
             f"y should be a 1d array, got an array of shape {y.shape} instead: "
             f"{type(model).__name__} predicts one output. {takes} several, and "
