@@ -211,6 +211,11 @@ class BoostedTrees(StagedTrees):
         """Standard errors of what scores predict, here themselves, by theirs, (n_outputs, n) each."""
         return columns_of(errors)
 
+    @property
+    def _n_targets(self) -> int:
+        """How many columns y has."""
+        return int(self.__dict__.get("n_outputs_", 1))
+
     def _n_folds(self) -> int:
         """How many of four folds choose rounds where rows are few."""
         return _FOLDS
@@ -261,9 +266,10 @@ class BoostedTrees(StagedTrees):
         offset, offset_val : array-like of shape (n,) and (n_val,), or None
             What the score of each row starts from, in units of the scores: of the target, of its
             logarithm for "poisson", "gamma" and "tweedie", of log odds for two classes; of shape
-            (n, K) for K > 2 classes, and (n, n_outputs) for several numbers; of one column of classes. Trees say what is to be
-            added, and `predict` takes the offsets of new rows. For counts that is the logarithm of the
-            exposure. It must be given for both sets of rows or for neither.
+            (n, K) for K > 2 classes, and (n, n_outputs) for several numbers. Several columns of classes
+            take none. Trees say what is to be added, and `predict` takes the offsets of new rows. For
+            counts that is the logarithm of the exposure. It must be given for both sets of rows or for
+            neither.
         callbacks : list of callables, or None
             Each is called after each round with an `Iteration`: `n_iter`, the number of rounds so far,
             and `train_score` and `validation_score`, the scores so far. The fit stops where one returns
@@ -367,7 +373,7 @@ class BoostedTrees(StagedTrees):
         """What scores of n rows start from, (n_outputs, n)."""
         if not self._takes_offset:
             raise ValueError(f"{name} must be None: what is certified are scores without offsets")
-        if is_classifier(self) and isinstance(self.classes_, list):
+        if is_classifier(self) and self._n_targets > 1:
             raise ValueError(takes_one_target(name, self))
         if is_classifier(self) and len(self.classes_) == 1:
             raise ValueError(f"{name} takes two classes at least, got one")
@@ -467,7 +473,8 @@ class BoostedTrees(StagedTrees):
         grown = [one.trees().first(n_rounds) for one in members]
         for one, trees in zip(members, grown, strict=True):
             rows = one.rows_of_nodes()[: trees.n_nodes]
-            self._importances = importances(trees, rows, self._importances)
+            outputs = one.settings.loss.outputs
+            self._importances = importances(trees, rows, self._importances, outputs)
         self._set_trees(grown, before)
 
     def _set_trees(self, grown: list[Trees], *before: Trees) -> None:
@@ -1293,18 +1300,15 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     def _targets(self, y: Any) -> NDArray[Any]:
         return self._class_codes("y_val", y)
 
-    def _link(self) -> Link:
-        return "logistic" if self._lanes.width == 1 else "softmax"
+    @property
+    def _n_outputs(self) -> int:
+        return self._lanes.width
 
     def _answers(self, scores: Float64) -> NDArray[Any]:
         return self._in_columns(self._of_each(likeliest, scores))
 
     def _shares(self, scores: Float64) -> Any:
         return self._of_each(_shares_of, scores)
-
-    def _said_scores(self, scores: Float64) -> Any:
-        """Scores as those who ask have them."""
-        return self._of_each(lambda _, said: columns_of(said), scores)
 
     def _told_errors(self, scores: Float64, errors: Float64) -> Any:
         return self._of_each(_errors_of_shares, scores, errors)
@@ -1316,7 +1320,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     @answers_collections
     def decision_function(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
-    ) -> Any:
+    ) -> Float64:
         """Give the scores of rows.
 
         Parameters
@@ -1326,11 +1330,12 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
 
         Returns
         -------
-        ndarray of shape (n,) or (n, K), or list of them
-            The log odds of the second of two classes, or scores whose softmax are the probabilities; of
-            several columns of classes those of each.
+        ndarray of shape (n,) or (n, K)
+            The log odds of the second of two classes, or scores whose softmax are the probabilities. Of
+            several columns of classes those of each, one column behind the other: of q columns of two
+            classes (n, q).
         """
-        return self._said_scores(self._scores_after(X, n_iter, offset))
+        return columns_of(self._scores_after(X, n_iter, offset))
 
     @reads_state
     @answers_collections
@@ -1372,7 +1377,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     @reads_state
     def staged_decision_function(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
-    ) -> Iterator[Any]:
+    ) -> Iterator[Float64]:
         """Give the scores of rows after each round.
 
         Parameters
@@ -1382,10 +1387,10 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
 
         Yields
         ------
-        ndarray of shape (n,) or (n, K), or list of them
+        ndarray of shape (n,) or (n, K)
             What `decision_function` says of the rounds so far.
         """
-        return map(self._said_scores, self._stages(X, offset))
+        return map(columns_of, self._stages(X, offset))
 
 
 class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
@@ -1580,10 +1585,6 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
             return SeveralLosses.each(losses, self._loss_shares)
         one = self._loss_of_one(*quantiles)
         return one if n == 1 else SeveralLosses.each([one] * n, self._loss_shares)
-
-    @property
-    def _n_targets(self) -> int:
-        return int(self.__dict__.get("n_outputs_", 1))
 
     def _slopes(self) -> Slopes:
         slopes = super()._slopes()

@@ -836,9 +836,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         return float(accuracy_score(truth, answer, sample_weight=weight))
 
     def _probabilities(self, mean: Float64, power: float) -> Any:
-        return self._of_each(
-            lambda known, said: _shares(said, len(known), power), mean, axis=1
-        )
+        return self._of_each(lambda known, said: _shares(said, len(known), power), mean, axis=1)
 
     def _likeliest(self, shares: Any) -> NDArray[Any]:
         if not self._are_several:

@@ -17,6 +17,9 @@ from certree.interface.arrays import Float64, Int32
 # outputs, how many there are, and which target they have.
 Goal = tuple[float, float, int, int, int]
 
+# Numbers of outputs in some order.
+Outputs = list[int] | slice
+
 # So often at most the odds of classes are scaled to fit beside offsets, and until they fit so well.
 _SCALINGS, _SCALED = 300, 1e-9
 
@@ -52,6 +55,11 @@ class Loss:
     def core_name(self) -> str:
         """What the core knows it by."""
         return self.name
+
+    @property
+    def outputs(self) -> Outputs:
+        """In which order outputs are added up."""
+        return slice(None)
 
     def goals(self) -> list[Goal]:
         """What the core is told of it beside its name."""

@@ -10,17 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.ensembles.lanes import Lanes
-from certree.ensembles.losses import Goal, Loss
+from certree.ensembles.losses import Goal, Loss, Outputs
 from certree.interface.arrays import Float64, UInt64
 from certree.rows.hashes import target_key
 
 
 @dataclass(frozen=True, slots=True)
 class SeveralLosses(Loss):
-    """The sum of losses of one kind, each of scores of its own: of several numbers, or quantiles, or of
-    columns of classes.
+    """The sum of losses of one kind, each of scores of its own.
 
-    Losses of numbers are each in units of what it is at the start, the same for all rows, so that no
+    They are of several numbers, or quantiles, or columns of classes. Losses of numbers are each in units of what it is at the start, the same for all rows, so that no
     unit of a number matters, and their sum is a mean. Log losses are added up as they stand. That is
     done in an order that the targets tell, not the columns in which they stand.
 
@@ -56,6 +55,14 @@ class SeveralLosses(Loss):
     def core_name(self) -> str:
         """What the core knows each of them by."""
         return self.of[0].core_name
+
+    @property
+    def outputs(self) -> Outputs:
+        """In which order outputs are added up: columns of classes as they tell it themselves."""
+        if not self.of[0].has_one_unit:
+            return slice(None)
+        first, n_of = self.lanes.first, self.lanes.n_of
+        return [first[k] + j for k in self.order for j in range(n_of[k])]
 
     @property
     def is_log(self) -> bool:

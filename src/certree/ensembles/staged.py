@@ -91,7 +91,7 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
         return self.n_classes_ if self.n_classes_ > 2 else 1
 
     def _link(self) -> Link:
-        return "logistic" if self.n_classes_ <= 2 else "softmax"
+        return "logistic" if self._n_outputs == 1 else "softmax"
 
     def _answers(self, scores: Float64) -> NDArray[Any]:
         return likeliest(self.classes_, scores)

@@ -202,7 +202,9 @@ def _dealt(
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
     are_copied = sample_weight is not None and _whole(sample_weight)
     if y.ndim == 2:
-        y = _strata(y, hashes, weight.astype(np.uint64) if are_copied else np.ones(len(y), np.uint64))
+        y = _strata(
+            y, hashes, weight.astype(np.uint64) if are_copied else np.ones(len(y), np.uint64)
+        )
     order = np.lexsort((weight, hashes, y))
     row = np.repeat(order, weight[order].astype(np.intp)) if are_copied else order
     content = hashes[row]
@@ -220,21 +222,15 @@ def _strata(y: Int32, hashes: NDArray[np.uint64], times: NDArray[np.uint64]) -> 
     Sets stand by their rarest class, then by the next one. Classes are told by how many rows have them
     and by which ones, not by their columns.
     """
-    labels, n_labels = np.empty(y.shape, dtype=np.intp), 0
-    rows, content = [], []
-    for k, one in enumerate(y.T):
-        labels[:, k] = n_labels + one
-        n_classes = int(one.max()) + 1
-        n_labels += n_classes
-        for found, of_rows in ((rows, times), (content, times * mix(hashes))):
-            total = np.zeros(n_classes, dtype=np.uint64)
-            np.add.at(total, one, of_rows)
-            found.append(total)
+    labels = y + np.cumsum([0, *y.max(axis=0)[:-1] + 1])
+    n_labels, n_columns = int(labels.max()) + 1, y.shape[1]
+    rows, content = (np.zeros(n_labels, dtype=np.uint64) for _ in range(2))
+    np.add.at(rows, labels.ravel(), np.repeat(times, n_columns))
+    np.add.at(content, labels.ravel(), np.repeat(times * mix(hashes), n_columns))
     rank = np.empty(n_labels, dtype=np.int32)
-    rank[np.lexsort((np.concatenate(content), np.concatenate(rows)))] = np.arange(n_labels)
+    rank[np.lexsort((content, rows))] = np.arange(n_labels)
     sets = np.sort(rank[labels], axis=1)
-    stratum: Int32 = np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
-    return stratum
+    return np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
 def _whole(weight: Float64) -> bool:

@@ -371,6 +371,8 @@ class TakesRows:
         model._validate_params()
         if self._takes_outputs:
             self.n_outputs_ = 1
+        elif "n_outputs" in stored:
+            raise ValueError(f"{type(self).__name__} predicts one output, and the file has several")
         self.__dict__.update(restored_features(stored))
         if is_classifier(self):
             self.__dict__.update(restored_classes(stored))
@@ -478,14 +480,13 @@ class TakesRows:
 
     def _class_codes(self, name: str, y: Any) -> NDArray[np.intp]:
         """Places of classes among those of the fit, (n,) or (n_outputs, n); others are an error."""
-        if not isinstance(self.classes_, list):
-            return _places_of(name, self.classes_, column_or_1d(y))
-        given, n = array_of(name, y), len(self.classes_)
+        classes: Any = self.classes_
+        if not isinstance(classes, list):
+            return _places_of(name, classes, column_or_1d(y))
+        given, n = array_of(name, y), len(classes)
         if given.ndim != 2 or given.shape[1] != n:
-            raise ValueError(
-                f"{name} must have shape (n, {n}), as in the fit, got {given.shape}"
-            )
-        columns = zip(self.classes_, _columns(given), strict=True)
+            raise ValueError(f"{name} must have shape (n, {n}), as in the fit, got {given.shape}")
+        columns = zip(classes, _columns(given), strict=True)
         return np.stack([_places_of(name, known, one) for known, one in columns])
 
 

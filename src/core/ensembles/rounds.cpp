@@ -27,9 +27,9 @@ class Run {
 
   void make(std::int64_t number, RunTrees& trees) {
     const std::span<const Goal> goals = grown_for(number);
-    const RoundDraws draws({settings_.n_features, rows_.n_thresholds, n_outputs_of(goals),
-                            rows_.table.n_bins.size()},
-                           rows_.seed, number);
+    const RoundDraws draws(
+        {settings_.n_features, rows_.n_thresholds, n_outputs_of(goals), rows_.table.n_bins.size()},
+        rows_.seed, number);
     deal_rows(draws.odd);
     take_slopes();
     if (!draws.factors.empty()) mix_slopes(goals, draws.factors);
@@ -71,7 +71,7 @@ class Run {
   // What a tree grows for: all goals of classes, as it does for the classes of one; of numbers each
   // has its turn. The others take the cuts that serve them, by votes of their own.
   std::span<const Goal> grown_for(std::int64_t number) const {
-    if (kind() == LossKind::classes && !getenv("TURNS")) return settings_.goals;
+    if (kind() == LossKind::classes) return settings_.goals;
     const std::size_t n_goals = settings_.goals.size();
     return settings_.goals.subspan(static_cast<std::size_t>(number) % n_goals, 1);
   }
