@@ -1725,6 +1725,18 @@ def log_losses(counts):
     return np.array([sum(-c * np.log(c / sum(row)) for c in row if c > 0) for row in counts], float)
 
 
+def label_strata(y, times):
+    """Of each row (n, q) its classes, as (how many rows have them, which ones), the rarest first."""
+    found = []
+    for one in y:
+        classes = []
+        for k, label in enumerate(one):
+            have = [i for i in range(len(y)) if y[i, k] == label]
+            classes.append((sum(times[i] for i in have), tuple(have)))
+        found.append(tuple(sorted(classes)))
+    return found
+
+
 # -- boosting --------------------------------------------------------------------------------------
 
 

@@ -413,7 +413,16 @@ def test_a_weighted_quantile_is_that_of_copies():
 # -- estimators ------------------------------------------------------------------------------------
 
 
-@parametrize_with_checks([BoostedTreesClassifier(max_iter=20), BoostedTreesRegressor(max_iter=20)])
+def expected_failures(model):
+    if isinstance(model, BoostedTreesRegressor):
+        return {}
+    return {"check_classifier_multioutput": "it knows no scores beside a list of probabilities"}
+
+
+@parametrize_with_checks(
+    [BoostedTreesClassifier(max_iter=20), BoostedTreesRegressor(max_iter=20)],
+    expected_failed_checks=expected_failures,
+)
 def test_scikit_learns_contract(estimator, check):
     check(estimator)
 

@@ -21,6 +21,7 @@ from certree import (
     AdaBoostTreeClassifier,
     BoostedTreesClassifier,
     CertifiedBoostedTreesClassifier,
+    TreeForestClassifier,
     certify,
     load,
     save,
@@ -576,6 +577,14 @@ def test_class_weights_must_be_of_each_column(factors, message):
     X, labels = table()
     with pytest.raises(ValueError, match=message):
         classifier(class_weight=factors).fit(X, labels)
+
+
+def test_class_weights_of_one_column_are_in_no_list():
+    X, labels = table()
+    for model in (classifier(), CertifiedBoostedTreesClassifier(), TreeForestClassifier(3)):
+        for factors in ([{"no": 1, "yes": 2}], []):
+            with pytest.raises(ValueError, match=r"must be a dict or .* y of one column, got \["):
+                model.set_params(class_weight=factors).fit(X, labels[:, 0])
 
 
 def test_asks_about_rows_take_all_columns():

@@ -19,9 +19,10 @@ from certree.rows.hashes import target_key
 class SeveralLosses(Loss):
     """The sum of losses of one kind, each of scores of its own.
 
-    They are of several numbers, or quantiles, or columns of classes. Losses of numbers are each in units of what it is at the start, the same for all rows, so that no
-    unit of a number matters, and their sum is a mean. Log losses are added up as they stand. That is
-    done in an order that the targets tell, not the columns in which they stand.
+    They are of several numbers, or quantiles, or columns of classes. Losses of numbers are each in
+    units of what it is at the start, the same for all rows, so that no unit of a number matters, and
+    their sum is a mean. Log losses are added up as they stand. That is done in an order that the
+    targets tell, not the columns in which they stand.
 
     Parameters
     ----------

@@ -93,8 +93,8 @@ def content_folds(
     """Deal the rows into folds, by class if there are classes, and otherwise at random.
 
     Rows of several columns of classes are dealt by their rarest classes first, so that each fold has
-    its part of these, too (after Sechidis, Tsoumakas and Vlahavas, "On the stratification of multi-label
-    data", 2011).
+    its part of these, too (after Sechidis, Tsoumakas and Vlahavas, "On the stratification of
+    multi-label data", 2011).
 
     The random order is one of what rows hold and how often they occur, not of where they stand: it
     stays the same when the rows are shuffled, and a row of weight w is dealt like w copies of it.

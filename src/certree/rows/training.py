@@ -641,11 +641,12 @@ def weighed_targets(
             _check_sample_weight(sample_weight, target, dtype=np.float64, ensure_non_negative=True)
         )
     if is_of_classes:
-        for one in _columns(target):
+        columns = _columns(target)
+        for one in columns:
             check_classification_targets(one)
         factors = getattr(model, "class_weight", None)
         if isinstance(factors, (dict, list)):
-            expect_class_weights(factors)
+            expect_class_weights(factors, len(columns))
             weight = _times(compute_sample_weight(factors, target), weight)
     _expect_sum(weight)
     return target, weight
@@ -930,8 +931,14 @@ def balanced_factors(totals: NDArray[Any]) -> Float64:
     return factors
 
 
-def expect_class_weights(class_weight: dict[Any, Any] | list[dict[Any, Any]]) -> None:
+def expect_class_weights(
+    class_weight: dict[Any, Any] | list[dict[Any, Any]], n_columns: int = 1
+) -> None:
     """Refuse what is no weight: rows that do not weigh more than 0 are left out without a word."""
+    if n_columns == 1 and isinstance(class_weight, list):
+        raise ValueError(
+            f'class_weight must be a dict or "balanced" for y of one column, got {class_weight!r}'
+        )
     of_each = class_weight if isinstance(class_weight, list) else [class_weight]
     for label, factor in (pair for one in of_each for pair in _pairs(one)):
         if not isinstance(factor, Real) or not 0 <= float(factor) < np.inf:
