@@ -1313,9 +1313,6 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     def _told_errors(self, scores: Float64, errors: Float64) -> Any:
         return self._of_each(_errors_of_shares, scores, errors)
 
-    def _shares_of_many(self, scores: Float64) -> Float64:
-        return _shares_of(self.classes_, scores)
-
     @reads_state
     @answers_collections
     def decision_function(

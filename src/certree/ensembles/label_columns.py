@@ -61,9 +61,10 @@ class LabelColumns(ClassifierMixin, TreeModel):
     def _given_targets(self, y: NDArray[Any]) -> NDArray[Any]:
         """The same by codes, (n,) or (n, q)."""
         if not self._are_several:
-            return self._in_columns(self.classes_[y])
+            named: NDArray[Any] = self.classes_[y]
+            return named
         columns = zip(self.classes_, y.T, strict=True)
-        return self._in_columns([known[codes] for known, codes in columns])
+        return beside_each_other([known[codes] for known, codes in columns])
 
     @reads_state
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

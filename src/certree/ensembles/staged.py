@@ -96,15 +96,9 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
     def _answers(self, scores: Float64) -> NDArray[Any]:
         return likeliest(self.classes_, scores)
 
-    def _shares(self, scores: Float64) -> Float64:
-        """Probabilities of the classes, (n, K)."""
-        return (
-            self._shares_of_many(scores) if self.n_classes_ > 1 else np.ones((scores.shape[1], 1))
-        )
-
     @abstractmethod
-    def _shares_of_many(self, scores: Float64) -> Float64:
-        """Probabilities of two or more classes, (n, K)."""
+    def _shares(self, scores: Float64) -> Any:
+        """Probabilities of the classes, (n, K), or a list of them."""
 
     @reads_state
     def decision_function(self, X: ArrayLike) -> Float64:
