@@ -202,9 +202,9 @@ def _dealt(
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
     are_copied = sample_weight is not None and _whole(sample_weight)
     if y.ndim == 2:
-        y = _strata(
-            y, hashes, weight.astype(np.uint64) if are_copied else np.ones(len(y), np.uint64)
-        )
+        codes: Any = y
+        times = weight if are_copied else np.ones(len(y))
+        y = _strata(codes, hashes, times.astype(np.uint64))
     order = np.lexsort((weight, hashes, y))
     row = np.repeat(order, weight[order].astype(np.intp)) if are_copied else order
     content = hashes[row]
