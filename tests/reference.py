@@ -1730,6 +1730,18 @@ def log_losses(counts):
     return np.array([sum(-c * np.log(c / sum(row)) for c in row if c > 0) for row in counts], float)
 
 
+def label_strata(y, times):
+    """Of each row (n, q) its classes, as (how many rows have them, which ones), the rarest first."""
+    found = []
+    for one in y:
+        classes = []
+        for k, label in enumerate(one):
+            have = [i for i in range(len(y)) if y[i, k] == label]
+            classes.append((sum(times[i] for i in have), tuple(have)))
+        found.append(tuple(sorted(classes)))
+    return found
+
+
 # -- boosting --------------------------------------------------------------------------------------
 
 
@@ -1823,6 +1835,33 @@ def log_loss_slopes(y, scores, least):
     if len(scores) == 1:
         return gradient[1:], variance[1:]
     return gradient, variance * len(scores) / (len(scores) - 1)
+
+
+def sums_of_log_losses(y, scores, lanes, least=1e-7):
+    """Loss of each row (n,), gradients and Hessians (n_scores, n), by columns of classes (q, n).
+
+    Each column has its scores, one behind the other: log odds of the second of two classes, or one for
+    each of more.
+    """
+    loss, gradient, hessian = np.zeros(y.shape[1]), np.zeros(scores.shape), np.zeros(scores.shape)
+    for i in range(y.shape[1]):
+        first = 0
+        for k, width in enumerate(lanes):
+            own = list(scores[first : first + width, i])
+            every = [0.0, *own] if width == 1 else own
+            largest = max(every)
+            powers = [math.exp(one - largest) for one in every]
+            total, truth = math.fsum(powers), int(y[k, i])
+            loss[i] += math.log(total) + largest - every[truth]
+            for j in range(width):
+                code = 1 if width == 1 else j
+                rest = math.fsum(powers[:code] + powers[code + 1 :])
+                variance = max(powers[code] / total * rest / total, least)
+                factor = 1.0 if width == 1 else width / (width - 1)
+                gradient[first + j, i] = powers[code] / total - (truth == code)
+                hessian[first + j, i] = factor * variance
+            first += width
+    return loss, gradient, hessian
 
 
 # -- ranking
@@ -1957,9 +1996,10 @@ def boosting_rounds(run, first, last, round_steps):
                 spread = ranking_dispersion(*(one[None] for one in slopes), weight)
             gradient[outputs], hessian[outputs] = slopes
             voters.append((outputs[0], len(outputs), 1 / spread))
-        begin, n_outputs, _ = voters[number % len(voters)]
-        grown_for = range(begin, begin + n_outputs)
-        factors = mixture(bits, n_outputs)
+        # Of classes a tree serves all goals, of numbers each has its turn.
+        own = voters if loss.core_name == "classes" else [voters[number % len(voters)]]
+        grown_for = [k for begin, n_outputs, _ in own for k in range(begin, begin + n_outputs)]
+        factors = mixture(bits, len(grown_for))
         turn, p = (
             settings.feature_shares[number % len(settings.feature_shares)],
             len(run.bins.codes),

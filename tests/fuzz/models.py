@@ -176,9 +176,10 @@ def fit_and_ask(random: Random) -> None:
         if hasattr(model, name):
             ask(model, name, new, y, **how)
     if is_classifier(model) and new is X:
-        shares = model.predict_proba(rows[0])
-        assert np.isfinite(shares).all(), "probabilities are no numbers"
-        np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-9)
+        told = model.predict_proba(rows[0])
+        for shares in told if isinstance(told, list) else [told]:
+            assert np.isfinite(shares).all(), "probabilities are no numbers"
+            np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-9)
 
 
 def _made(random: Random, world: World) -> Any:
@@ -216,7 +217,20 @@ def _target(random: Random, world: World, model: Any) -> Any:
         takes_several = isinstance(model, certree.BoostedTreesRegressor) and random.random() < 0.2
         return np.column_stack([world.target, world.y]) if takes_several else world.target
     names = random.choice([None, np.array(["a", "b", "c", "d"]), np.array([-5, 7, 9, 1000])])
-    return world.y if names is None else names[world.y]
+    classes = world.y if names is None else names[world.y]
+    return in_columns(classes) if takes_labels(model) and random.random() < 0.2 else classes
+
+
+def takes_labels(model: Any) -> bool:
+    """Whether it takes several columns of classes."""
+    return isinstance(model, certree.BoostedTreesClassifier | certree.TreeForestClassifier) and (
+        not isinstance(model, certree.CertifiedBoostedTreesClassifier)
+    )
+
+
+def in_columns(classes: Any) -> Any:
+    """Classes beside those of the rows from the last to the first."""
+    return np.column_stack([classes, classes[::-1]])
 
 
 def _fit(model: Any, *rows: Any, **how: Any) -> None:

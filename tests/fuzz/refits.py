@@ -85,6 +85,18 @@ def another_order(random: Random, subject: Subject) -> None:
     _compare(other, subject.X, one, subject.X, 0.0 if isinstance(model, _SAME_BITS) else 1e-9)
 
 
+def another_order_of_columns(random: Random, subject: Subject) -> None:
+    """The order of several columns of classes changes no answer but where it stands."""
+    model, X, y = subject.model, subject.X, subject.y
+    # Products of the weights of classes are rounded as the columns stand.
+    if y.ndim == 1 or getattr(model, "class_weight", None) is not None:
+        return
+    other = clone(model).fit(X, y[:, ::-1])
+    same({"predict": [other.predict(X)[:, ::-1]]}, {"predict": [model.predict(X)]})
+    told, expected = other.predict_proba(X)[::-1], model.predict_proba(X)
+    same({"predict_proba": told}, {"predict_proba": expected})
+
+
 def copies_of_rows(random: Random, subject: Subject) -> None:
     """A row of weight w counts like w copies; of weight zero like none."""
     model, table = subject.model, subject.table
@@ -174,7 +186,7 @@ def rows_in_files(random: Random, subject: Subject) -> None:
     if "levels of numbers" in table.kinds:  # Parquet keeps none
         return
     takes_files = isinstance(model, certree.BoostedTreesClassifier | certree.BoostedTreesRegressor)
-    if not takes_files or table.container not in FRAMES:
+    if not takes_files or table.container not in FRAMES or subject.y.ndim > 1:
         return
     y, weight, model = subject.y, None, clone(model)
     if isinstance(model, certree.BoostedTreesRegressor) and random.random() < 0.7:
@@ -226,6 +238,7 @@ def another_unit(random: Random, subject: Subject) -> None:
 
 REFITS: list[Callable[[Random, Subject], None]] = [
     another_order,
+    another_order_of_columns,
     copies_of_rows,
     another_container,
     another_layout,

@@ -38,6 +38,7 @@ from certree.ensembles.evaluation import (
     stops_early,
 )
 from certree.ensembles.fits_on_parts import InMemory, expect_what_parts_can, fit_on_parts
+from certree.ensembles.label_columns import LabelColumns, takes_one_target
 from certree.ensembles.linear_start import linear_start
 from certree.ensembles.losses import (
     GammaLoss,
@@ -52,7 +53,13 @@ from certree.ensembles.losses import (
 from certree.ensembles.offsets import checked_offset
 from certree.ensembles.rounds import Rounds, Settings, importances, started
 from certree.ensembles.several_losses import SeveralLosses
-from certree.ensembles.staged import StagedClassifier, StagedTrees, columns_of, constant_scores
+from certree.ensembles.staged import (
+    StagedClassifier,
+    StagedTrees,
+    columns_of,
+    constant_scores,
+    likeliest,
+)
 from certree.ensembles.standard_errors import StandardErrors, Thirds
 from certree.ensembles.stopping import best_rounds, longer_steps
 from certree.export.formula import Formula, Link
@@ -164,7 +171,7 @@ class BoostedTrees(StagedTrees):
     max_leaf_nodes_: int | None
     _seed: int
     _n_first_trees: int
-    # What the losses of several outputs count in that of a row.
+    # What the losses of several numbers count in that of a row.
     _loss_shares: tuple[float, ...] = ()
     # Whether scores of the fit started from more than what is the same for all rows.
     _has_offset: bool = False
@@ -206,6 +213,11 @@ class BoostedTrees(StagedTrees):
         """Standard errors of what scores predict, here themselves, by theirs, (n_outputs, n) each."""
         return columns_of(errors)
 
+    @property
+    def _n_targets(self) -> int:
+        """How many columns y has."""
+        return int(self.__dict__.get("n_outputs_", 1))
+
     def _n_folds(self) -> int:
         """How many of four folds choose rounds where rows are few."""
         return _FOLDS
@@ -239,8 +251,8 @@ class BoostedTrees(StagedTrees):
             They take no groups, offsets and callbacks, no `CustomLoss`, early stopping by the loss
             alone, `X_val` in memory, and features of at most 30 categories.
         y : array-like of shape (n,), or (n, n_outputs), str, or collection of Dask
-            Class of each row, or a number; regressors take several numbers of each row. Of rows in
-            files the name of their column.
+            Class of each row, or a number; of several targets a column each. Of rows in files the name
+            of their column.
         sample_weight : array-like of shape (n,), str, collection of Dask, or None
             How many rows each row counts as; of rows in files the name of their column. A row of weight
             zero is as if absent, rows of whole weights are like copies, up to ten for each row on
@@ -256,9 +268,10 @@ class BoostedTrees(StagedTrees):
         offset, offset_val : array-like of shape (n,) and (n_val,), or None
             What the score of each row starts from, in units of the scores: of the target, of its
             logarithm for "poisson", "gamma" and "tweedie", of log odds for two classes; of shape
-            (n, K) for K > 2 classes, and (n, n_outputs) for several numbers. Trees say what is to be
-            added, and `predict` takes the offsets of new rows. For counts that is the logarithm of the
-            exposure. It must be given for both sets of rows or for neither.
+            (n, K) for K > 2 classes, and (n, n_outputs) for several numbers. Several columns of classes
+            take none. Trees say what is to be added, and `predict` takes the offsets of new rows. For
+            counts that is the logarithm of the exposure. It must be given for both sets of rows or for
+            neither.
         callbacks : list of callables, or None
             Each is called after each round with an `Iteration`: `n_iter`, the number of rounds so far,
             and `train_score` and `validation_score`, the scores so far. The fit stops where one returns
@@ -375,6 +388,8 @@ class BoostedTrees(StagedTrees):
         """What scores of n rows start from, (n_outputs, n)."""
         if not self._takes_offset:
             raise ValueError(f"{name} must be None: what is certified are scores without offsets")
+        if is_classifier(self) and self._n_targets > 1:
+            raise ValueError(takes_one_target(name, self))
         if is_classifier(self) and len(self.classes_) == 1:
             raise ValueError(f"{name} takes two classes at least, got one")
         loss = self._loss()
@@ -473,7 +488,8 @@ class BoostedTrees(StagedTrees):
         grown = [one.trees().first(n_rounds) for one in members]
         for one, trees in zip(members, grown, strict=True):
             rows = one.rows_of_nodes()[: trees.n_nodes]
-            self._importances = importances(trees, rows, self._importances)
+            outputs = one.settings.loss.outputs
+            self._importances = importances(trees, rows, self._importances, outputs)
         self._set_trees(grown, before)
 
     def _set_trees(self, grown: list[Trees], *before: Trees) -> None:
@@ -858,8 +874,8 @@ class BoostedTrees(StagedTrees):
         Returns
         -------
         ndarray of shape (n,), or (n, n_outputs)
-            Classes, or numbers in units of the target; of several quantiles one column each, which
-            ascend.
+            Classes, or numbers in units of the target; of several targets a column each, and of several
+            quantiles, which ascend.
         """
         return self._answers(self._scores_after(X, n_iter, offset))
 
@@ -900,7 +916,8 @@ class BoostedTrees(StagedTrees):
         Returns
         -------
         ndarray of shape (n,), or of classes (n, K)
-            Standard errors, in units of the target, or of the probabilities in the order of `classes_`.
+            Standard errors, in units of the target, or of the probabilities in the order of `classes_`;
+            of several targets (n, n_outputs), or a list.
         """
         check_is_fitted(self)
         by_blocks = partial(self._by_blocks, X)
@@ -922,7 +939,7 @@ class BoostedTrees(StagedTrees):
         -------
         ndarray of int64, shape (n, T)
             Leaves, numbered among the nodes of their tree, for each tree of `trees_`; one tree serves
-            all classes, and all numbers.
+            all classes, and all targets.
         """
         rows = self._rows_to_walk(X)
         leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
@@ -1035,9 +1052,9 @@ class BoostedTrees(StagedTrees):
         Returns
         -------
         ndarray of shape (T,)
-            The loss that the rounds lower, of classes the log loss in nats. Of several numbers, or
-            quantiles, the mean of their losses, each divided by what it was of the rows of the fit
-            before the first round.
+            The loss that the rounds lower, of classes the log loss in nats, of several columns of
+            classes the sum of theirs. Of several numbers, or quantiles, the mean of their losses, each
+            divided by what it was of the rows of the fit before the first round.
         """
         loss, rows, known = self._loss(), self._rows_to_walk(X), self._targets(y)
         check_consistent_length(rows, known.T)
@@ -1070,13 +1087,45 @@ def _copied(training: Training) -> Training:
     return training if places is None else training.at(places, weighted=False)
 
 
-class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
+def _shares_of(classes: NDArray[Any], scores: Float64) -> Float64:
+    """Probabilities of classes by their scores, (n, K)."""
+    if len(classes) == 1:
+        return np.ones((scores.shape[1], 1))
+    if len(classes) == 2:
+        return np.column_stack([expit(-scores[0]), expit(scores[0])])
+    shares: Float64 = softmax(by_row(scores), axis=1)
+    return shares
+
+
+def _errors_of_shares(classes: NDArray[Any], scores: Float64, errors: Float64) -> Float64:
+    """Standard errors of probabilities of classes by those of their scores, (n, K)."""
+    shares, errors, n = _shares_of(classes, scores), by_row(errors), len(classes)
+    if n == 1:
+        return np.zeros_like(shares)
+    if n == 2:
+        moves = shares[:, :1] * shares[:, 1:] * errors
+        return np.minimum(np.repeat(moves, 2, axis=1), _MOST_DEVIATION)
+    # A share p moves by p (1 - p) as its own score does, and by -p q as that of a share q does.
+    # Errors of scores sum to about 0, so that any two have a correlation of -1 / (n - 1).
+    squares = np.square(shares * errors).sum(axis=1, keepdims=True)
+    squares = (1 - 2 * shares) * np.square(errors) + squares
+    sums = errors - (shares * errors).sum(axis=1, keepdims=True)
+    variance = np.maximum(n * squares - np.square(sums), 0.0) / (n - 1)
+    return np.minimum(shares * np.sqrt(variance), _MOST_DEVIATION)
+
+
+class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     """Boosted trees for classes, in which every pruning of every tree votes.
 
     Each round draws rows, grows a tree on the gradients of their log loss, and lets the other rows
     weigh all prunings of the tree: its step is the average of what the prunings say. So a tree that
     tells noise apart hardly moves: there is nothing to tune, and early stopping is there for who wants
     it.
+
+    Rows may have classes in several columns, y of shape (n, q). One tree a round serves all of them, as
+    it serves the scores of more than two classes: it grows on a random mixture of the gradients of all
+    scores, and each column has its own vote over the prunings, in which the losses of the other columns
+    count a tenth. The loss is the sum of the log losses of the columns.
 
     Parameters
     ----------
@@ -1115,12 +1164,13 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Which features hold categories; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
         For every feature, or by its name, 1 if the probability of the second of two classes must not
-        fall where it rises, -1 if it must not rise, 0 otherwise.
+        fall where it rises, -1 if it must not rise, 0 otherwise; of one column of classes only.
     interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
         Groups of features, by numbers or names, that may act together in a tree. Features of no group
         are one more. "pairwise": any two of them; "no_interactions": each by itself.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn.
+    class_weight : dict, list of dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn; of several columns a dict for each, and a row weighs
+        the product.
     standard_errors : bool, default=False
         Whether a fit learns what `predict_std` tells: how far predictions may lie from the true mean.
         Three more fits to a third of the rows each take about as long as the fit. With
@@ -1154,8 +1204,12 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The classes.
+    classes_ : ndarray of shape (K,), or list of them
+        The classes; of several columns those of each.
+    n_classes_ : int, or list of int
+        How many they are.
+    n_outputs_ : int
+        Number of columns of y; 1 where it is a column itself.
     n_iter_ : int
         Number of rounds, of each of the fits that are averaged; with early stopping of those that are
         kept, which end with the best one and are at least one.
@@ -1167,7 +1221,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         The trees, one for each round, or one of each fit that is averaged. Those of the line that few
         rows of numbers start from come before.
     start_ : ndarray of shape (1,) or (K,)
-        The scores before the first tree.
+        The scores before the first tree, one of two classes; of several columns one behind the other.
     feature_importances_ : ndarray of shape (p,)
         Share of each feature in how far the steps move rows.
     train_score_, validation_score_ : ndarray of shape (n_rounds + 1,)
@@ -1204,7 +1258,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BoostedTrees._parameter_constraints,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, list, StrOptions({"balanced"}), None],
     }
 
     def __init__(
@@ -1239,10 +1293,12 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         self._store(locals())
 
     def _loss(self) -> Loss:
-        return LogLoss(n_outputs=1 if self.n_classes_ <= 2 else self.n_classes_)
+        losses = [LogLoss(n_outputs=n) for n in self._lanes.n_of]
+        return SeveralLosses.each(losses) if self._are_several else losses[0]
 
     _MEMBERS: ClassVar[int] = 2
     _LEAVES: ClassVar[tuple[int, int]] = 31, 63
+    _takes_outputs: ClassVar[bool] = True
 
     def _feature_shares(self) -> tuple[float, ...]:
         # Few columns tell more trees apart; all are needed where few matter or act together.
@@ -1250,6 +1306,8 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
     def _slopes(self) -> Slopes:
         slopes = super()._slopes()
+        if slopes is not None and self._are_several:
+            raise ValueError(takes_one_target("monotonic_cst", self))
         if slopes is not None and self.n_classes_ > 2:
             raise ValueError(
                 f"monotonic_cst takes numbers or two classes, got {self.n_classes_} classes"
@@ -1259,29 +1317,18 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
     def _targets(self, y: Any) -> NDArray[Any]:
         return self._class_codes("y_val", y)
 
-    def _given_targets(self, y: NDArray[Any]) -> NDArray[Any]:
-        return self.classes_[y]
+    @property
+    def _n_outputs(self) -> int:
+        return self._lanes.width
 
-    def _told_errors(self, scores: Float64, errors: Float64) -> Float64:
-        if self.n_classes_ == 1:
-            return np.zeros((scores.shape[1], 1))
-        shares, errors, n = self._shares_of_many(scores), by_row(errors), self.n_classes_
-        if n == 2:
-            moves = shares[:, :1] * shares[:, 1:] * errors
-            return np.minimum(np.repeat(moves, 2, axis=1), _MOST_DEVIATION)
-        # A share p moves by p (1 - p) as its own score does, and by -p q as that of a share q does.
-        # Errors of scores sum to about 0, so that any two have a correlation of -1 / (n - 1).
-        squares = np.square(shares * errors).sum(axis=1, keepdims=True)
-        squares = (1 - 2 * shares) * np.square(errors) + squares
-        sums = errors - (shares * errors).sum(axis=1, keepdims=True)
-        variance = np.maximum(n * squares - np.square(sums), 0.0) / (n - 1)
-        return np.minimum(shares * np.sqrt(variance), _MOST_DEVIATION)
+    def _answers(self, scores: Float64) -> NDArray[Any]:
+        return self._in_columns(self._of_each(likeliest, scores))
 
-    def _shares_of_many(self, scores: Float64) -> Float64:
-        if self.n_classes_ == 2:
-            return np.column_stack([expit(-scores[0]), expit(scores[0])])
-        shares: Float64 = softmax(by_row(scores), axis=1)
-        return shares
+    def _shares(self, scores: Float64) -> Any:
+        return self._of_each(_shares_of, scores)
+
+    def _told_errors(self, scores: Float64, errors: Float64) -> Any:
+        return self._of_each(_errors_of_shares, scores, errors)
 
     @reads_state
     @answers_collections
@@ -1298,7 +1345,9 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Returns
         -------
         ndarray of shape (n,) or (n, K)
-            The log odds of the second of two classes, or scores whose softmax are the probabilities.
+            The log odds of the second of two classes, or scores whose softmax are the probabilities. Of
+            several columns of classes those of each, one column behind the other: of q columns of two
+            classes (n, q).
         """
         return columns_of(self._scores_after(X, n_iter, offset))
 
@@ -1306,7 +1355,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
     @answers_collections
     def predict_proba(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
-    ) -> Float64:
+    ) -> Any:
         """Predict the probabilities of the classes.
 
         Parameters
@@ -1316,15 +1365,15 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
         Returns
         -------
-        ndarray of shape (n, K)
-            Probabilities in the order of `classes_`.
+        ndarray of shape (n, K), or list of them
+            Probabilities in the order of `classes_`; of several columns of classes those of each.
         """
         return self._shares(self._scores_after(X, n_iter, offset))
 
     @reads_state
     def staged_predict_proba(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
-    ) -> Iterator[Float64]:
+    ) -> Iterator[Any]:
         """Predict the probabilities of the classes after each round.
 
         Parameters
@@ -1334,7 +1383,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
         Yields
         ------
-        ndarray of shape (n, K)
+        ndarray of shape (n, K), or list of them
             What `predict_proba` says of the rounds so far.
         """
         return map(self._shares, self._stages(X, offset))
@@ -1552,10 +1601,6 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
             return SeveralLosses.each(losses, self._loss_shares)
         one = self._loss_of_one(*quantiles)
         return one if n == 1 else SeveralLosses.each([one] * n, self._loss_shares)
-
-    @property
-    def _n_targets(self) -> int:
-        return int(self.__dict__.get("n_outputs_", 1))
 
     def _slopes(self) -> Slopes:
         slopes = super()._slopes()

@@ -17,6 +17,9 @@ from certree.interface.arrays import Float64, Int32
 # outputs, how many there are, and which target they have.
 Goal = tuple[float, float, int, int, int]
 
+# Numbers of outputs in some order.
+Outputs = list[int] | slice
+
 # So often at most the odds of classes are scaled to fit beside offsets, and until they fit so well.
 _SCALINGS, _SCALED = 300, 1e-9
 
@@ -29,6 +32,8 @@ class Loss:
     # What the number is that all rows decide together and slopes take: the mean of numbers of the rows,
     # a quantile of these, or none.
     scale: ClassVar[Literal["mean", "quantile"] | None] = None
+    # Whether losses of several targets are in one unit as they stand, so that they can be added.
+    has_one_unit: ClassVar[bool] = False
 
     n_outputs: int = 1
     quantile: float = 0.5
@@ -54,6 +59,11 @@ class Loss:
         """What the core knows it by."""
         return self.name
 
+    @property
+    def outputs(self) -> Outputs:
+        """In which order outputs are added up."""
+        return slice(None)
+
     def goals(self) -> list[Goal]:
         """What the core is told of it beside its name."""
         return [(self.parameter, 1.0, 0, self.n_outputs, 0)]
@@ -61,6 +71,10 @@ class Loss:
     def targets(self, y: NDArray[Any]) -> Float64:
         """Targets as rounds take them, of numbers or codes of classes (n,)."""
         return y.astype(np.float64)
+
+    def of_scores(self, y: Float64) -> Float64:
+        """What means of levels are taken of, by targets as rounds take them."""
+        return y
 
     def expect_domain(self, y: NDArray[Any]) -> None:
         """Refuse targets that the loss is not made for."""
@@ -101,6 +115,7 @@ class LogLoss(Loss):
     """
 
     name: ClassVar[str] = "classes"
+    has_one_unit: ClassVar[bool] = True
 
     def start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None

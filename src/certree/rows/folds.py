@@ -92,6 +92,10 @@ def content_folds(
 ) -> Iterator[Fold]:
     """Deal the rows into folds, by class if there are classes, and otherwise at random.
 
+    Rows of several columns of classes are dealt by their rarest classes first, so that each fold has
+    its part of these, too (after Sechidis, Tsoumakas and Vlahavas, "On the stratification of
+    multi-label data", 2011).
+
     The random order is one of what rows hold and how often they occur, not of where they stand: it
     stays the same when the rows are shuffled, and a row of weight w is dealt like w copies of it.
     Weights that are not all whole numbers stay in one piece.
@@ -100,8 +104,9 @@ def content_folds(
     ----------
     X : ndarray of shape (n, p)
         Rows.
-    y : ndarray of shape (n,)
-        Class of each row (whole numbers), or a numeric target (floating-point numbers).
+    y : ndarray of shape (n,), or (n, q)
+        Class of each row (whole numbers), or a numeric target (floating-point numbers); of several
+        targets a column each, in any order.
     n_folds : int
         Number of folds, at least 2, and at most the number of rows or 1000, whichever is more.
     rng : numpy RandomState
@@ -192,10 +197,13 @@ def _dealt(
     """Row number of every copy, and its place in a random order of the copies, by class."""
     hashes, y = contents(X, y, rng)
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
+    are_copied = sample_weight is not None and are_dealt_apart(sample_weight)
+    if y.ndim == 2:
+        codes: Any = y
+        times = weight if are_copied else np.ones(len(y))
+        y = _strata(codes, hashes, times.astype(np.uint64))
     order = np.lexsort((weight, hashes, y))
-    row = order
-    if sample_weight is not None and are_dealt_apart(sample_weight):
-        row = np.repeat(order, sample_weight[order].astype(np.intp))
+    row = np.repeat(order, weight[order].astype(np.intp)) if are_copied else order
     mixed = mixed_copies(hashes[row], y[row])
     place = np.empty(len(row), dtype=np.intp)
     place[np.lexsort((mixed, y[row]))] = np.arange(len(row))
@@ -224,6 +232,23 @@ def mixed_copies(content: NDArray[np.uint64], y: Int32) -> NDArray[np.uint64]:
 def are_dealt_apart(weight: Float64) -> bool:
     """Whether weights are numbers of copies, not too many in all, each of which is dealt by itself."""
     return bool(weight.sum() <= MOST_COPIES and (weight == np.floor(weight)).all())
+
+
+def _strata(y: Int32, hashes: NDArray[np.uint64], times: NDArray[np.uint64]) -> Int32:
+    """Numbers of the sets of classes that rows (n, q) have, each as so many copies.
+
+    Sets stand by their rarest class, then by the next one. Classes are told by how many rows have them
+    and by which ones, not by their columns.
+    """
+    labels = y + np.cumsum([0, *y.max(axis=0)[:-1] + 1])
+    n_labels, n_columns = int(labels.max()) + 1, y.shape[1]
+    rows, content = (np.zeros(n_labels, dtype=np.uint64) for _ in range(2))
+    np.add.at(rows, labels.ravel(), np.repeat(times, n_columns))
+    np.add.at(content, labels.ravel(), np.repeat(times * mix(hashes), n_columns))
+    rank = np.empty(n_labels, dtype=np.int32)
+    rank[np.lexsort((content, rows))] = np.arange(n_labels)
+    sets = np.sort(rank[labels], axis=1)
+    return np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
 def _hashes(X: NDArray[Any], rng: np.random.RandomState) -> NDArray[np.uint64]:

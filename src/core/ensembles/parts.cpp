@@ -34,7 +34,9 @@ class PartSlopes {
     std::span<const double> g(slopes_.get(), n), h(slopes_.get() + n, n);
     if (n_outputs_ > 1) {
       mixed = make_buffer<double>(2, n);
-      mix_slopes(gradient(), hessian(), draws.factors, {mixed.get(), 2, width()});
+      const Table<double> both{mixed.get(), 2, width()};
+      fill(both.values(), 0.0);
+      add_mixed(gradient(), hessian(), draws.factors, both);
       g = {mixed.get(), n};
       h = {mixed.get() + n, n};
     }
