@@ -235,6 +235,8 @@ class PACBayesTreeClassifier(UpdatableTree, CompactTree, PACBayesVote, TreeVoteC
         "vote": [StrOptions({"majority", "mean"}), Voting],
     }
 
+    _takes_outputs = True
+
     def __init__(
         self,
         grower: Any = "cart",
@@ -359,6 +361,8 @@ class PACBayesTreeRegressor(UpdatableTree, CompactTree, PACBayesVote, TreeVoteRe
         "search": [StrOptions({"mixture", "joint", "error-first"})],
         "smoothing": [NONNEGATIVE],
     }
+
+    _takes_outputs = True
 
     def __init__(
         self,

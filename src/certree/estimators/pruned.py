@@ -47,6 +47,8 @@ class PrunedVote(TreeVoteEstimator):
         return rule_of(self.rule).matched(super()._grower(), self.n_features_in_)[1]
 
     def _candidates(self) -> dict[str, Candidate]:
+        if rule_of(self.rule).reads_classes:
+            self._expect_one_target(f"rule={self.rule!r}")
         family, _ = rule_of(self.rule).matched(super()._grower(), self.n_features_in_)
         return {"pruning": Candidate(family, self._voting())}
 
@@ -152,6 +154,8 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
         **PrunedVote._parameter_constraints,
     }
 
+    _takes_outputs = True
+
     def __init__(
         self,
         grower: Any = "cart",
@@ -199,6 +203,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
             are not halved equally often, or if the rows are not those of the fit.
         """
         check_is_fitted(self)
+        self._expect_one_target("a certificate")
         grower = self._grower()
         if not isinstance(grower, Grid) or self.categories_ is not None:
             raise ValueError(
@@ -298,6 +303,8 @@ class PrunedTreeRegressor(UpdatableTree, PrunedVote, TreeVoteRegressor):
         **TreeVoteRegressor._parameter_constraints,
         **PrunedVote._parameter_constraints,
     }
+
+    _takes_outputs = True
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ from certree.interface.arrays import LARGEST, Float64, Int32, nonnegative
 from certree.interface.other_names import our_word
 from certree.interface.signatures import checked, expect_settings
 from certree.interface.threads import threads
+from certree.rows.hashes import order_of_targets
 from certree.tree import Tree
 
 ClassCriterion = Literal["gini", "entropy", "misclassification", "log_loss"]
@@ -63,6 +64,11 @@ class Cart(BaseEstimator):
 
     Where sides must hold enough rows or keep to slopes, and by absolute errors, prefixes of their order
     by means are looked at, too, and need not hold the best division.
+
+    Rows may have several targets, which one tree serves. A cut then lowers the mean of their
+    impurities, those of numbers in units of their variance, of classes or by squared distances; the
+    targets may stand in any order. A cell where no target varies is a leaf, and categories are divided
+    like those of more classes.
 
     An order that is told from the response finds something in any noise. So a feature that has more
     than six categories in a cell is passed over there unless they differ by more than chance explains:
@@ -144,12 +150,13 @@ class Cart(BaseEstimator):
         if rows.y is None:
             raise ValueError("y must hold classes or numbers, got None")
         p = rows.X.shape[1]
-        response = self._response(rows.y, rows.weight)
+        response = self._response(rows)
         if rows.slopes is not None:
             _expect_slopes_fit(rows, 0 if response["y"] is None else int(rows.y.max()) + 1)
             if response["y"] is not None:
                 response["n_classes"] = 2  # one class is counted beside an empty one
-        least = _least_gain(self.min_impurity_decrease, rows.n, response.pop("unit"))
+        summed = rows.n * rows.n_targets
+        least = _least_gain(self.min_impurity_decrease, summed, response.pop("unit"))
         leaf = number_of_rows("min_samples_leaf", self.min_samples_leaf, 1, rows.counted)
         split = number_of_rows("min_samples_split", self.min_samples_split, 2, rows.counted)
         if self.splitter not in ("best", "random"):
@@ -176,8 +183,9 @@ class Cart(BaseEstimator):
         )
         return Tree.of(columns, p)
 
-    def _response(self, y: NDArray[Any], weight: Float64 | None) -> dict[str, Any]:
-        """Classes or a target, as the core takes them."""
+    def _response(self, rows: TrainingSamples) -> dict[str, Any]:
+        """Classes or targets, as the core takes them: a row for each."""
+        y: Any = rows.y
         numeric = y.dtype == np.float64
         known = (*_OF_CLASSES, *_OF_NUMBERS)
         criterion = our_word(self.criterion or ("squared" if numeric else "entropy"), known)
@@ -186,8 +194,10 @@ class Cart(BaseEstimator):
                 'criterion must be None, "gini", "entropy", "log_loss", "misclassification", '
                 f'"squared", "squared_error", "absolute_error" or "poisson", got {criterion!r}'
             )
+        if rows.n_targets > 1:
+            y = _comparable(rows, criterion)
         if criterion in _OF_NUMBERS:
-            return _numbers(y, weight, criterion)
+            return _numbers(y, rows.weight, criterion)
         if numeric:
             raise TypeError(
                 f"criterion={criterion!r} takes classes: y must convert to int32 without loss, "
@@ -197,11 +207,12 @@ class Cart(BaseEstimator):
         if classes.min() < 0:
             raise ValueError(f"y must hold classes 0, 1, ..., got {classes.min()}")
         n_classes = int(classes.max()) + 1
-        if n_classes > len(classes):  # some have no row: counting those could fill the memory
-            classes = np.unique(classes, return_inverse=True)[1].astype(np.int32)
+        if n_classes > classes.size:  # some have no row: counting those could fill the memory
+            codes = np.unique(classes, return_inverse=True)[1]
+            classes = codes.reshape(classes.shape).astype(np.int32)
             n_classes = int(classes.max()) + 1
         return {
-            "y": classes,
+            "y": np.ascontiguousarray(np.atleast_2d(classes.T)),
             "target": None,
             "n_classes": n_classes,
             "criterion": criterion,
@@ -228,8 +239,8 @@ def grow_cart(
     ----------
     X : array-like of shape (n, p)
         Rows, float64 or float32. NaN is missing.
-    y : array-like of shape (n,)
-        Class of each row, 0, 1, ..., or a number.
+    y : array-like of shape (n,), or (n, q)
+        Class of each row, 0, 1, ..., or a number; of several targets a column each.
     max_depth : int, "log" or None
         Cells at this depth are leaves; "log" is p times the whole part of log n, None no limit.
     categorical_features : array-like of bool, int or str, or None
@@ -277,22 +288,60 @@ def grow_cart(
     return Cart(**switches).grow(rows)
 
 
+# Criteria that add up over several targets.
+_SUMMED = ("gini", "entropy", "squared")
+
+
+def _comparable(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
+    """Several targets, in an order that they tell themselves; numbers as distances from the mean.
+
+    Distances are in units of the standard deviation, and rounded so that their sums are exact. The
+    unit itself is rounded, so that rows in another order have the same.
+    """
+    if criterion not in _SUMMED:
+        raise ValueError(
+            f"criterion={criterion!r} takes one target, got y of {rows.n_targets} columns"
+        )
+    order = order_of_targets(rows.y, rows.X, weight=rows.weight)
+    y = np.asarray(rows.y)[:, order]
+    if criterion != "squared":
+        return y
+    distances = [_in_deviations(one.astype(np.float64), rows.weight) for one in y.T]
+    return np.column_stack(distances)
+
+
+def _in_deviations(target: Float64, weight: Float64 | None) -> Float64:
+    """Distances of a target from the value next to its mean, in standard deviations."""
+    target = _centred(np.ldexp(target, -_exponent(target)), weight)
+    if not target.any():
+        return target
+    target = np.ldexp(target, -_exponent(target))
+    mean = np.average(target, weights=weight)
+    variance = np.average((target - mean) ** 2, weights=weight)
+    return target / float(np.float32(np.sqrt(variance)))
+
+
+def _exponent(target: Float64) -> int:
+    """The power of two above all magnitudes."""
+    return int(np.frexp(np.abs(target).max())[1])
+
+
 def _numbers(y: NDArray[Any], weight: Float64 | None, criterion: str) -> dict[str, Any]:
-    """A target, as the core takes it, in a unit of its own."""
+    """Targets, as the core takes them, in a unit of their own."""
     name, power = _OF_NUMBERS[criterion]
     if criterion == "poisson":
         expect_counts(y)
     # A power of two: squares of small or large numbers get lost.
     target = y.astype(np.float64)
-    scale = int(np.frexp(np.abs(target).max())[1])
+    scale = _exponent(target)
     target = np.ldexp(target, -scale)
-    if criterion != "poisson":
+    if criterion != "poisson" and target.ndim == 1:
         target = _centred(target, weight)
-    if criterion != "squared":
+    if criterion != "squared" or target.ndim > 1:
         target = _added_exactly(target, weight)
     return {
         "y": None,
-        "target": target,
+        "target": np.ascontiguousarray(np.atleast_2d(target.T)),
         "n_classes": 0,
         "criterion": name,
         "unit": power * scale,
@@ -322,6 +371,8 @@ def _least_gain(least: Any, n: float, unit: int) -> float:
 
 
 def _expect_slopes_fit(rows: TrainingSamples, n_classes: int) -> None:
+    if rows.n_targets > 1:
+        raise ValueError(f"monotonic_cst takes one target, got y of {rows.n_targets} columns")
     if n_classes > 2:
         raise ValueError(f"monotonic_cst takes numbers or two classes, got {n_classes} classes")
     if rows.categorical is not None and np.asarray(rows.slopes)[rows.categorical].any():

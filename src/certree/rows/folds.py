@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from certree.interface.arrays import Float64, Int32
-from certree.rows.hashes import copy_numbers, mix
+from certree.rows.hashes import copy_numbers, mix, order_of_targets
 
 Indices = NDArray[np.intp]
 
@@ -100,8 +100,9 @@ def content_folds(
     ----------
     X : ndarray of shape (n, p)
         Rows.
-    y : ndarray of shape (n,)
-        Class of each row (whole numbers), or a numeric target (floating-point numbers).
+    y : ndarray of shape (n,), or (n, q)
+        Class of each row (whole numbers), or a numeric target (floating-point numbers); rows of several
+        targets are dealt by the classes that they have of all, in whatever order these stand.
     n_folds : int
         Number of folds, at least 2, and at most the number of rows or 1000, whichever is more.
     rng : numpy RandomState
@@ -193,7 +194,10 @@ def _dealt(
         # In whatever order several targets stand.
         targets = y[:, None] if y.ndim == 1 else np.sort(y, axis=1)
         hashes = mix(hashes + _hashes(targets, rng))
-    y = np.zeros(len(y), dtype=np.int32) if numeric else y
+    if numeric:
+        y = np.zeros(len(y), dtype=np.int32)
+    elif y.ndim == 2:
+        y = _kinds(y[:, order_of_targets(y, X, weight=sample_weight)])
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
     order = np.lexsort((weight, hashes, y))
     row = order
@@ -206,6 +210,11 @@ def _dealt(
     place = np.empty(len(row), dtype=np.intp)
     place[np.lexsort((mixed, y[row]))] = np.arange(len(row))
     return row, place
+
+
+def _kinds(y: Int32) -> Int32:
+    """A number for the classes that a row has of several targets."""
+    return np.unique(y, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
 
 
 def _whole(weight: Float64) -> bool:
