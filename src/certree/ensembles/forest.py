@@ -15,7 +15,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from certree._core import average_leaves
 from certree.ensembles.forest_importances import (
@@ -24,7 +24,6 @@ from certree.ensembles.forest_importances import (
     sums_in_bags,
 )
 from certree.ensembles.forest_samples import ForestSamples
-from certree.explain.lanes import Lanes
 from certree.ensembles.leaves import (
     FIXED,
     PLAIN,
@@ -37,6 +36,7 @@ from certree.ensembles.leaves import (
 )
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.staged import columns_of
+from certree.explain.lanes import Lanes
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_classifier import TreeClassifier, share_of_equal_rows
 from certree.explain.tree_model import TreeModel
@@ -46,7 +46,6 @@ from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slope
 from certree.interface.arrays import (
     Float64,
     Int64,
-    array_of,
     beside_each_other,
     by_row,
     column,

@@ -74,7 +74,7 @@ def compacted(
         low[nodes] = np.minimum(low[left], low[right])
         high[nodes] = np.maximum(high[left], high[right])
     change = np.maximum(high - stopped, stopped - low)
-    is_small = (change <= tolerance + _ROUNDING).all(axis=1)
+    is_small: Any = (change <= tolerance + _ROUNDING).all(axis=1)
     return cut_below(tree, stats, weights, is_small, voting)
 
 

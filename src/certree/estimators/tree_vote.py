@@ -312,12 +312,12 @@ class TreeVoteEstimator(TreeModel):
     def _restored_stats(self, stored: Stored) -> Stats:
         """The statistics that a file holds."""
         if not self._has_several_targets():
-            return self._stored_stats(stored.of("stats"), 0)
+            return self._stored_stats(stored.of("stats"))
         of_each = (self._stored_stats(stored.of(f"stats.{k}"), k) for k in range(self.n_outputs_))
         return SeveralStats(tuple(of_each))
 
     @abstractmethod
-    def _stored_stats(self, stored: Stored, number: int) -> Any:
+    def _stored_stats(self, stored: Stored, number: int = 0) -> Any:
         """The statistics of one target that a file holds."""
 
     def _stored_posteriors(self, stored: Stored) -> Mixture:
@@ -603,7 +603,7 @@ class TreeVoteClassifier(TreeClassifier, TreeVoteEstimator):
         ]
         return SeveralStats(tuple(of_each)) if y.ndim == 2 else of_each[0]
 
-    def _stored_stats(self, stored: Stored, number: int) -> NodeStats | SparseNodeStats:
+    def _stored_stats(self, stored: Stored, number: int = 0) -> NodeStats | SparseNodeStats:
         kind = SparseNodeStats if self._has_sparse_stats() else NodeStats
         stats: NodeStats | SparseNodeStats = kind.restored(stored)
         if stats.n_classes != self._lanes.n_of[number]:
@@ -685,10 +685,7 @@ class TreeVoteClassifier(TreeClassifier, TreeVoteEstimator):
     def _of_each(self, outcomes: Float64) -> list[Float64]:
         """Outcomes of the vote on the classes of each target."""
         n_classes = np.atleast_1d(self.n_classes_).tolist()
-        return [
-            one[:, :k]
-            for one, k in zip(self._lanes.of_each(outcomes), n_classes, strict=True)
-        ]
+        return [one[:, :k] for one, k in zip(self._lanes.of_each(outcomes), n_classes, strict=True)]
 
     def _formula(self) -> Formula:
         check_is_fitted(self)
@@ -723,7 +720,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         columns = np.ascontiguousarray(y.T)
         return SeveralStats(tuple(measured(tree, leaf, one, weight) for one in columns))
 
-    def _stored_stats(self, stored: Stored, number: int) -> TargetStats:  # noqa: ARG002 -- all alike
+    def _stored_stats(self, stored: Stored, number: int = 0) -> TargetStats:  # noqa: ARG002 -- all alike
         return TargetStats.restored(stored)
 
     def _prediction_of(self, node: int) -> Any:
@@ -782,8 +779,9 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         """
         check_is_fitted(self)
         self._expect_one_target("predict_std")
-        parts = prediction_variance(self.tree_, self.stats_, self.weights_, self._voting())
-        mean, exponent = scaled_distances(self.vote_.score[:, 0], self.stats_.mean[0])
+        stats: Any = self.stats_
+        parts = prediction_variance(self.tree_, stats, self.weights_, self._voting())
+        mean, exponent = scaled_distances(self.vote_.score[:, 0], stats.mean[0])
         between = np.ldexp(parts.between, -2 * exponent)
         leaves, lacking, blended = self._votes(
             X, np.column_stack([mean, between + mean**2, parts.within])

@@ -91,8 +91,7 @@ class GrownFold:
     def judged(self, voting: Voting) -> list[JudgedVotes]:
         """What nodes vote for, and what judges it; of several targets each by itself.
 
-        Numbers then are in units of their deviation, and targets stand in an order that what is known
-        of them tells.
+        Numbers then are in units of their deviation, and targets in an order that they tell themselves.
         """
         if not isinstance(self.stats, SeveralStats):
             votes = voting.ballots(self.tree, self.stats)
@@ -101,18 +100,10 @@ class GrownFold:
         for one, judging, unit in zip(
             self.stats.of_each, self.judging, self.stats.deviations, strict=True
         ):
-            votes, values = voting.ballots(self.tree, one), None
-            if votes.values is not None:
-                values = votes.values / unit
-            if isinstance(one, TargetStats):
-                judging = judging / [1.0, unit, unit**2]
-            judged.append(JudgedVotes(votes.label, values, judging))
-        told = [(*map(_bytes, (one.values, one.label, one.judging)),) for one in judged]
-        return [judged[k] for k in sorted(range(len(judged)), key=told.__getitem__)]
-
-
-def _bytes(column: NDArray[Any] | None) -> bytes:
-    return b"" if column is None else column.tobytes()
+            votes = voting.ballots(self.tree, one)
+            said = JudgedVotes(votes.label, votes.frequency, judging)
+            judged.append(said.in_unit(unit) if isinstance(one, TargetStats) else said)
+        return sorted(judged, key=JudgedVotes.in_bytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

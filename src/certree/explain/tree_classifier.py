@@ -31,7 +31,7 @@ class TreeClassifier(ClassifierMixin, TreeModel):
     def _likeliest(self, shares: Any) -> NDArray[Any]:
         """The classes of these shares, ties to the first; of several targets a list of them."""
         if not self._has_several_targets():
-            return self.classes_.take(shares.argmax(axis=1))  # type: ignore[no-any-return]
+            return self.classes_.take(shares.argmax(axis=1))
         of_each = zip(self.classes_, shares, strict=True)
         return beside_each_other([known.take(one.argmax(axis=1)) for known, one in of_each])
 
@@ -86,8 +86,6 @@ class TreeClassifier(ClassifierMixin, TreeModel):
         }
 
 
-def share_of_equal_rows(
-    truth: NDArray[Any], answer: NDArray[Any], weight: Float64 | None
-) -> float:
+def share_of_equal_rows(truth: NDArray[Any], answer: NDArray[Any], weight: Float64 | None) -> float:
     """Share of the rows (n, q) in which all is equal."""
     return float(np.average((truth == answer).all(axis=1), weights=weight))

@@ -302,8 +302,8 @@ def _comparable(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
         raise ValueError(
             f"criterion={criterion!r} takes one target, got y of {rows.n_targets} columns"
         )
-    order = order_of_targets(rows.y, rows.X, weight=rows.weight)
-    y = np.asarray(rows.y)[:, order]
+    y = np.asarray(rows.y)
+    y = y[:, order_of_targets(y, rows.X, weight=rows.weight)]
     if criterion != "squared":
         return y
     distances = [_in_deviations(one.astype(np.float64), rows.weight) for one in y.T]

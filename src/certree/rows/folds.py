@@ -212,7 +212,7 @@ def _dealt(
     return row, place
 
 
-def _kinds(y: Int32) -> Int32:
+def _kinds(y: NDArray[Any]) -> Int32:
     """A number for the classes that a row has of several targets."""
     return np.unique(y, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
 

@@ -659,9 +659,10 @@ def _several_outputs(model: Any, y: NDArray[Any]) -> bool:
     if not model._takes_outputs:
         kind = "Classifier" if is_classifier(model) else "Regressor"
         *others, last = [f"{name}{kind}" for name in _TAKING_SEVERAL[kind]]
+        takers = f"{', '.join(others)} and {last}"
         raise ValueError(
             f"y should be a 1d array, got an array of shape {y.shape} instead: "
-            f"{type(model).__name__} predicts one output. {', '.join(others)} and {last} take several, and "
+            f"{type(model).__name__} predicts one output. {takers} take several, and "
             f"sklearn.multioutput.MultiOutput{kind} fits one model for each column"
         )
     return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +47,7 @@ class SeveralStats:
     ([1.0], [0.51])
     """
 
-    of_each: tuple[NodeStats, ...] | tuple[TargetStats, ...]
+    of_each: tuple[NodeStats | TargetStats, ...]
 
     def __post_init__(self) -> None:
         kinds = {type(one) for one in self.of_each}
@@ -107,8 +106,7 @@ class SeveralStats:
 
     def at(self, nodes: NDArray[np.intp]) -> SeveralStats:
         """The statistics of some nodes."""
-        of_each: Any = tuple(one.at(nodes) for one in self.of_each)
-        return SeveralStats(of_each)
+        return SeveralStats(tuple(one.at(nodes) for one in self.of_each))
 
 
 def _mean(of_each: list[Float64]) -> Float64:

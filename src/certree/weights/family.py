@@ -57,6 +57,15 @@ class JudgedVotes:
     values: Any
     judging: Any
 
+    def in_unit(self, unit: float) -> JudgedVotes:
+        """The same of numbers in another unit."""
+        return JudgedVotes(None, self.values / unit, self.judging / [1.0, unit, unit**2])
+
+    def in_bytes(self) -> tuple[bytes, ...]:
+        """What tells votes and rows of one target from those of another."""
+        said: Any = self.label if self.values is None else self.values
+        return said.tobytes(), self.judging.tobytes()
+
 
 class Tunable(Protocol):
     """What temperatures choose from: a posterior or a pruning for each tuple of them."""
