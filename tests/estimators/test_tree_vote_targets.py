@@ -121,7 +121,7 @@ def test_all_prunings_vote_by_the_mean_loss_of_classes(prior, vote):
     tree = model.tree_
     columns = [np.unique(one, return_inverse=True)[1] for one in labels.T]
     loss, _ = reference.mean_loss(tree, np.nan_to_num(X), np.column_stack(columns))
-    every, masses = reference.pac_bayes(tree, model.stats_.n, loss, 0.5, 0.1, prior)
+    every, masses, _ = reference.pac_bayes(tree, model.stats_.n, loss, 0.5, 0.1, prior)
     of_each = []
     for y in columns:
         counts = reference.counts(tree, np.nan_to_num(X), y, y.max() + 1)
@@ -143,7 +143,7 @@ def test_all_prunings_vote_by_the_mean_loss_of_numbers():
     tree = model.tree_
     units = [one.unit for one in model.stats_.of_each]
     loss, _ = reference.mean_loss(tree, X, y, None, units)
-    every, masses = reference.pac_bayes(tree, model.stats_.n, loss, 0.5, 0.1)
+    every, masses, _ = reference.pac_bayes(tree, model.stats_.n, loss, 0.5, 0.1)
     means = []
     for one in y.T:
         rows, mean, _ = reference.moments(tree, X, one)
@@ -216,9 +216,11 @@ def test_a_column_is_one_target(estimator):
 def test_copies_of_a_target_say_what_it_says_alone(estimator):
     X, y, labels = table()
     how = {"grower": "kd", "random_state": 0}
-    how |= {"alpha": 1.0} if estimator.__name__.startswith("Pruned") else {
-        "lambda_error": 1.0, "lambda_penalty": 0.1
-    }
+    how |= (
+        {"alpha": 1.0}
+        if estimator.__name__.startswith("Pruned")
+        else {"lambda_error": 1.0, "lambda_penalty": 0.1}
+    )
     y = target_of(estimator, y, labels)[:, 1]
     alone, twice = estimator(**how).fit(X, y), estimator(**how).fit(X, np.column_stack([y, y]))
     np.testing.assert_array_equal(alone.predict(X), twice.predict(X)[:, 1])
@@ -282,7 +284,9 @@ def test_categories_groups_and_folds_are_taken(estimator):
     assert model.is_categorical_.tolist() == [False] * 4 + [True]
     assert model.score(frame, y) > 0.1
     tree = DecisionTreeClassifier if estimator in CLASSIFIERS else DecisionTreeRegressor
-    model = estimator(tree(max_depth=5)).fit(X, np.unique(y, return_inverse=True)[1].reshape(y.shape))
+    model = estimator(tree(max_depth=5)).fit(
+        X, np.unique(y, return_inverse=True)[1].reshape(y.shape)
+    )
     assert model.tree_.depth <= 5
     splits = [(np.arange(100), np.arange(100, 200)), (np.arange(100, 200), np.arange(100))]
     assert estimator(cv=splits).fit(X, y).n_outputs_ == 3
@@ -425,9 +429,11 @@ def test_other_rules_prune_by_the_mean_loss(rule):
 def test_rows_join_fits_of_one_target_alone(estimator):
     X, y, labels = table()
     y, X = target_of(estimator, y, labels), np.nan_to_num(X)
-    given = {"alpha": 1.0} if estimator.__name__.startswith("Pruned") else {
-        "lambda_error": 1.0, "lambda_penalty": 0.0
-    }
+    given = (
+        {"alpha": 1.0}
+        if estimator.__name__.startswith("Pruned")
+        else {"lambda_error": 1.0, "lambda_penalty": 0.0}
+    )
     box = np.tile([-5.0, 5.0], (4, 1))
     model = estimator(grower=Grid(box), max_depth=4, **given)
     with pytest.raises(ValueError, match="partial_fit takes one target, got y of 3 columns"):
@@ -436,7 +442,9 @@ def test_rows_join_fits_of_one_target_alone(estimator):
     model.fit(X, y)
     assert model.seen_rows_ is None
     for name in ("partial_fit", "forget", "merge"):
-        with pytest.raises(AttributeError, match=f"no attribute '{name}' here: rows join fits of one"):
+        with pytest.raises(
+            AttributeError, match=f"no attribute '{name}' here: rows join fits of one"
+        ):
             getattr(model, name)
     model.fit(X, y[:, 0]).partial_fit(X, y[:, 0])
     with pytest.raises(ValueError, match="y must have 1 outputs, as in the fit, got 3"):

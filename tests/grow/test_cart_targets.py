@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference
@@ -49,6 +49,7 @@ def assert_same(a, b):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.booleans())
 def test_every_cut_is_the_best_of_all_cuts(criterion, seed, weighted):
     X, classes, numbers, weight = table(seed)
@@ -67,6 +68,7 @@ def test_every_cut_is_the_best_of_all_cuts(criterion, seed, weighted):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.booleans())
 def test_every_division_of_categories_is_the_best_of_all(criterion, seed, weighted):
     X, classes, numbers, weight = table(seed, n_values=5)
@@ -125,40 +127,36 @@ def test_categories_that_tell_no_more_than_chance_are_passed_over():
         {"splitter": "random"},
         {"max_features": 1},
         {"min_samples_leaf": 5},
+        {"categorical_features": [2]},
     ],
     ids=str,
 )
-@given(seed=st.integers(0, 10**6))
-def test_rows_targets_and_threads_in_whatever_order_grow_one_tree(criterion, switches, seed):
-    X, classes, numbers, weight = table(seed, 200, 40)
-    y = numbers if criterion == "squared" else classes
-    rng = np.random.default_rng(seed)
-    order, columns = rng.permutation(200), rng.permutation(y.shape[1])
-    how = {"criterion": criterion, "categorical_features": [2], "random_state": 0, **switches}
-    tree = grow_cart(X, y, sample_weight=weight, **how)
-    for one in (
-        grow_cart(X, y[:, columns], sample_weight=weight, n_jobs=2, **how),
-        grow_cart(X[order], y[order], sample_weight=weight[order], **how),
-        grow_cart(np.repeat(X, weight.astype(int), 0), np.repeat(y, weight.astype(int), 0), **how),
-    ):
-        if "min_samples_leaf" in switches or criterion != "squared":
-            assert_same(tree, one)
-        np.testing.assert_array_equal(tree.apply(X), one.apply(X))
+def test_rows_targets_and_threads_in_whatever_order_grow_one_tree(criterion, switches):
+    for seed in range(3):
+        X, classes, numbers, weight = table(seed, 200, 40)
+        y = numbers if criterion == "squared" else classes
+        rng = np.random.default_rng(seed)
+        order, columns = rng.permutation(200), rng.permutation(y.shape[1])
+        how = {"criterion": criterion, "random_state": 0, **switches}
+        tree = grow_cart(X, y, sample_weight=weight, **how)
+        targets = grow_cart(X, y[:, columns], sample_weight=weight, n_jobs=2, **how)
+        assert_same(tree, targets)
+        assert_same(tree, grow_cart(X[order], y[order], sample_weight=weight[order], **how))
+        if "categorical_features" not in switches:  # what is chance goes by rows
+            copied = np.repeat(np.arange(200), weight.astype(int))
+            assert_same(tree, grow_cart(X[copied], y[copied], **how))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_large_tables_grow_the_same_tree_in_threads_and_parts(criterion):
-    X, classes, numbers, _ = table(0, 40_000, 3000)
+    X, classes, numbers, _ = table(0, 20_000, 3000)
     y = numbers if criterion == "squared" else classes
     tree = grow_cart(X, y, criterion=criterion)
     assert_same(tree, grow_cart(X, y, criterion=criterion, n_jobs=2))
-    for v, inside in list(cells(tree, X[:400]).items())[:0]:  # whole cells are pure
-        assert v >= 0, inside
-    leaf = tree.apply(X)
-    for y_of_leaf in np.split(
-        y[np.argsort(leaf, kind="stable")], np.cumsum(np.bincount(leaf))[:-1]
-    ):
-        assert len(y_of_leaf) < 30 or (y_of_leaf == y_of_leaf[0]).all()
+    order = np.argsort(leaf := tree.apply(X), kind="stable")
+    for inside in np.split(order, np.cumsum(np.bincount(leaf))[:-1]):
+        is_pure = (y[inside] == y[inside[:1]]).all()
+        assert is_pure or np.array_equal(X[inside], X[inside[[0] * len(inside)]], equal_nan=True)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

@@ -61,6 +61,8 @@ from certree.votes import (
 from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached
 
+# What weighs classes where rows may have several targets.
+WEIGHTS_OF_TARGETS: list[Any] = [dict, list, StrOptions({"balanced"}), None]
 # Sums of shares, which may be above 1 by so much.
 _ROUNDING = 1e-6
 
