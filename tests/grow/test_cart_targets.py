@@ -279,7 +279,7 @@ def test_the_core_takes_one_response_where_criteria_do_not_add_up():
         ),
         (None, numbers, "poisson", None, 'criterion "poisson" takes one response'),
         (None, numbers, "squared", slopes, "monotonic takes one response"),
-        (codes[:, :2], None, "gini", None, "y's row has length 2, expected 3"),
+        (codes[:, :2].copy(), None, "gini", None, "y's row has length 2, expected 3"),
         (codes[:0], None, "gini", None, "y is empty"),
         (codes + 2, None, "gini", None, "y must lie in 0 .. 1"),
     ):

@@ -11,7 +11,7 @@ from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -36,9 +36,9 @@ from certree.ensembles.leaves import (
 )
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.staged import columns_of
+from certree.explain.label_columns import likeliest, score_of_classes, share_of_equal_rows
 from certree.explain.lanes import Lanes
 from certree.explain.summed import SummedTrees
-from certree.explain.tree_classifier import TreeClassifier, share_of_equal_rows
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower, GrownForest
@@ -201,17 +201,15 @@ class Forest(TreeModel):
         return SummedTrees(trees, start, self._rows_of_nodes(), self._parts)
 
 
-class ForestClassifier(TreeClassifier, Forest):
+class ForestClassifier(ClassifierMixin, Forest):
     """A forest whose trees say shares of classes, of two classes that of the second."""
+
+    score = score_of_classes
 
     @property
     @abstractmethod
     def _power(self) -> float:
         """What averaged shares are raised to."""
-
-    @property
-    def _lanes(self) -> Lanes:
-        return Lanes.of_classes(np.atleast_1d(self.n_classes_).tolist())
 
     def _formula(self) -> Formula:
         check_is_fitted(self)
@@ -239,7 +237,7 @@ class ForestClassifier(TreeClassifier, Forest):
         ndarray of shape (n,), or (n, n_outputs)
             Classes.
         """
-        return self._likeliest(self._probabilities(self._means(X), 1.0))
+        return likeliest(self.classes_, self._probabilities(self._means(X), 1.0))
 
     @reads_state
     def predict_proba(self, X: ArrayLike) -> Any:
@@ -400,11 +398,6 @@ class TreeForest(Forest):
     @abstractmethod
     def _sums(self, forest: GrownForest) -> Float64:
         """What the nodes of grown trees sum up to, (M, 1 + n_lanes), targets in the order of rows."""
-
-    @property
-    @abstractmethod
-    def _lanes(self) -> Lanes:
-        """What leaves say of each target."""
 
     @abstractmethod
     def _scale(self, rows: ForestSamples) -> Float64:
@@ -826,7 +819,7 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     def _score(
         self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None
     ) -> float:
-        answer = self._likeliest(self._probabilities(mean, leaves.power))
+        answer = likeliest(self.classes_, self._probabilities(mean, leaves.power))
         if self.n_outputs_ == 1:
             truth = self.classes_[y]
         else:

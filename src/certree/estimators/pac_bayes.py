@@ -133,8 +133,8 @@ class PACBayesTreeClassifier(UpdatableTree, CompactTree, PACBayesVote, TreeVoteC
     there is no hyperparameter that has to be tuned against overfitting.
 
     Rows may have classes of several targets, in columns, which one tree serves. Cuts lower the mean of
-    the impurities, and a leaf pays the mean of what each of q targets pays: ``err(A) = (err_1(A) + ... +
-    err_q(A)) / q``, log losses likewise. What is chosen by cross-validation has the smallest sum of
+    the impurities, and a leaf pays the mean of what each of q targets pays, ``err(A) = (err_1(A) + ...
+    + err_q(A)) / q``, log losses likewise. What is chosen by cross-validation has the smallest sum of
     losses. The order of the columns changes nothing but theirs.
 
     Parameters
@@ -292,8 +292,8 @@ class PACBayesTreeRegressor(UpdatableTree, CompactTree, PACBayesVote, TreeVoteRe
     Rows may have several numbers, in columns, which one tree serves. Cuts lower the mean of the
     variances, each in units of that of all rows, and a leaf pays the mean over q numbers, each with a
     noise variance of its own: ``(sse_1(A) / s_1 + ... + sse_q(A) / s_q) / q``. What is chosen by
-    cross-validation has the smallest sum of squared errors in units of variances. Neither the order of
-    the columns nor their units matter.
+    cross-validation has the smallest sum of squared errors in units of variances. The order of the
+    columns changes nothing but theirs; their units decide at most which rows are in which fold.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -27,11 +27,11 @@ from certree.estimators.tune import (
     choose,
 )
 from certree.explain.contributions import contributions
+from certree.explain.label_columns import likeliest, score_of_classes
 from certree.explain.lanes import Lanes
 from certree.explain.path import Explainer, NestedCells
 from certree.explain.rules import Rules, rules_of, text_of
 from certree.explain.summed import SummedTrees
-from certree.explain.tree_classifier import TreeClassifier
 from certree.explain.tree_model import TreeModel, adds_up
 from certree.export.formula import Formula, Link, shares_with_labels
 from certree.grow.grower import GROWERS, Grower, grow_trees, grower_of
@@ -571,7 +571,7 @@ class TreeVoteEstimator(TreeModel):
         )
 
 
-class TreeVoteClassifier(TreeClassifier, TreeVoteEstimator):
+class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     """What the classifiers share: classes, their weights and their shares of the vote."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -582,6 +582,8 @@ class TreeVoteClassifier(TreeClassifier, TreeVoteEstimator):
 
     stats_: NodeStats | SparseNodeStats | SeveralStats
     _takes_sparse_stats: ClassVar[bool] = False
+
+    score = score_of_classes
 
     def _has_sparse_stats(self) -> bool:
         """Whether classes of one target are so many that most nodes hold few of them."""
@@ -657,7 +659,7 @@ class TreeVoteClassifier(TreeClassifier, TreeVoteEstimator):
             Classes.
         """
         if self._has_several_targets():
-            return self._likeliest(self._of_each(self._outcomes(X)))
+            return likeliest(self.classes_, self._of_each(self._outcomes(X)))
         leaves, lacking, blended = self._votes(X)
         labels = self.vote_.label.take(leaves)
         labels[lacking] = blended.argmax(axis=1)
