@@ -137,6 +137,8 @@ def test_what_does_not_go_together_is_refused():
         SeveralStats((one, number))
     with pytest.raises(TypeError, match=r"got \[\]"):
         SeveralStats(())
+    with pytest.raises(TypeError, match="of_each must be a tuple, got 5"):
+        SeveralStats(5)
     for others in (count(tree, X[1:], classes[1:, 0], 2), NodeStats(one.counts[1:], one.label[1:])):
         with pytest.raises(ValueError, match="the same rows in the same nodes"):
             SeveralStats((one, others))

@@ -36,8 +36,8 @@ from certree.ensembles.leaves import (
 )
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.staged import columns_of
-from certree.explain.label_columns import likeliest, score_of_classes, share_of_equal_rows
 from certree.explain.lanes import Lanes
+from certree.explain.several_targets import likeliest, score_of_classes, share_of_equal_rows
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link

@@ -27,10 +27,10 @@ from certree.estimators.tune import (
     choose,
 )
 from certree.explain.contributions import contributions
-from certree.explain.label_columns import likeliest, score_of_classes
 from certree.explain.lanes import Lanes
 from certree.explain.path import Explainer, NestedCells
 from certree.explain.rules import Rules, rules_of, text_of
+from certree.explain.several_targets import likeliest, score_of_classes
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel, adds_up
 from certree.export.formula import Formula, Link, shares_with_labels

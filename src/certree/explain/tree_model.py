@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from certree.explain.explanation import Explanation, parts_of
-from certree.explain.label_columns import parts_of_columns
 from certree.explain.lanes import Lanes
+from certree.explain.several_targets import parts_of_columns
 from certree.explain.summed import SummedTrees
 from certree.export.formula import Formula, Kind, Link, constant_tree
 from certree.export.nodes_frame import nodes_frame

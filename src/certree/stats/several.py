@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from reprlib import repr as shortened
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +33,9 @@ class SeveralStats:
     Raises
     ------
     TypeError
-        If these are neither all of classes nor all of numbers.
+        If these are no tuple, or neither all of classes nor all of numbers.
     ValueError
-        If there are none, or they are of different numbers of nodes or rows.
+        If they are of different numbers of nodes or rows.
 
     Examples
     --------
@@ -50,6 +51,8 @@ class SeveralStats:
     of_each: tuple[NodeStats | TargetStats, ...]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.of_each, tuple):
+            raise TypeError(f"of_each must be a tuple, got {shortened(self.of_each)}")
         kinds = {type(one) for one in self.of_each}
         if kinds not in ({NodeStats}, {TargetStats}):
             names = sorted(kind.__name__ for kind in kinds)

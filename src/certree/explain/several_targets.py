@@ -1,4 +1,4 @@
-"""Classes of several targets, in columns: what is answered of one target, asked of each."""
+"""Classes of several targets: what is told of one target, told of each."""
 
 from __future__ import annotations
 
