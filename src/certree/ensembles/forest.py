@@ -237,7 +237,8 @@ class ForestClassifier(ClassifierMixin, Forest):
         ndarray of shape (n,), or (n, n_outputs)
             Classes.
         """
-        return likeliest(self.classes_, self._probabilities(self._means(X), 1.0))
+        shares = self._probabilities(self._means(X), 1.0)
+        return likeliest(self.classes_, shares)
 
     @reads_state
     def predict_proba(self, X: ArrayLike) -> Any:
