@@ -159,6 +159,24 @@ def moments(tree, X, y, weight=None):
     return np.array(table).T
 
 
+def mean_loss(tree, X, targets, weight=None, units=None):
+    """What every node pays as a leaf if rows have several targets: the mean of what each costs.
+
+    Errors of codes of classes, and beside them log losses (nats); of numbers sums of squares over the
+    unit of each, and None.
+    """
+    losses, nats = [], []
+    for k, y in enumerate(targets.T):
+        if y.dtype == np.float64:
+            losses.append(moments(tree, X, y, weight)[2] / units[k])
+            continue
+        table = counts(tree, X, y, y.max() + 1, weight)
+        label = majority(tree, table)
+        losses.append([row.sum() - row[k] for row, k in zip(table, label, strict=True)])
+        nats.append([-sum(c * math.log(c / row.sum()) for c in row if c > 0) for row in table])
+    return np.mean(losses, axis=0), np.mean(nats, axis=0) if nats else None
+
+
 # -- prunings --------------------------------------------------------------------------------------
 
 
@@ -889,7 +907,9 @@ def nested(tree, X, v=0, rows=None):
 
 
 def impurity(y, w, criterion):
-    """Impurity of a cell times its rows."""
+    """Impurity of a cell times its rows; of several targets the mean of theirs."""
+    if y.ndim == 2:
+        return sum(impurity(one, w, criterion) for one in y.T) / y.shape[1]
     total = w.sum()
     if criterion == "squared":
         return float((w * (y - (w * y).sum() / total) ** 2).sum())
@@ -936,8 +956,11 @@ def set_cuts(x, y, w, criterion):
 
 
 def columns_of(y):
-    """Numbers, of one target or several, or for each class whether a row has it."""
-    return [*np.atleast_2d(y.T)] if y.dtype == np.float64 else [y == k for k in np.unique(y)]
+    """Numbers, or for each class whether a row has it, of one target or several."""
+    of_each = [*np.atleast_2d(y.T)]
+    return (
+        of_each if y.dtype == np.float64 else [one == k for one in of_each for k in np.unique(one)]
+    )
 
 
 def beyond_chance(x, y, w, free=6, deviations=3):

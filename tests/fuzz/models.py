@@ -210,22 +210,35 @@ def _queries(random: Random, y: Any) -> dict[str, Any]:
     return {"qid": spoilt(random, qid) if random.random() < 0.1 else qid}
 
 
+_TAKES_LABELS = (
+    certree.BoostedTreesClassifier,
+    certree.PACBayesTreeClassifier,
+    certree.PrunedTreeClassifier,
+    certree.TreeForestClassifier,
+)
+_TAKES_SEVERAL = (
+    *_TAKES_LABELS,
+    certree.BoostedTreesRegressor,
+    certree.PACBayesTreeRegressor,
+    certree.PrunedTreeRegressor,
+    certree.TreeForestRegressor,
+)
+
+
 def _target(random: Random, world: World, model: Any) -> Any:
     if isinstance(model, certree.BoostedTreesRanker):
         return world.y
+    takes_several = type(model) in _TAKES_SEVERAL and random.random() < 0.2
     if not is_classifier(model):
-        takes_several = isinstance(model, certree.BoostedTreesRegressor) and random.random() < 0.2
         return np.column_stack([world.target, world.y]) if takes_several else world.target
     names = random.choice([None, np.array(["a", "b", "c", "d"]), np.array([-5, 7, 9, 1000])])
     classes = world.y if names is None else names[world.y]
-    return in_columns(classes) if takes_labels(model) and random.random() < 0.2 else classes
+    return in_columns(classes) if takes_several else classes
 
 
 def takes_labels(model: Any) -> bool:
     """Whether it takes several columns of classes."""
-    return isinstance(model, certree.BoostedTreesClassifier | certree.TreeForestClassifier) and (
-        not isinstance(model, certree.CertifiedBoostedTreesClassifier)
-    )
+    return type(model) in _TAKES_LABELS
 
 
 def in_columns(classes: Any) -> Any:
@@ -301,7 +314,8 @@ def _adds_up(model: Any, X: Any, explanation: Explanation) -> Explanation:
     elif hasattr(model, "decision_function"):
         expected = np.reshape(model.decision_function(X), found.shape)
     elif explanation.scale == "probability" and hasattr(model, "tree_"):
-        expected = model.predict_proba(X)
+        said = model.predict_proba(X)
+        expected = np.column_stack(said) if isinstance(said, list) else said
     else:
         return explanation
     largest = max(1.0, float(np.abs(explanation.contributions).max(initial=0.0)))

@@ -266,3 +266,24 @@ def test_numbers_are_dealt_by_what_rows_hold():
         sides.append([sorted(y[rows][fold.judge]) for fold in folds])
     assert sides[0] == sides[1]
     assert [len(side) for side in sides[0]] == [20, 20, 20]
+
+
+def test_rows_of_several_columns_of_classes_are_dealt_by_all_of_them():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 2)), rng.integers(0, [2, 3], (600, 2)).astype(np.int32)
+    weight = rng.integers(1, 3, 600).astype(float)
+    for columns in ([0, 1], [1, 0]):
+        folds = deal(X, y[:, columns], 3, weight=weight)
+        for fold, first in zip(folds, deal(X, y, 3, weight=weight), strict=True):
+            np.testing.assert_array_equal(fold.judge, first.judge)
+            np.testing.assert_array_equal(fold.judge_weight, first.judge_weight)
+    copied = np.repeat(np.arange(600), weight.astype(int))
+    for fold, one in zip(folds, deal(X[copied], y[copied], 3), strict=True):
+        again = np.bincount(copied[one.judge], minlength=600)
+        np.testing.assert_array_equal(np.flatnonzero(again), fold.judge)
+        np.testing.assert_array_equal(again[again > 0], fold.judge_weight)
+        sets = np.unique(y[fold.judge], axis=0, return_inverse=True)[1].ravel()
+        expected = np.unique(y, axis=0, return_inverse=True)[1].ravel()
+        assert (
+            abs(np.bincount(sets, fold.judge_weight, 6) - np.bincount(expected, weight, 6) / 3) <= 1
+        ).all()

@@ -38,7 +38,7 @@ from certree.ensembles.evaluation import (
     stops_early,
 )
 from certree.ensembles.fits_on_parts import InMemory, expect_what_parts_can, fit_on_parts
-from certree.ensembles.label_columns import LabelColumns, takes_one_target
+from certree.ensembles.label_columns import LabelColumns
 from certree.ensembles.linear_start import linear_start
 from certree.ensembles.losses import (
     GammaLoss,
@@ -388,8 +388,8 @@ class BoostedTrees(StagedTrees):
         """What scores of n rows start from, (n_outputs, n)."""
         if not self._takes_offset:
             raise ValueError(f"{name} must be None: what is certified are scores without offsets")
-        if is_classifier(self) and self._n_targets > 1:
-            raise ValueError(takes_one_target(name, self))
+        if is_classifier(self):
+            self._expect_one_target(name)
         if is_classifier(self) and len(self.classes_) == 1:
             raise ValueError(f"{name} takes two classes at least, got one")
         loss = self._loss()
@@ -1294,7 +1294,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
 
     def _loss(self) -> Loss:
         losses = [LogLoss(n_outputs=n) for n in self._lanes.n_of]
-        return SeveralLosses.each(losses) if self._are_several else losses[0]
+        return SeveralLosses.each(losses) if self._has_several_targets() else losses[0]
 
     _MEMBERS: ClassVar[int] = 2
     _LEAVES: ClassVar[tuple[int, int]] = 31, 63
@@ -1306,8 +1306,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
 
     def _slopes(self) -> Slopes:
         slopes = super()._slopes()
-        if slopes is not None and self._are_several:
-            raise ValueError(takes_one_target("monotonic_cst", self))
+        if slopes is not None:
+            self._expect_one_target("monotonic_cst")
         if slopes is not None and self.n_classes_ > 2:
             raise ValueError(
                 f"monotonic_cst takes numbers or two classes, got {self.n_classes_} classes"

@@ -24,12 +24,7 @@ from certree.ensembles.forest_importances import (
     sums_in_bags,
 )
 from certree.ensembles.forest_samples import ForestSamples
-from certree.ensembles.label_columns import (
-    LabelColumns,
-    share_of_equal_rows,
-    takes_one_target,
-)
-from certree.ensembles.lanes import Lanes
+from certree.ensembles.label_columns import LabelColumns
 from certree.ensembles.leaves import (
     FIXED,
     PLAIN,
@@ -42,6 +37,8 @@ from certree.ensembles.leaves import (
 )
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.staged import columns_of
+from certree.explain.lanes import Lanes
+from certree.explain.several_targets import likeliest, share_of_equal_rows
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
@@ -224,10 +221,6 @@ class ForestClassifier(ClassifierMixin, Forest):
         """Probabilities of the classes by what trees say on average."""
         return _shares(mean, self.n_classes_, power)
 
-    def _likeliest(self, shares: Any) -> NDArray[Any]:
-        """The classes of these probabilities, ties to the first."""
-        return self.classes_.take(shares.argmax(axis=1))
-
     @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row, ties to the first in `classes_`.
@@ -242,7 +235,8 @@ class ForestClassifier(ClassifierMixin, Forest):
         ndarray of shape (n,), or (n, n_outputs)
             Classes.
         """
-        return self._likeliest(self._probabilities(self._means(X), 1.0))
+        shares = self._probabilities(self._means(X), 1.0)
+        return likeliest(self.classes_, shares)
 
     @reads_state
     def predict_proba(self, X: ArrayLike) -> Any:
@@ -359,8 +353,8 @@ class TreeForest(Forest):
         """What predictions must keep to: the means of the rows that grew a tree do."""
         names = getattr(self, "feature_names_in_", None)
         slopes = slopes_of(self.monotonic_cst, self.n_features_in_, names)
-        if slopes is not None and self.n_outputs_ > 1:
-            raise ValueError(takes_one_target("monotonic_cst", self))
+        if slopes is not None:
+            self._expect_one_target("monotonic_cst")
         if slopes is not None and self.leaves not in ("auto", "plain"):
             raise ValueError(
                 f'monotonic_cst takes leaves="auto" or "plain", whose means keep to it, got '
@@ -403,11 +397,6 @@ class TreeForest(Forest):
     @abstractmethod
     def _sums(self, forest: GrownForest) -> Float64:
         """What the nodes of grown trees sum up to, (M, 1 + n_lanes), targets in the order of rows."""
-
-    @property
-    @abstractmethod
-    def _lanes(self) -> Lanes:
-        """What leaves say of each target."""
 
     @abstractmethod
     def _scale(self, rows: ForestSamples) -> Float64:
@@ -827,7 +816,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     def _score(
         self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None
     ) -> float:
-        answer = self._likeliest(self._probabilities(mean, leaves.power))
+        answer = likeliest(self.classes_, self._probabilities(mean, leaves.power))
         truth = self._given_targets(y)
         if callable(self.oob_score):
             return self.oob_score(truth, answer)
@@ -837,12 +826,6 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
 
     def _probabilities(self, mean: Float64, power: float) -> Any:
         return self._of_each(lambda known, said: _shares(said, len(known), power), mean, axis=1)
-
-    def _likeliest(self, shares: Any) -> NDArray[Any]:
-        if not self._are_several:
-            return super()._likeliest(shares)
-        of_each = zip(self.classes_, shares, strict=True)
-        return self._in_columns([known.take(one.argmax(axis=1)) for known, one in of_each])
 
 
 class TreeForestRegressor(RegressorMixin, TreeForest):
@@ -972,7 +955,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
             SquaredLoss().expect_domain(rows.y)
             return grower.grow_numbers(rows.y, n_trees, criterion=self.criterion, **how)
         if self.criterion == "poisson":
-            raise ValueError(takes_one_target('criterion="poisson"', self))
+            self._expect_one_target('criterion="poisson"')
         for one in rows.targets.T:
             SquaredLoss().expect_domain(one)
         shares = 1 / (np.square(self._scale(rows)) * self.n_outputs_)

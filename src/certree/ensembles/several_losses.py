@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.ensembles.lanes import Lanes
 from certree.ensembles.losses import Goal, Loss, Outputs
+from certree.explain.lanes import Lanes
 from certree.interface.arrays import Float64, UInt64
 from certree.rows.hashes import target_key
 

@@ -105,8 +105,8 @@ def content_folds(
     X : ndarray of shape (n, p)
         Rows.
     y : ndarray of shape (n,), or (n, q)
-        Class of each row (whole numbers), or a numeric target (floating-point numbers); of several
-        targets a column each, in any order.
+        Class of each row (whole numbers), or a numeric target (floating-point numbers); rows of several
+        targets are dealt by the classes that they have of all, in whatever order these stand.
     n_folds : int
         Number of folds, at least 2, and at most the number of rows or 1000, whichever is more.
     rng : numpy RandomState

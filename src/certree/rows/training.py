@@ -379,10 +379,22 @@ class TakesRows:
         if self._takes_outputs:
             self.n_outputs_ = 1
         elif "n_outputs" in stored:
-            raise ValueError(f"{type(self).__name__} predicts one output, and the file has several")
+            raise ValueError(f"it holds several targets, and {type(self).__name__} predicts one")
         self.__dict__.update(restored_features(stored))
         if is_classifier(self):
             self.__dict__.update(restored_classes(stored))
+
+    def _has_several_targets(self) -> bool:
+        return bool(self.__dict__.get("n_outputs_", 1) > 1)
+
+    def _expect_one_target(self, what: str) -> None:
+        """Refuse several targets where something is about one."""
+        if self._has_several_targets():
+            kind = "Classifier" if is_classifier(self) else "Regressor"
+            raise ValueError(
+                f"{what} takes one target, got y of {self.n_outputs_} columns: "
+                f"sklearn.multioutput.MultiOutput{kind} fits one model for each column"
+            )
 
     def _categories_of(self, X: Any, again: bool) -> Categories | None:
         """The categories of rows; `again`: those that are known, and more where they may be added."""
@@ -527,8 +539,8 @@ def training_rows(
         read, where it has them, and it says which categories rows have.
     X : array-like of shape (n, p)
         Rows.
-    y : array-like of shape (n,), or (n, n_outputs) where the model takes several
-        Target.
+    y : array-like of shape (n,), or (n, n_outputs)
+        Target; several of them where the model takes them.
     sample_weight : array-like of shape (n,), or None
         How many rows each row counts as. A row of weight zero is as if absent.
     groups : array-like of shape (n,), or None
@@ -659,17 +671,24 @@ def weighed_targets(
     return target, weight
 
 
+# Estimators that take several targets, by their kind.
+_TAKING_SEVERAL = {
+    "Classifier": ("PACBayesTree", "PrunedTree", "TreeForest", "BoostedTrees"),
+    "Regressor": ("PACBayesTree", "PrunedTree", "TreeForest", "BoostedTrees"),
+}
+
+
 def _several_outputs(model: Any, y: NDArray[Any]) -> bool:
     """Whether targets are in several columns, which not all models take."""
     if y.ndim != 2 or y.shape[1] < 2:
         return False
     if not model._takes_outputs:
-        kind, takes = "Regressor", "TreeForestRegressor and BoostedTreesRegressor take"
-        if is_classifier(model):
-            kind, takes = "Classifier", "TreeForestClassifier and BoostedTreesClassifier take"
+        kind = "Classifier" if is_classifier(model) else "Regressor"
+        *others, last = [f"{name}{kind}" for name in _TAKING_SEVERAL[kind]]
+        takers = f"{', '.join(others)} and {last}"
         raise ValueError(
             f"y should be a 1d array, got an array of shape {y.shape} instead: "
-            f"{type(model).__name__} predicts one output. {takes} several, and "
+            f"{type(model).__name__} predicts one output. {takers} take several, and "
             f"sklearn.multioutput.MultiOutput{kind} fits one model for each column"
         )
     return True
