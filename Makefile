@@ -79,7 +79,7 @@ validity: $(VENV)/developer.done
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n $(CORES)
 
 bench: $(VENV)/developer.done
-	for name in grow memory scale cart counts forest_growth forest size categorical levels weigh prunings rules decorated predict predict_boosted sparse naive_bayes table2 table2_cells table2_borders single_tree learning_curves boosting boosting_large boosting_steps boosting_tuned classes certificates duplicates thresholds certified_boosting certified_forest small_tree bands evidence explain boolean shapley import_time interrupt uncertainty updates diabetes times peers; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+	for name in grow memory scale cart counts forest_growth forest size categorical levels weigh prunings rules model_trees predict predict_boosted sparse naive_bayes table2 table2_errors table2_cells table2_borders single_tree defaults learning_curves boosting boosting_quality boosting_large boosting_steps boosting_tuned classes certificates duplicates searches thresholds certified_boosting certified_forest small_tree intervals evidence explain boolean shapley import_time interrupt uncertainty updates diabetes times outputs ranking peers; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 # All code and all figures on the pages.
 pages: $(VENV)/developer.done
@@ -108,7 +108,8 @@ versions: docs
 
 # A wheel for this platform, of the stable interface from Python 3.12 on, tried in new environments with
 # the newest and the lowest versions of what it needs; dist has it.
-WHEEL := $(VENV)-wheel
+# Each Python has tools of its own.
+WHEEL := $(VENV)-wheel-$(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.version_info[:2] + sys.abiflags)")
 wheel: $(WHEEL)/tools.done
 	rm -rf build/raw build/tried dist/*.whl
 	$(WHEEL)/bin/python -m pip wheel -q --no-deps -w build/raw .
@@ -137,7 +138,7 @@ release-check:
 	$(PYTHON) release/check.py
 
 clean:
-	rm -rf build demo docs/gallery docs/reference $(VENV) $(VENV)-oldest $(VENV)-memory $(VENV)-races $(WHEEL) dist
+	rm -rf build demo docs/gallery docs/reference $(VENV) $(VENV)-oldest $(VENV)-memory $(VENV)-races $(VENV)-wheel* dist
 
 $(VENV)/bin/python $(VENV)-oldest/bin/python $(VENV)-memory/bin/python $(VENV)-races/bin/python $(WHEEL)/bin/python:
 	$(PYTHON) -m venv $(patsubst %/bin/python,%,$@)

@@ -12,7 +12,6 @@ Every fit is a line of results/boosting.csv; fits that stand there already are n
 """
 
 import argparse
-import csv
 import os
 import time
 import warnings
@@ -29,13 +28,12 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.defaults import Data
 from benchmarks.learning_curves import NUMBERS, chooses, every_table, parts_of
-from benchmarks.timing import RESULTS, note_run
+from benchmarks.records import RESULTS, known, store
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 
 SIZES = (300, 1000, 3000)
 SPLITS = 3
 OURS = "certree"
-FIELDS = ("table", "rows", "split", "method", "error", "log_loss", "seconds")
 LEAST = 1e-3
 # Goals of the tables that count: our loss over the peer's.
 CLASSES = {"LightGBM": 0.78, "early stopping": 0.88, "CatBoost": 0.90}
@@ -174,20 +172,6 @@ def cells(options: argparse.Namespace, directory: Path) -> Iterator[tuple[str, i
                     yield name, n, split, data
 
 
-def known(path: Path) -> list[dict[str, Any]]:
-    """The fits that were made before."""
-    if not path.exists():
-        return []
-    with path.open() as file:
-        return [
-            {
-                key: value if key in ("table", "method") else float(value or "nan")
-                for key, value in row.items()
-            }
-            for row in csv.DictReader(file)
-        ]
-
-
 def standings(rows: list[dict[str, Any]], field: str) -> dict[str, tuple[float, float]]:
     """Of every method its mean rank and the geometric mean of ours over its, the best one first."""
     table: dict[tuple[Any, ...], dict[str, list[float]]] = {}
@@ -255,13 +239,8 @@ def main() -> None:
                 continue
             figures = judged(made(), parts, numbers)
             rows.append({"table": name, "rows": n, "split": split, "method": label, **figures})
-        with options.file.open("w", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=FIELDS)
-            writer.writeheader()
-            writer.writerows(rows)
+            store(options.file, rows, added=bool(done))
         print(name, n, split, flush=True)
-    if options.file.parent == RESULTS:
-        note_run(options.file.name)
     summary(rows)
 
 

@@ -8,9 +8,8 @@ On the same rows, in the same order:
 * certree: `CertifiedTreeClassifier`, which chooses how many rows grow, and has one prior for what they
   propose and for all else;
 * halves: the rule before, at the share of training samples that was advised (.35 below 1000 rows, .5
-from
-  there on): the tree pruned by cross-validation on the training samples, and the best vote along a path
-  of posteriors, have half of delta each, and the lower bound counts;
+  from there on): the tree pruned by cross-validation on the training samples, and the best vote along
+  a path of posteriors, have half of delta each, and the lower bound counts;
 * hold-out: that pruned tree with all of delta, at the share of six that has the lowest mean over the
   draws, which nobody knows before.
 
@@ -20,8 +19,6 @@ the means by table with the standard error of the paired difference. Takes an ho
 """
 
 import argparse
-import csv
-import io
 import math
 import os
 import warnings
@@ -34,11 +31,11 @@ import numpy as np
 
 from benchmarks.defaults import REGRESSION, Data
 from benchmarks.learning_curves import chooses, every_table
-from benchmarks.timing import RESULTS, Row, alternate, report
+from benchmarks.records import RESULTS, store
+from benchmarks.timing import Row, alternate, report
 from certree import CertifiedTreeClassifier, PACBayesTreeClassifier, PrunedTreeClassifier, Voting
 from certree.certificates import ModelSelection, hold_out, occam_vote
 from certree.certificates.inequalities import bounds
-from certree.interface.whole import write_whole
 from certree.prunings import cost_complexity
 from certree.rows.split import train_calibration_split
 
@@ -184,16 +181,8 @@ def main() -> None:
                 {"table": name, "size": size, "seed": seed, **judged(found[name], n, seed)}
                 for seed in range(options.draws)
             ]
-            _write(options.out, draws)
+            store(options.out, draws)
     report("certificates", summary(draws) + time_ratios(found))
-
-
-def _write(file: Path, draws: list[dict[str, Any]]) -> None:
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(draws[0]), lineterminator="\n")
-    table.writeheader()
-    table.writerows(draws)
-    write_whole(file, lambda stream: stream.write(text.getvalue().encode()))
 
 
 if __name__ == "__main__":

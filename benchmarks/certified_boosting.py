@@ -8,7 +8,6 @@ CERTREE_DATA.
 """
 
 import argparse
-import csv
 import hashlib
 import os
 import time
@@ -20,7 +19,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from benchmarks.defaults import REGRESSION, Data, tables
-from benchmarks.timing import RESULTS
+from benchmarks.records import RESULTS, store
 from certree import (
     BoostedTreesClassifier,
     CertifiedBoostedTreesClassifier,
@@ -96,10 +95,7 @@ def main() -> None:
             f"{below:.4f} below the hold-out's, test error at most {worse:.4f} above all rows'"
         )
     if lines:
-        with (RESULTS / "certified_boosting.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(lines)
+        store(RESULTS / "certified_boosting.csv", lines)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ candidate.
 """
 
 import argparse
-import csv
-import io
 import os
 import time
 import warnings
@@ -26,7 +24,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from benchmarks.timing import RESULTS
+from benchmarks.records import RESULTS, store
 from certree import (
     Cart,
     PACBayesTreeClassifier,
@@ -34,7 +32,6 @@ from certree import (
     PrunedTreeRegressor,
     Voting,
 )
-from certree.interface.whole import write_whole
 
 SPLITS = 3
 REGRESSION = {
@@ -163,11 +160,7 @@ def main() -> None:
         report([row for row in rows if row["table"] == name], name)
     for numbers in (False, True):
         summary([row for row in rows if (row["table"] in REGRESSION) == numbers])
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    write_whole(RESULTS / "defaults.csv", lambda file: file.write(text.getvalue().encode()))
+    store(RESULTS / "defaults.csv", rows)
 
 
 def measured(name: str, data: Data, peer: bool) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ Laplace's rule in its leaves; all else is as it comes. Fits stand in results/evi
 made again; the picture is docs/images/evidence.png. Needs CERTREE_DATA.
 """
 
-import csv
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +16,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from sklearn.ensemble import RandomForestClassifier
 
-from benchmarks.boosting import FIELDS, judged, known
+from benchmarks.boosting import judged
 from benchmarks.defaults import Data
 from benchmarks.learning_curves import TunedTree, every_table, parts_of
-from benchmarks.timing import RESULTS, note_run
+from benchmarks.records import RESULTS, known, store
 from certree import PACBayesTreeClassifier, TreeForestClassifier
 from certree.show.picture import Picture
 from certree.show.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILLION, styled
@@ -75,12 +74,8 @@ def fitted(directory: Path, names: list[str]) -> list[dict[str, Any]]:
                 figures = judged(made(), parts, numbers=False)
                 place = {"table": name, "rows": ROWS, "split": SPLIT, "method": method}
                 rows.append({**place, **figures})
+                store(FILE, rows, added=bool(done))
         print(name, flush=True)
-    with FILE.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=FIELDS)
-        writer.writeheader()
-        writer.writerows(rows)
-    note_run(FILE.name)
     return rows
 
 

@@ -11,29 +11,33 @@ fails where a page says anything else than the function; `make figures` runs thi
 import re
 import sys
 from collections.abc import Callable
+from inspect import isfunction
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from benchmarks.boosting import known
-from benchmarks.evidence import FILE, MARKS, OURS, of_boosting
-from benchmarks.figures_of_docs import (
-    bands,
-    booster_over,
-    boosters,
-    certified_boosters,
-    forests,
-    held,
-    naive_bayes,
-    outputs,
-    predicted,
-    rankers,
-    rules,
-    small_trees,
-    thresholds,
-    times,
+from benchmarks import (
+    figures_of_boosting,
+    figures_of_certificates,
+    figures_of_docs,
+    figures_of_table2,
+    figures_of_trees,
 )
-from benchmarks.results_on_pages import cell, lines_of, made, mean, of_case, short, table
+from benchmarks.evidence import FILE, MARKS, OURS, of_boosting
+from benchmarks.records import known
+from benchmarks.results_on_pages import (
+    average,
+    largest,
+    lines_of,
+    made,
+    mean,
+    of_case,
+    short,
+    span,
+    table,
+)
 
 PROJECT = Path(__file__).parent.parent
 MARKED = re.compile(r"(<!-- figure: ([^>]+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
@@ -54,6 +58,11 @@ RACES = {
     "naive_bayes": "naive Bayes",
     "import_time": "importing a model",
 }
+
+
+def defined_in(page: ModuleType, one: Any) -> bool:
+    """Whether it is a figure of a module: a public function that it does not import."""
+    return isfunction(one) and one.__module__ == page.__name__ and not one.__name__.startswith("_")
 
 
 def evidence() -> dict[str, dict[str, dict[str, float]]]:
@@ -192,13 +201,15 @@ def runs() -> str:
     return table(["file of `benchmarks/results`", "made", "versions"], lines)
 
 
+PAGES = (
+    figures_of_boosting, figures_of_certificates, figures_of_docs, figures_of_table2, figures_of_trees,
+)  # fmt: skip
 FIGURES: dict[str, Callable[..., str]] = {
     one.__name__: one
     for one in (
-        cell, mean_ratio, below, lower, lowest, scores, summary, speed, slower, behind,
-        single_trees, ranking, runs, of_case, made, bands, booster_over, boosters,
-        certified_boosters, forests, held, naive_bayes, outputs, predicted, rankers, rules,
-        small_trees, thresholds, times,
+        average, span, largest, mean_ratio, below, lower, lowest, scores, summary, speed,
+        slower, behind, single_trees, ranking, runs, of_case, made,
+        *(one for page in PAGES for one in vars(page).values() if defined_in(page, one)),
     )
 }  # fmt: skip
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks import boosting, forest
 from benchmarks.learning_curves import NUMBERS, chooses
+from benchmarks.records import RESULTS, known
 from benchmarks.results_on_pages import decimals, lines_of, mean, short, table, the_line
-from benchmarks.timing import RESULTS
 
 # Of `times`: the name on a page, and how many rows are fitted and predicted.
 TIMED = {
@@ -21,7 +21,7 @@ TIMED = {
 
 def boosters() -> str:
     """Ranks and ratios of boosted trees, on the tables that chose no default."""
-    rows = [row for row in boosting.known(RESULTS / "boosting.csv") if not chooses(row["table"])]
+    rows = [row for row in known(RESULTS / "boosting.csv") if not chooses(row["table"])]
     classes = [row for row in rows if row["table"] not in NUMBERS]
     numbers = [row for row in rows if row["table"] in NUMBERS]
     loss, error = (boosting.standings(classes, field) for field in ("log_loss", "error"))
@@ -48,7 +48,7 @@ def boosters() -> str:
 
 def booster_over(method: str, chosen: str) -> str:
     """Log loss of ours over a method's, on the tables that chose defaults or on the others."""
-    rows = boosting.known(RESULTS / "boosting.csv")
+    rows = known(RESULTS / "boosting.csv")
     part = [
         row
         for row in rows
@@ -111,16 +111,20 @@ def _kind(case: str) -> str:
 
 
 def outputs(case: str, column: str) -> str:
-    """From least to most, what one fit to sixteen numbers has over others."""
+    """What one fit to several outputs has over others, such as of "forest, apart"."""
+    what, _, kind = case.partition(", ")
     values = [
         float(one[column])
         for one in lines_of("outputs.csv")
-        if (one["outputs"], one["table"]) == tuple(case.split(", "))
+        if one["outputs"] == what and kind in ("", one["table"])
     ]
     if column == "error":
-        low, high = sorted(abs(100 * (one - 1)) for one in (min(values), max(values)))
-        return f"{low:.0f} to {high:.0f} %"
-    return f"{min(values):.1f} to {max(values):.1f}"
+        least, most = sorted(abs(100 * (one - 1)) for one in (min(values), max(values)))
+        low, high = f"{least:.0f}", f"{most:.0f}"
+    else:
+        low, high = f"{min(values):.1f}", f"{max(values):.1f}"
+    told = low if low == high else f"{low} to {high}"
+    return f"{told} %" if column == "error" else told
 
 
 def predicted(peer: str, case: str) -> str:
@@ -145,7 +149,7 @@ FORESTS = {
 
 def forests() -> str:
     """Losses and errors of forests over scikit-learn's."""
-    rows = forest.known(RESULTS / "forest.csv")
+    rows = known(RESULTS / "forest.csv")
     classes = [row for row in rows if row["table"] not in NUMBERS]
     numbers = [row for row in rows if row["table"] in NUMBERS]
     lines = [
@@ -158,6 +162,11 @@ def forests() -> str:
         for method, name in FORESTS.items()
     ]
     return table(["", "log loss", "error", "numbers"], lines)
+
+
+def forest_times(method: str, field: str) -> str:
+    """Seconds of a fit or of a prediction over scikit-learn's, in geometric mean over tables."""
+    return short(forest.ratio(known(RESULTS / "forest.csv"), method, field))
 
 
 def rankers() -> str:
@@ -247,7 +256,7 @@ def bands(what: str) -> str:
         "sets": ("classes", "table, mean classes in a set"),
     }[what]
     found: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
-    for one in lines_of("bands.csv"):
+    for one in lines_of("intervals.csv"):
         if one["unit"].startswith(unit):
             name, _, kind = one["case"].partition(", ")
             found[name][kind] = one
@@ -311,6 +320,31 @@ def naive_bayes() -> str:
         for name, told in found.items()
     ]
     return table(["table", *BAYES], lines)
+
+
+def _errors_of_bayes() -> dict[tuple[str, str], float]:
+    """Errors of ours by table and fit."""
+    found = {}
+    for one in lines_of("naive_bayes.csv"):
+        if told := re.match(r"(\w+), (.+): .*error ([\d.]+) /", one["case"]):
+            found[told[1], told[2]] = float(told[3])
+    return found
+
+
+def naive_bayes_error(name: str, fit: str) -> str:
+    """The error of naive Bayes on one table."""
+    return decimals(_errors_of_bayes()[name, fit])
+
+
+def naive_bayes_rises(*without: str) -> str:
+    """By how much the error of defaults is above that of power 1 at most, on other tables."""
+    errors = _errors_of_bayes()
+    rises = [
+        error - errors[name, "power 1"]
+        for (name, fit), error in errors.items()
+        if fit == "defaults" and name not in without
+    ]
+    return decimals(max(rises), 4)
 
 
 def rules() -> str:

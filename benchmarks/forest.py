@@ -13,7 +13,6 @@ already are not made again. Last the size of our file and of scikit-learn's pick
 """
 
 import argparse
-import csv
 import os
 import pickle
 import tempfile
@@ -33,10 +32,9 @@ from sklearn.ensemble import (
 
 from benchmarks.defaults import Data
 from benchmarks.learning_curves import NUMBERS, chooses, every_table, parts_of
-from benchmarks.timing import RESULTS
+from benchmarks.records import RESULTS, known, store
 from certree import TreeForestClassifier, TreeForestRegressor, save
 
-FIELDS = ("table", "rows", "split", "method", "loss", "error", "fit", "predict", "worse")
 # Losses below count as this.
 LEAST = 1e-3
 # Goals: log loss and root mean squared error over scikit-learn's, its seconds over ours, and bytes.
@@ -87,20 +85,6 @@ def judged(model: Any, parts: Parts, numbers: bool) -> tuple[dict[str, float], n
     losses = -np.log(np.maximum(own, 1e-15))
     wrong = float(np.mean(model.classes_[said.argmax(axis=1)] != y_test))
     return {"loss": float(losses.mean()), "error": wrong, **seconds}, losses
-
-
-def known(path: Path) -> list[dict[str, Any]]:
-    """The fits that were made before."""
-    if not path.exists():
-        return []
-    with path.open() as file:
-        return [
-            {
-                key: value if key in ("table", "method") else float(value)
-                for key, value in row.items()
-            }
-            for row in csv.DictReader(file)
-        ]
 
 
 def compared(
@@ -200,10 +184,7 @@ def main() -> None:
             if (name, split) in done or name in options.without:
                 continue
             rows += compared(name, split, data, options)
-            with options.file.open("w", newline="") as file:
-                writer = csv.DictWriter(file, fieldnames=FIELDS)
-                writer.writeheader()
-                writer.writerows(rows)
+            store(options.file, rows, added=bool(done))
             print(name, split, flush=True)
     summary(rows)
     if "adult" in found:

@@ -100,13 +100,13 @@ def main() -> None:
     """Measure all tables."""
     directory = os.environ.get("CERTREE_DATA")
     if not directory:
-        print("bands: skipped, CERTREE_DATA names no directory of tables")
+        print("intervals: skipped, CERTREE_DATA names no directory of tables")
         return
     try:
         import mapie.classification
         import mapie.regression
     except ImportError:
-        print('bands: skipped, mapie is not installed: pip install "certree[bench]"')
+        print('intervals: skipped, mapie is not installed: pip install "certree[bench]"')
         return
     rows = [
         row
@@ -114,7 +114,7 @@ def main() -> None:
         if name in TABLES
         for row in measured(name, data, mapie)
     ]
-    report("bands", rows)
+    report("intervals", rows)
 
 
 if __name__ == "__main__":

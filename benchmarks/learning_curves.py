@@ -14,9 +14,7 @@ Writes every fit to results/learning_curves.csv.
 """
 
 import argparse
-import csv
 import hashlib
-import io
 import os
 import time
 import warnings
@@ -37,9 +35,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from benchmarks.defaults import REGRESSION, Data, pruned_cart, tables
-from benchmarks.timing import RESULTS
+from benchmarks.records import RESULTS, store
 from certree import PACBayesTreeClassifier, PACBayesTreeRegressor
-from certree.interface.whole import write_whole
 
 SIZES = (100, 300, 1000, 3000, 5000)
 SMALL, MANY_SPLITS, FEW_SPLITS = 1000, 20, 5
@@ -225,14 +222,11 @@ def main() -> None:
     for name, data in every_table(Path(directory)).items():
         rows += fits(name, data, options)
         print(name, flush=True)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
-    writer.writeheader()
-    writer.writerows(
+    rounded = [
         {key: round(value, 5) if isinstance(value, float) else value for key, value in row.items()}
         for row in rows
-    )
-    write_whole(RESULTS / "learning_curves.csv", lambda file: file.write(text.getvalue().encode()))
+    ]
+    store(RESULTS / "learning_curves.csv", rounded)
     summary(rows)
 
 

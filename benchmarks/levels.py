@@ -6,8 +6,6 @@ splits, one thread. Prints, and writes to results/levels.csv, the accuracy (R2 o
 column, and what each column changes. The target is a change of at most .005.
 """
 
-import csv
-import io
 import os
 import warnings
 from pathlib import Path
@@ -16,9 +14,8 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from benchmarks.defaults import REGRESSION, Data, tables
-from benchmarks.timing import RESULTS
+from benchmarks.records import RESULTS, store
 from certree import PACBayesTreeClassifier, PACBayesTreeRegressor
-from certree.interface.whole import write_whole
 
 TABLES = ("adult", "bank_marketing", "diamonds")
 LEVELS = (50, 500, 2000, 8000)
@@ -93,11 +90,7 @@ def main() -> None:
                 f"{name:<15} {row['levels']:>5} levels: {row['score']:.4f} "
                 f"({change:+.4f} +-{error:.4f}){verdict}"
             )
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    write_whole(RESULTS / "levels.csv", lambda file: file.write(text.getvalue().encode()))
+    store(RESULTS / "levels.csv", rows)
 
 
 if __name__ == "__main__":

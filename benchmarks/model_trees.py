@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="rows of the largest sample")
     largest = parser.parse_args().largest
     cases = [(p, n) for p in (2, 3) for n in SIZES if n <= largest]
-    report("decorated", [row for case in cases for row in compared(*case)])
+    report("model_trees", [row for case in cases for row in compared(*case)])
 
 
 if __name__ == "__main__":

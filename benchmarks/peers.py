@@ -7,8 +7,6 @@ results/peers.csv; `--tests` prints the test of each cause, too.
 """
 
 import argparse
-import csv
-import io
 import json
 import os
 import re
@@ -18,8 +16,7 @@ import tempfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from benchmarks.timing import RESULTS
-from certree.interface.whole import write_whole
+from benchmarks.records import RESULTS, store
 
 SUITES = {
     "boosting": "sklearn.ensemble.tests.test_gradient_boosting",
@@ -72,18 +69,14 @@ def main() -> None:
         for one in found:
             if one["outcome"] == "failed":
                 causes[kind(one["cause"])].append(one["test"].split("::")[-1])
-        rows.append([name, "passed", counts["passed"]])
+        rows.append({"suite": name, "outcome": "passed", "tests": counts["passed"]})
         for cause, tests in sorted(causes.items(), key=lambda pair: -len(pair[1])):
             print(f"  {len(tests):4} {cause}")
             if options.tests:
                 print("".join(f"         {test}\n" for test in tests), end="")
-            rows.append([name, cause, len(tests)])
-    if options.suites:
-        return
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([["suite", "outcome", "tests"], *rows])
-    write_whole(RESULTS / "peers.csv", lambda file: file.write(text.getvalue().encode()))
+            rows.append({"suite": name, "outcome": cause, "tests": len(tests)})
+    if not options.suites:
+        store(RESULTS / "peers.csv", rows)
 
 
 if __name__ == "__main__":

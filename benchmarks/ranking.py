@@ -11,7 +11,6 @@ Defaults of ours were chosen by seeds from 100 on; those below count.
 """
 
 import argparse
-import csv
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import ndcg_score
 
-from benchmarks.timing import RESULTS, note_run
+from benchmarks.records import RESULTS, known, store
 from certree import BoostedTreesRanker
 
 # Relevance 1, 2, 3 and 4 begin at these quantiles of the utility.
@@ -123,7 +122,6 @@ def queries_of(world: str, seed: int) -> tuple[Queries, Queries]:
 
 SEEDS = 10
 OURS = "certree"
-FIELDS = ("world", "seed", "method", "truth", "seen", "seconds")
 # Ours must not be below a peer's by more standard errors of the mean difference.
 GOAL = 2.0
 
@@ -198,20 +196,6 @@ def summary(rows: list[dict[str, Any]]) -> None:
             print(f"{words}  our seconds / its {np.exp(np.mean(np.log(ratios))):.3f}")
 
 
-def known(path: Path) -> list[dict[str, Any]]:
-    """The fits that were made before."""
-    if not path.exists():
-        return []
-    with path.open() as file:
-        return [
-            {
-                name: value if name in ("world", "method") else float(value)
-                for name, value in row.items()
-            }
-            for row in csv.DictReader(file)
-        ]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[*range(SEEDS)])
@@ -228,12 +212,7 @@ def main() -> None:
                 if (world, seed, name) not in done:
                     figures = judged(fit, world, seed)
                     rows.append({"world": world, "seed": seed, "method": name, **figures})
-        with options.file.open("w", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=FIELDS)
-            writer.writeheader()
-            writer.writerows(rows)
-    if options.file.parent == RESULTS:
-        note_run(options.file.name)
+                    store(options.file, rows, added=bool(done))
     summary(rows)
 
 

@@ -1,10 +1,11 @@
 """How a line of results/ is read, and how its figures are written on a page."""
 
 import csv
+import re
 
 import numpy as np
 
-from benchmarks.timing import RESULTS
+from benchmarks.records import RESULTS, UNKNOWN
 
 
 def short(value: float) -> str:
@@ -34,10 +35,36 @@ def the_line(file: str, wanted: dict[str, str]) -> dict[str, str]:
     return found[0]
 
 
-def cell(file: str, where: str, column: str, form: str) -> str:
-    """One field of the one line in which `where`, such as "table=eeg, method=tree", holds."""
-    wanted = dict(part.split("=") for part in where.split(", "))
-    return format(float(the_line(file, wanted)[column]), form)
+def lines_where(file: str, *where: str) -> list[dict[str, str]]:
+    """All lines in which every "column=value" holds; "column~part" asks for a part of the value."""
+    found = lines_of(file)
+    for one in where:
+        column, sign, wanted = re.split("([=~])", one, maxsplit=1)
+        found = [
+            line
+            for line in found
+            if (line[column] == wanted if sign == "=" else wanted in line[column])
+        ]
+    if not found:
+        raise ValueError(f"no line of {file} has {' and '.join(where)}")
+    return found
+
+
+def average(file: str, column: str, *where: str) -> str:
+    """The mean of a column over some lines."""
+    return short(float(np.mean([float(one[column]) for one in lines_where(file, *where)])))
+
+
+def span(file: str, column: str, *where: str) -> str:
+    """From the least to the most of a column over some lines."""
+    values = [float(one[column]) for one in lines_where(file, *where)]
+    low, high = short(min(values)), short(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def largest(file: str, column: str, *where: str) -> str:
+    """The most that a column is away from 0 over some lines."""
+    return short(max(abs(float(one[column])) for one in lines_where(file, *where)))
 
 
 def of_case(benchmark: str, case: str, column: str = "ratio", peer: str = "") -> str:
@@ -63,7 +90,7 @@ def made(*benchmarks: str) -> str:
     found: dict[tuple[str, str], list[str]] = {}
     for name in benchmarks:
         file = f"{name}.csv"
-        run = runs.get(file, {"versions": "not recorded"})
+        run = runs.get(file, {"versions": UNKNOWN})
         day = run.get("date") or lines_of(file)[0].get("date", "on a day not recorded")
         found.setdefault((day, run["versions"]), []).append(f"`{file}`")
     return "; ".join(

@@ -7,8 +7,6 @@ it is also kept at 1. Prints, and writes to results/rules.csv, the figures of ev
 prints the means over tables and those of the ratios to cost-complexity.
 """
 
-import csv
-import io
 import os
 import time
 import warnings
@@ -19,9 +17,8 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from benchmarks.defaults import REGRESSION, SPLITS, Data, tables
-from benchmarks.timing import RESULTS
+from benchmarks.records import RESULTS, store
 from certree import PrunedTreeClassifier
-from certree.interface.whole import write_whole
 from certree.prunings.shorthand import RULES
 
 ROWS = 20000
@@ -115,11 +112,7 @@ def main() -> None:
             ]
             print("  {:<32} error {:.4f}  leaves {:6.1f}  {:.2f} s".format(rule, *figures))
     summary(records)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    write_whole(RESULTS / "rules.csv", lambda file: file.write(text.getvalue().encode()))
+    store(RESULTS / "rules.csv", records)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,13 @@ Needs CERTREE_DATA.
 """
 
 import argparse
-import csv
 import os
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.defaults import REGRESSION, Data, tables
-from benchmarks.timing import RESULTS
+from benchmarks.records import RESULTS, store
 from certree import CertifiedTreeClassifier
 
 MOST_ROWS, TESTED = 10_000, 5
@@ -43,20 +42,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
+    head = [f"{what}_{size or 'all'}" for size in SIZES for what in ("bound", "error", "leaves")]
     lines = []
     for name, data in tables(Path(os.environ["CERTREE_DATA"])).items():
         if name in REGRESSION:
             continue
         means = np.mean([measured(data, seed) for seed in range(options.seeds)], axis=0)
-        lines.append((name, *means.tolist()))
+        lines.append({"table": name, **dict(zip(head, means.tolist(), strict=True))})
         parts = [f"{b:.3f} {e:.3f} {leaves:6.1f}" for b, e, leaves in means.reshape(-1, 3)]
         print(f"{name:18} " + " | ".join(parts), flush=True)
-    RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / "small_tree.csv").open("w", newline="") as file:
-        head = [
-            f"{what}_{size or 'all'}" for size in SIZES for what in ("bound", "error", "leaves")
-        ]
-        csv.writer(file).writerows([("table", *head), *lines])
+    store(RESULTS / "small_tree.csv", lines)
 
 
 if __name__ == "__main__":

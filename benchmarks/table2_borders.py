@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.timing import RESULTS
+from benchmarks.records import RESULTS, store
 from certree import count, vote
 from certree.estimators.tune import GrownFold, Objective, tune
 from certree.files.tables import DATA_VARIABLE, load
@@ -61,7 +61,7 @@ def main() -> None:
     if not directory:
         print(f"table2_borders: skipped, {DATA_VARIABLE} does not name the directory of the tables")
         return
-    lines = ["dataset,here,right,released," + ",".join(SEARCHES)]
+    lines = []
     for dataset in PAPER_SETS:
         table, errors = load(dataset, directory), []
         for repeat in range(REPEATS):
@@ -72,9 +72,10 @@ def main() -> None:
             errors.append([ours[PRUNING], right, released, *(ours[name] for name in SEARCHES)])
         mean = np.mean(errors, axis=0)
         mean[3:] /= mean[2]
-        lines.append(",".join([dataset, *(f"{value:.3f}" for value in mean)]))
-        print(lines[-1], flush=True)
-    (RESULTS / "table2_borders.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        figures = zip(("here", "right", "released", *SEARCHES), mean, strict=True)
+        lines.append({"dataset": dataset, **{name: f"{value:.3f}" for name, value in figures}})
+        print(*lines[-1].values(), flush=True)
+    store(RESULTS / "table2_borders.csv", lines)
 
 
 if __name__ == "__main__":

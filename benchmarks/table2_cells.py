@@ -10,14 +10,13 @@ figures stand in results/table2_cells.csv, and in `certree.paper.table2.EXAMINED
 that are far from the paper's. Needs CERTREE_DATA; takes about ten minutes of one core.
 """
 
-import csv
 import os
 from collections.abc import Iterable
 from itertools import product
 
 import numpy as np
 
-from benchmarks.timing import RESULTS
+from benchmarks.records import RESULTS, store
 from certree import count, vote
 from certree.files.tables import DATA_VARIABLE, load
 from certree.grow.growing import TrainingSamples
@@ -95,14 +94,13 @@ def main() -> None:
     if not directory:
         print(f"table2_cells: skipped, {DATA_VARIABLE} does not name the directory of the tables")
         return
-    with (RESULTS / "table2_cells.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        for grower in PAPER_TREE:
-            for dataset in PAPER_SETS:
-                for row in examined(dataset, grower, directory):
-                    writer.writerow(row)
-                    print(*row.values(), flush=True)
+    rows = []
+    for grower in PAPER_TREE:
+        for dataset in PAPER_SETS:
+            for row in examined(dataset, grower, directory):
+                rows.append(row)
+                print(*row.values(), flush=True)
+    store(RESULTS / "table2_cells.csv", rows)
 
 
 if __name__ == "__main__":

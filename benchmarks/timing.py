@@ -5,8 +5,6 @@ both alike. Medians are reported. The bounded figure of a row is the ratio to th
 row says otherwise.
 """
 
-import csv
-import io
 import os
 import statistics
 import sys
@@ -14,18 +12,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from certree.interface.whole import write_whole
-
-RESULTS = Path(__file__).parent / "results"
-# Whose versions matter to what is measured, if they are installed.
-PEERS = ("numpy", "scikit-learn", "lightgbm", "catboost", "xgboost", "mapie", "shap")
+from benchmarks.records import RESULTS, store
 
 Clock = Callable[[], float]
 
@@ -130,58 +123,24 @@ def report(name: str, rows: Sequence[Row]) -> None:
         times = _short(row.certree_seconds), _short(row.peer_seconds)
         table.add_row(row.case, times[0], row.peer, times[1], figure, target, row.verdict)
     Console(width=200).print(table)  # no narrower than its rows, whatever the terminal
-    RESULTS.mkdir(exist_ok=True)
-    text = as_csv(name, rows)
-    write_whole(RESULTS / f"{name}.csv", lambda file: file.write(text.encode()))
-    note_run(f"{name}.csv")
+    store(RESULTS / f"{name}.csv", [record(name, row) for row in rows])
 
 
-def note_run(file: str) -> None:
-    """Write down in runs.csv when a file of results was made, and with which versions of the peers."""
-    found = [(name, installed(name)) for name in PEERS]
-    versions = ", ".join(f"{name} {number}" for name, number in found if number)
-    path = RESULTS / "runs.csv"
-    with path.open(newline="") as opened:
-        rows = {row["file"]: row for row in csv.DictReader(opened)}
-    rows[file] = {"file": file, "date": date.today().isoformat(), "versions": versions}
-    text = io.StringIO()
-    writer = csv.DictWriter(text, ["file", "date", "versions"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows[name] for name in sorted(rows))
-    write_whole(path, lambda opened: opened.write(text.getvalue().encode()))
-
-
-def installed(name: str) -> str | None:
-    """The version of a distribution, None if it is not there."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def as_csv(name: str, rows: Sequence[Row]) -> str:
-    """Write the rows as CSV: times in seconds, an empty field for what does not apply."""
-    records = [
-        {
-            "benchmark": name,
-            "case": row.case,
-            "certree_seconds": _short(row.certree_seconds),
-            "peer": row.peer,
-            "peer_seconds": _short(row.peer_seconds),
-            "ratio": _short(row.ratio),
-            "figure": _short(row.bounded),
-            "unit": row.unit,
-            "target": _short(row.target),
-            "cores": os.cpu_count(),
-            "date": date.today().isoformat(),
-        }
-        for row in rows
-    ]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return text.getvalue()
+def record(name: str, row: Row) -> dict[str, Any]:
+    """A line of the file: times in seconds, an empty field for what does not apply."""
+    return {
+        "benchmark": name,
+        "case": row.case,
+        "certree_seconds": _short(row.certree_seconds),
+        "peer": row.peer,
+        "peer_seconds": _short(row.peer_seconds),
+        "ratio": _short(row.ratio),
+        "figure": _short(row.bounded),
+        "unit": row.unit,
+        "target": _short(row.target),
+        "cores": os.cpu_count(),
+        "date": date.today().isoformat(),
+    }
 
 
 def _short(value: float | None) -> str:

@@ -6,6 +6,7 @@ alone, and fails where one is too large or has the wrong tag.
 """
 
 import argparse
+import csv
 import re
 import sys
 import tomllib
@@ -14,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent
+# Files of results that are of no run: the list of runs, and the answers that must not change.
+NO_RUNS = {"runs.csv", "answers.csv"}
 LARGEST = 2 * 2**20  # bytes of a wheel
 DONE, OPEN, UNKNOWN = "done", "open", "unknown"
 
@@ -94,6 +97,19 @@ def of_wheels(directory: Path) -> Iterator[Line]:
         yield state(len(cores) == 1), f"{wheel.name}: has one compiled core"
 
 
+def of_results() -> Iterator[Line]:
+    """Whether figures say what they were made with."""
+    runs = {
+        one["file"]: one for one in csv.DictReader(read("benchmarks/results/runs.csv").splitlines())
+    }
+    files = {one.name for one in (PROJECT / "benchmarks" / "results").glob("*.csv")} - NO_RUNS
+    told = {name for name in files if "numpy" in runs.get(name, {}).get("versions", "")}
+    yield (
+        state(told == files),
+        f"runs.csv has the versions of {len(told)} of {len(files)} files of results",
+    )
+
+
 def of_what_was_built() -> Iterator[Line]:
     """The wheels, the sources and the site."""
     yield from of_wheels(PROJECT / "dist")
@@ -107,6 +123,10 @@ def of_what_was_built() -> Iterator[Line]:
         "the site lies beside those of earlier releases, which build/versions has (make versions)",
     )
     yield OPEN, "make test, oldest, check, sanitize, browser and validity passed on this commit"
+    yield (
+        OPEN,
+        "make wheel passed with PYTHON=python3.11 and with a later one, of the stable interface",
+    )
     yield OPEN, "python -m benchmarks.answers: no answer differs that CHANGELOG.md does not name"
     yield OPEN, "make figures changed nothing, and no benchmark is older than what it measures"
     yield (
@@ -120,7 +140,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wheels", type=Path, help="look at the wheels of a directory alone")
     wheels = parser.parse_args().wheels
-    parts = [of_wheels(wheels)] if wheels else [of_version(), of_what_was_built(), of_facts()]
+    every = (of_version, of_results, of_what_was_built, of_facts)
+    parts = [of_wheels(wheels)] if wheels else [part() for part in every]
     lines = [line for part in parts for line in part]
     for told, what in lines:
         sys.stdout.write(f"{told:8} {what}\n")

@@ -159,6 +159,24 @@ def moments(tree, X, y, weight=None):
     return np.array(table).T
 
 
+def mean_loss(tree, X, targets, weight=None, units=None):
+    """What every node pays as a leaf if rows have several targets: the mean of what each costs.
+
+    Errors of codes of classes, and beside them log losses (nats); of numbers sums of squares over the
+    unit of each, and None.
+    """
+    losses, nats = [], []
+    for k, y in enumerate(targets.T):
+        if y.dtype == np.float64:
+            losses.append(moments(tree, X, y, weight)[2] / units[k])
+            continue
+        table = counts(tree, X, y, y.max() + 1, weight)
+        label = majority(tree, table)
+        losses.append([row.sum() - row[k] for row, k in zip(table, label, strict=True)])
+        nats.append([-sum(c * math.log(c / row.sum()) for c in row if c > 0) for row in table])
+    return np.mean(losses, axis=0), np.mean(nats, axis=0) if nats else None
+
+
 # -- prunings --------------------------------------------------------------------------------------
 
 
@@ -889,7 +907,9 @@ def nested(tree, X, v=0, rows=None):
 
 
 def impurity(y, w, criterion):
-    """Impurity of a cell times its rows."""
+    """Impurity of a cell times its rows; of several targets the mean of theirs."""
+    if y.ndim == 2:
+        return sum(impurity(one, w, criterion) for one in y.T) / y.shape[1]
     total = w.sum()
     if criterion == "squared":
         return float((w * (y - (w * y).sum() / total) ** 2).sum())
@@ -936,8 +956,11 @@ def set_cuts(x, y, w, criterion):
 
 
 def columns_of(y):
-    """Numbers, of one target or several, or for each class whether a row has it."""
-    return [*np.atleast_2d(y.T)] if y.dtype == np.float64 else [y == k for k in np.unique(y)]
+    """Numbers, or for each class whether a row has it, of one target or several."""
+    of_each = [*np.atleast_2d(y.T)]
+    return (
+        of_each if y.dtype == np.float64 else [one == k for one in of_each for k in np.unique(one)]
+    )
 
 
 def beyond_chance(x, y, w, free=6, deviations=3):
@@ -1730,7 +1753,28 @@ def log_losses(counts):
     return np.array([sum(-c * np.log(c / sum(row)) for c in row if c > 0) for row in counts], float)
 
 
+def label_strata(y, times):
+    """Of each row (n, q) its classes, as (how many rows have them, which ones), the rarest first."""
+    found = []
+    for one in y:
+        classes = []
+        for k, label in enumerate(one):
+            have = [i for i in range(len(y)) if y[i, k] == label]
+            classes.append((sum(times[i] for i in have), tuple(have)))
+        found.append(tuple(sorted(classes)))
+    return found
+
+
 # -- boosting --------------------------------------------------------------------------------------
+
+
+def loss_scale(name, parameter, y, scores):
+    """The number that all rows decide together; 1 where there is none."""
+    if name == "quantile":
+        return np.abs(y - scores).mean()
+    if name == "huber":
+        return np.quantile(np.abs(y - scores), parameter)
+    return np.mean(np.exp(scores) ** (2 - parameter)) if name == "tweedie" else 1.0
 
 
 def loss_slopes(name, parameter, y, scores, least=1e-7):
@@ -1742,19 +1786,19 @@ def loss_slopes(name, parameter, y, scores, least=1e-7):
     if name == "squared_error":
         return error, np.ones_like(error)
     if name == "quantile":
-        unit = np.abs(error).mean()
+        unit = loss_scale(name, quantile, y, scores)
         if unit == 0:
             return np.zeros_like(error), np.ones_like(error)
         way = np.where(error < 0, -quantile, np.where(error > 0, 1 - quantile, 0.0))
         return 2 * unit * way, unit / np.maximum(np.abs(error), 0.1 * unit)
     if name == "huber":
-        bend = np.quantile(np.abs(error), quantile)
+        bend = loss_scale(name, quantile, y, scores)
         hessian = bend / np.maximum(np.abs(error), bend) if bend > 0 else 1.0 * (error == 0)
         return np.clip(error, -bend, bend), np.maximum(hessian, least)
     if name == "poisson":
         return np.exp(scores) - y, np.maximum(np.exp(scores), least)
     if name == "tweedie":
-        mean, unit = np.exp(scores), np.mean(np.exp(scores) ** (2 - parameter))
+        mean, unit = np.exp(scores), loss_scale(name, parameter, y, scores)
         score = (mean - y) * mean ** (1 - parameter)
         information = (2 - parameter) * mean ** (2 - parameter)
         information += (parameter - 1) * y * mean ** (1 - parameter)
@@ -1774,7 +1818,7 @@ def losses(name, parameter, y, scores):
     if name == "quantile":
         return np.maximum(quantile * error, (quantile - 1) * error)
     if name == "huber":
-        bend = np.quantile(np.abs(error), quantile)
+        bend = loss_scale(name, quantile, y, scores)
         near = np.minimum(np.abs(error), bend)
         return near * (np.abs(error) - near / 2)
     if name == "poisson":
@@ -1799,7 +1843,7 @@ def dispersion(name, quantile, y, scores, weight):
     scale = mean if mean > 0 else 1.0
     if name != "quantile":
         return 2 * scale
-    unit = np.abs(y - scores).mean()
+    unit = loss_scale(name, quantile, y, scores)
     return scale * 2 * unit if unit > 0 else 1.0
 
 
@@ -1814,6 +1858,33 @@ def log_loss_slopes(y, scores, least):
     if len(scores) == 1:
         return gradient[1:], variance[1:]
     return gradient, variance * len(scores) / (len(scores) - 1)
+
+
+def sums_of_log_losses(y, scores, lanes, least=1e-7):
+    """Loss of each row (n,), gradients and Hessians (n_scores, n), by columns of classes (q, n).
+
+    Each column has its scores, one behind the other: log odds of the second of two classes, or one for
+    each of more.
+    """
+    loss, gradient, hessian = np.zeros(y.shape[1]), np.zeros(scores.shape), np.zeros(scores.shape)
+    for i in range(y.shape[1]):
+        first = 0
+        for k, width in enumerate(lanes):
+            own = list(scores[first : first + width, i])
+            every = [0.0, *own] if width == 1 else own
+            largest = max(every)
+            powers = [math.exp(one - largest) for one in every]
+            total, truth = math.fsum(powers), int(y[k, i])
+            loss[i] += math.log(total) + largest - every[truth]
+            for j in range(width):
+                code = 1 if width == 1 else j
+                rest = math.fsum(powers[:code] + powers[code + 1 :])
+                variance = max(powers[code] / total * rest / total, least)
+                factor = 1.0 if width == 1 else width / (width - 1)
+                gradient[first + j, i] = powers[code] / total - (truth == code)
+                hessian[first + j, i] = factor * variance
+            first += width
+    return loss, gradient, hessian
 
 
 # -- ranking
@@ -1948,9 +2019,10 @@ def boosting_rounds(run, first, last, round_steps):
                 spread = ranking_dispersion(*(one[None] for one in slopes), weight)
             gradient[outputs], hessian[outputs] = slopes
             voters.append((outputs[0], len(outputs), 1 / spread))
-        begin, n_outputs, _ = voters[number % len(voters)]
-        grown_for = range(begin, begin + n_outputs)
-        factors = mixture(bits, n_outputs)
+        # Of classes a tree serves all goals, of numbers each has its turn.
+        own = voters if loss.core_name == "classes" else [voters[number % len(voters)]]
+        grown_for = [k for begin, n_outputs, _ in own for k in range(begin, begin + n_outputs)]
+        factors = mixture(bits, len(grown_for))
         turn, p = (
             settings.feature_shares[number % len(settings.feature_shares)],
             len(run.bins.codes),

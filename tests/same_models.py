@@ -1,9 +1,12 @@
 """Tables for fits on parts, and what it means that two models are the same."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 
 from certree.files import save
+from certree.parts.chunks import Chunk
 
 # More than trees order freely in a cell, and one that is missing.
 COLOURS = np.array(["red", "blue", "green", *"abcdefghijklm", None], dtype=object)
@@ -12,6 +15,28 @@ COLUMNS = (
     *("feature", "threshold", "left", "missing_left"),
     *("category_start", "categories", "root", "value"),
 )
+
+
+class InChunks:
+    """Rows in memory, as chunks."""
+
+    empty = n_rows = None
+
+    def __init__(self, X, y, weight, ends):
+        self.given, self.ends = (X, y, weight), ends
+        self.has_weights = weight is not None
+
+    def chunks(self, *, targets_only=False):
+        for number, (begin, end) in enumerate(pairwise(self.ends)):
+            X, y, weight = (
+                one.slice(begin, end - begin)
+                if isinstance(one, pa.Table)
+                else one[begin:end]
+                if one is not None
+                else None
+                for one in self.given
+            )
+            yield Chunk(None if targets_only else X, y, weight, f"chunk {number}")
 
 
 def table(n, target="two", seed=0, weights="real"):

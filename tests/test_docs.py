@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import certree
@@ -186,6 +187,28 @@ def test_a_script_of_the_gallery_runs_and_draws(script, tmp_path, monkeypatch):
         assert all(ax.has_data() or ax.patches or ax.lines for one in drawn for ax in one.axes)
     finally:
         plt.close("all")
+
+
+def test_what_made_a_file_of_results_is_written_down(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(PROJECT))
+    from benchmarks import records
+
+    runs = tmp_path / "runs.csv"
+    runs.write_text("file,date,versions\n")
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    monkeypatch.setattr(records, "RUNS", runs)
+    fits = [{"table": "spam", "method": "tree", "error": 0.25}]
+    records.store(tmp_path / "fits.csv", fits)
+    assert records.known(tmp_path / "fits.csv") == fits
+    header, line = runs.read_text().splitlines()
+    assert line.startswith("fits.csv,")
+    assert f"numpy {np.__version__}" in line
+    runs.write_text(f"{header}\nfits.csv,1999-01-01,numpy 0\n")
+    records.store(tmp_path / "fits.csv", fits * 2, added=True)
+    assert "fits.csv,1999-01-01; " in runs.read_text()
+    assert "numpy 0; numpy " in runs.read_text()
+    records.store(tmp_path / "fits.csv", fits)
+    assert "1999" not in runs.read_text()
 
 
 def test_figures_on_pages_are_those_of_the_results(monkeypatch):

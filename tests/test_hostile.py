@@ -157,6 +157,7 @@ CALLS = [
         stats.TargetStats,
         {"rows": MOMENTS.rows, "mean": MOMENTS.mean, "sse": MOMENTS.sse, "unit": 1.0},
     ),
+    (stats.SeveralStats, {"of_each": (STATS, STATS)}),
     (TREE.apply, {"X": X, "n_jobs": 1}),
     (
         certree.Tree,

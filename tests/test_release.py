@@ -68,6 +68,13 @@ def test_what_developers_install_is_pinned():
             assert requirement.specifier.contains(version.version), requirement
 
 
+def test_make_bench_runs_what_there_is():
+    made = (PROJECT / "Makefile").read_text(encoding="utf-8")
+    (names,) = re.findall(r"^bench:.*\n\tfor name in ([\w ]+); do", made, re.M)
+    missing = [one for one in names.split() if not (PROJECT / "benchmarks" / f"{one}.py").exists()]
+    assert not missing
+
+
 def test_an_installed_certree_works():
     command = [sys.executable, str(PROJECT / "tests" / "smoke.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -80,7 +87,11 @@ def released():
 
 
 def test_the_check_list_knows_what_is_done_and_what_nobody_here_knows():
-    lines = {what: told for part in ("of_version", "of_facts") for told, what in released()[part]()}
+    parts = ("of_version", "of_results", "of_facts")
+    lines = {what: told for part in parts for told, what in released()[part]()}
+    assert any(
+        re.fullmatch(r"runs.csv has the versions of \d+ of \d+ files .*", one) for one in lines
+    )
     assert lines["CITATION.cff has the same"] == "done"
     assert lines["[project.urls]: addresses of sources, pages and issues"] == "unknown"
     assert set(lines.values()) <= {"done", "open", "unknown"}

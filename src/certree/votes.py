@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from certree._core import make_monotone, push_down, push_down_to, smoothed_means
 from certree.interface.arrays import Float64, Int32, OfColumns, array_of, codes, column, nonnegative
 from certree.interface.signatures import checked, expect_settings
-from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
+from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import expect_nodes
 from certree.stats.sparse import Entries
 from certree.tree import Tree, Trees
@@ -39,7 +39,8 @@ class Vote(OfColumns):
     score : array-like of float, shape (m, K)
         Votes that a class has from a node and all above it. The row of a leaf of the tree is the
         outcome for every x in it, and sums to 1. For a numeric target K is 1, and the row is the
-        average of the prunings' predictions.
+        average of the prunings' predictions. Of several targets the columns stand one target behind
+        the other.
     """
 
     score: Float64
@@ -232,7 +233,7 @@ class Voting:
     @overload
     def ballots(self, tree: Trees, stats: SparseNodeStats) -> SparseBallots: ...
     @overload
-    def ballots(self, tree: Trees, stats: NodeStats | TargetStats) -> Ballots: ...
+    def ballots(self, tree: Trees, stats: NodeStats | TargetStats | SeveralStats) -> Ballots: ...
     @overload
     def ballots(self, tree: Trees, stats: Stats) -> Ballots | SparseBallots: ...
     def ballots(self, tree: Trees, stats: Stats) -> Ballots | SparseBallots:
@@ -241,6 +242,11 @@ class Voting:
             if self.slopes is not None:
                 raise ValueError(_EXPECTED_SLOPES.format(n=stats.n_classes))
             return SparseBallots(stats.of(tree), self.kind, self.smoothing)
+        if isinstance(stats, SeveralStats) and self.kind == "majority":
+            every = np.arange(len(tree.left))
+            labels = [self.ballots(tree, one).at(every) for one in stats.of_each]
+            values = np.concatenate(labels, axis=1)
+            return Ballots.made(None, values, values.shape[1])
         if self.kind == "mean":
             values = self.averages(tree, stats)
             return Ballots.made(None, values, values.shape[1])
@@ -257,6 +263,8 @@ class Voting:
         values = stats.of(tree).averages(tree, self.smoothing)
         if self.slopes is None:
             return values
+        if isinstance(stats, SeveralStats):
+            raise ValueError(f"slopes take one target, got {len(stats.of_each)}")
         slopes = self.slopes
         if slopes.shape != (tree.n_features,):
             raise ValueError(f"slopes must have shape ({tree.n_features},), got {slopes.shape}")
@@ -270,7 +278,7 @@ class Voting:
 @overload
 def vote(
     tree: Tree,
-    stats: NodeStats | TargetStats,
+    stats: NodeStats | TargetStats | SeveralStats,
     weights: NodeWeights,
     voting: Voting | Kind = "majority",
 ) -> Vote: ...
@@ -288,7 +296,7 @@ def vote(
     ----------
     tree : Tree
         The tree.
-    stats : NodeStats, SparseNodeStats or TargetStats
+    stats : NodeStats, SparseNodeStats, TargetStats or SeveralStats
         Labels and counts, or means, of its nodes.
     weights : NodeWeights
         The posterior over prunings, or one pruning.

@@ -66,7 +66,7 @@ auto loss_slopes(const std::string& name, double parameter, const Doubles& y,
   const Loss loss = loss_of(name, parameter);
   const auto before = scores_of(loss, scores, y.size());
   const auto loop = [&](auto gradient, auto hessian) {
-    slopes_of(loss, view(y), before, gradient, hessian);
+    slopes_of(scaled(loss, view(y), before), view(y), before, gradient, hessian);
   };
   return run(loop, Rows<double>(before.n_rows, before.width),
              Rows<double>(before.n_rows, before.width));
@@ -146,10 +146,11 @@ double dispersion(const std::string& name, double parameter, const Doubles& y,
     const auto room = make_buffer<double>(2 * n_slopes);
     const Table<double> gradient{room.get(), before.n_rows, before.width};
     const Table<double> hessian{room.get() + n_slopes, before.n_rows, before.width};
-    slopes_of(loss, view(y), before, gradient, hessian);
+    const ScaledLoss by_rows = scaled(loss, view(y), before);
+    slopes_of(by_rows, view(y), before, gradient, hessian);
     if (!weights.empty())
       for (std::size_t i = 0; i < 2 * n_slopes; ++i) room[i] *= weights[i % y.size()];
-    return dispersion_of(loss, view(y), before, weights, gradient, hessian);
+    return dispersion_of(by_rows, view(y), before, weights, gradient, hessian);
   });
 }
 

@@ -7,6 +7,8 @@ namespace {
 
 using Codes = std::optional<Ints>;
 using Numbers = std::optional<Doubles>;
+using CodeRows = std::optional<In<std::int32_t, 2>>;
+using NumberRows = std::optional<Doubles2>;
 using Flags = std::optional<In<std::uint8_t, 1>>;
 using Slopes = std::optional<In<std::int8_t, 1>>;
 using Orders = In<std::uint32_t, 2>;  // ranks and rows take turns
@@ -91,29 +93,36 @@ Criterion criterion_of(const std::string& name) {
   throw std::invalid_argument("unknown criterion \"" + name + "\"");
 }
 
-// y holds classes, or target numbers; the other one is None.
-Response response(std::size_t n_rows, const Codes& y, const Numbers& target, std::int32_t n_classes,
-                  const std::string& criterion) {
-  const auto kind = criterion_of(criterion);
-  if (is_of_numbers(kind)) {
+// y holds classes, or target numbers, a row for each response; the other one is None.
+Response response(std::size_t n_rows, const CodeRows& y, const NumberRows& target,
+                  std::int32_t n_classes, const std::string& criterion) {
+  Response answer{criterion_of(criterion), {}, n_classes, {}};
+  if (is_of_numbers(answer.criterion)) {
     if (!target) throw std::invalid_argument("criterion \"" + criterion + "\" takes a target");
-    return {kind, {}, n_classes, sized("target", *target, n_rows)};
+    answer.target = sized("target", *target, target->shape(0), n_rows);
+  } else {
+    if (!y) throw std::invalid_argument("criterion \"" + criterion + "\" takes classes y");
+    answer.y = sized("y", *y, y->shape(0), n_rows);
+    expect_codes("y", answer.y.values(), n_classes);
   }
-  if (!y) throw std::invalid_argument("criterion \"" + criterion + "\" takes classes y");
-  expect_codes("y", view(*y), n_classes);
-  return {kind, view(*y), n_classes, {}};
+  if (answer.n_responses() < 1) throw std::invalid_argument("y is empty");
+  if (answer.n_responses() > 1 && !answer.is_summed())
+    throw std::invalid_argument("criterion \"" + criterion + "\" takes one response");
+  return answer;
 }
 
 template <class Real>
-auto grow_cart(const In<Real, 2>& X, const Codes& y, const Numbers& target, std::int32_t n_classes,
-               const std::string& criterion, const Numbers& weight, double min_samples_split,
-               int max_depth, double min_gain, double min_leaf_rows, double min_leaf_weight,
-               std::int64_t max_leaves, std::int64_t max_features, bool random_cuts,
-               std::uint64_t key, const Flags& category, const Slopes& monotonic,
+auto grow_cart(const In<Real, 2>& X, const CodeRows& y, const NumberRows& target,
+               std::int32_t n_classes, const std::string& criterion, const Numbers& weight,
+               double min_samples_split, int max_depth, double min_gain, double min_leaf_rows,
+               double min_leaf_weight, std::int64_t max_leaves, std::int64_t max_features,
+               bool random_cuts, std::uint64_t key, const Flags& category, const Slopes& monotonic,
                const std::optional<Orders>& order, const Codes& place, int n_threads) {
-  const auto rule = stopping(X, y, weight, min_samples_split, max_depth);
+  const auto rule = stopping(X, {}, weight, min_samples_split, max_depth);
   const auto answer = response(X.shape(0), y, target, n_classes, criterion);
   const auto slopes = sized("monotonic", monotonic, X.shape(1));
+  if (monotonic && answer.n_responses() > 1)
+    throw std::invalid_argument("monotonic takes one response");
   if (monotonic && y && n_classes != 2)
     throw std::invalid_argument("monotonic takes a target or two classes, got " +
                                 std::to_string(n_classes) + " classes");

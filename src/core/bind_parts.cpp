@@ -79,17 +79,22 @@ int fixed_unit(double largest, std::int64_t n) { return FixedPoint(largest, n).u
 
 // -- parts
 
-// Name of the loss, y, weight, keys, scores.
-using RowsOfPart = std::tuple<std::string, Doubles, std::optional<Doubles>, Keys, Doubles2>;
+// Name, parameter and scale of a loss.
+using LossOfParts = std::tuple<std::string, double, double>;
+// Loss, y, weight, keys, scores.
+using RowsOfPart = std::tuple<LossOfParts, Doubles, std::optional<Doubles>, Keys, Doubles2>;
 // Odd numbers, subsample, factors, and the least key where it alone grows.
 using DrawsOfPart =
     std::tuple<std::uint64_t, std::uint64_t, double, Doubles, std::optional<std::uint64_t>>;
 
+ScaledLoss scaled_loss(const LossOfParts& given) {
+  const auto& [name, parameter, scale] = given;
+  return {loss_of(name, parameter), scale};
+}
+
 PartRows rows_of(const RowsOfPart& given) {
-  const auto& [name, y, weight, keys, scores] = given;
-  const Loss loss = loss_of(name, 0.0);
-  if (loss.kind != LossKind::squared && !has_known_scale(loss))
-    throw std::invalid_argument("parts have losses that add up over rows");
+  const auto& [of_loss, y, weight, keys, scores] = given;
+  const ScaledLoss loss = scaled_loss(of_loss);
   if (y.size() > 2147483647u) throw std::invalid_argument("a part has more than 2147483647 rows");
   return {loss, view(y), sized("weight", weight, y.size()), sized("keys", keys, y.size()),
           scores_of(loss, scores, y.size())};
@@ -115,22 +120,45 @@ auto part_largest(const RowsOfPart& given, const DrawsOfPart& drawn) {
   return std::tuple(owned(std::move(made.largest)), made.n_growing, made.least);
 }
 
-// Largest gradient and Hessian of the tree, number of growing rows, largest loss, number of rows.
-using Largest = std::tuple<double, double, std::int64_t, double, std::int64_t>;
+// Largest gradient and Hessian of the tree, number of growing rows, largest terms of the
+// dispersion, number of rows.
+using Largest = std::tuple<double, double, std::int64_t, std::tuple<double, double>, std::int64_t>;
 
 auto part_items(const RowsOfPart& given, const DrawsOfPart& drawn, const Largest& largest) {
   const PartRows rows = rows_of(given);
   const PartDraws draws = draws_of(drawn, rows);
-  const auto& [gradient, hessian, n_growing, loss, n] = largest;
+  const auto& [gradient, hessian, n_growing, terms, n] = largest;
+  const std::array of_dispersion{std::get<0>(terms), std::get<1>(terms)};
   PartItems made;
   const auto loop = [&](auto order, auto items) {
-    made = certree::part_items(rows, draws, {gradient, hessian, n_growing, loss, n}, order, items);
+    made = certree::part_items(rows, draws, {gradient, hessian, n_growing, of_dispersion, n}, order,
+                               items);
   };
   auto [order, items] =
       run(loop, Column<std::int32_t>(rows.y.size()), Rows<std::int64_t>(rows.y.size(), 2));
-  return std::tuple(order, items, made.n_growing,
-                    std::vector<std::int64_t>(made.total.begin(), made.total.end()), made.squares,
-                    made.loss);
+  return std::tuple(
+      order, items, made.n_growing, std::vector<std::int64_t>(made.total.begin(), made.total.end()),
+      made.squares,
+      std::vector<std::int64_t>(made.of_dispersion.begin(), made.of_dispersion.end()));
+}
+
+auto scale_terms(const LossOfParts& given, const Doubles& y, const Doubles2& scores) {
+  const ScaledLoss loss = scaled_loss(given);
+  if (!has_scale(loss)) throw std::invalid_argument("slopes of the loss take no scale");
+  const auto before = scores_of(loss, scores, y.size());
+  return run([&](auto terms) { certree::scale_terms(loss, view(y), before, terms); },
+             Column<double>(y.size()));
+}
+
+auto scaled_losses(const LossOfParts& given, const Doubles& y, const Doubles2& scores) {
+  const ScaledLoss loss = scaled_loss(given);
+  const auto before = scores_of(loss, scores, y.size());
+  return run([&](auto of_rows) { losses_of(loss, view(y), before, of_rows); },
+             Column<double>(y.size()));
+}
+
+double dispersion_of_sums(const LossOfParts& given, const Doubles& sums, double weight) {
+  return certree::dispersion_of_sums(scaled_loss(given), sized("sums", sums, 2), weight);
 }
 
 // Places of rows in an order.
@@ -281,12 +309,17 @@ void bind_parts(nb::module_& core) {
            "Odd numbers, factors, features, number of edges and their key of a round.");
   core.def("fixed_unit", &fixed_unit, "largest"_a, "n"_a,
            "Exponent of the power of two that n numbers are whole multiples of.");
-  core.def("dispersion_of_mean", &dispersion_of_mean, "mean"_a,
-           "What slopes of squared errors are divided by, by their mean loss.");
+  core.def("scale_terms", &scale_terms, "loss"_a, "y"_array, "scores"_array,
+           "The numbers of rows of which the scale of a loss is the mean, or a quantile.");
+  core.def("scaled_losses", &scaled_losses, "loss"_a, "y"_array, "scores"_array,
+           "Loss of each row, in the scale of all of them.");
+  core.def("dispersion_of_sums", &dispersion_of_sums, "loss"_a, "sums"_array, "weight"_a,
+           "What slopes are divided by, by the sums of its terms and of weights.");
   core.def("part_largest", &part_largest, "rows"_a, "draws"_a,
            "(largest numbers, number of growing rows, least key) of a part.");
   core.def("part_items", &part_items, "rows"_a, "draws"_a, "largest"_a,
-           "(order, items, number of growing rows, their sums, squares, loss) of a part.");
+           "(order, items, number of growing rows, their sums, squares, terms of dispersion) of a "
+           "part.");
   core.def("part_sums", &part_sums, "codes"_array, "kept"_a, "features"_array, "order"_array,
            "items"_array, "cells"_array, "with_squares"_a,
            "Sums of cells of a part by feature and bin, and their squares.");

@@ -1,13 +1,42 @@
-"""Chromium without a window, driven by Selenium, and whether a page has asked for anything."""
+"""Chromium without a window, what a page has asked for, and whether the site is of today."""
 
 import json
 import shutil
+from itertools import chain
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
+PROJECT = Path(__file__).parents[2]
+SITE = PROJECT / "build" / "site"
+# What the build itself writes into docs.
+WRITTEN = {"gallery", "reference", "__pycache__"}
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
+
+
+def newer_than(built):
+    """A source of the site that has changed since a file was built, None if there is none."""
+    sources = chain((PROJECT / "docs").rglob("*"), (PROJECT / "src" / "certree").rglob("*.py"))
+    for source in sorted(sources):
+        written = WRITTEN.intersection(source.relative_to(PROJECT).parts)
+        if source.is_file() and not written and source.stat().st_mtime > built.stat().st_mtime:
+            return source.relative_to(PROJECT)
+    return None
+
+
+def why_no_site(site=SITE):
+    """Why there is no site to look at, empty if there is one of today."""
+    built = site / "index.html"
+    if not built.exists():
+        return "the site is not built: make docs"
+    changed = newer_than(built)
+    return f"the site is older than {changed}: make docs" if changed else ""
+
+
+WHY_NO_SITE = why_no_site()
+needs_site = pytest.mark.skipif(bool(WHY_NO_SITE), reason=WHY_NO_SITE)
 
 
 @pytest.fixture(scope="session")

@@ -9,13 +9,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from browser.conftest import files_asked_for, forget, show
+from browser.conftest import PROJECT, SITE, files_asked_for, forget, needs_site, show
 
-PROJECT = Path(__file__).parents[2]
-SITE = PROJECT / "build" / "site"
-pytestmark = pytest.mark.skipif(
-    not (SITE / "index.html").exists(), reason="the site is not built: make docs"
-)
+pytestmark = needs_site
 
 MAIN = (
     "index.html",

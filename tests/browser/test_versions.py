@@ -2,14 +2,12 @@
 
 import importlib.util
 import json
-from pathlib import Path
+import os
+import re
 
 import pytest
 
-from browser.conftest import files_asked_for, forget, show
-
-PROJECT = Path(__file__).parents[2]
-SITE = PROJECT / "build" / "site"
+from browser.conftest import PROJECT, SITE, files_asked_for, forget, needs_site, show, why_no_site
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +64,15 @@ def test_what_is_no_site_is_refused(versions, tmp_path):
     assert not (tmp_path / "all").exists()
 
 
-@pytest.mark.skipif(not (SITE / "index.html").exists(), reason="the site is not built: make docs")
+def test_a_site_that_is_older_than_its_sources_is_not_looked_at(tmp_path):
+    assert why_no_site(tmp_path) == "the site is not built: make docs"
+    built = small_site(tmp_path / "site", "1.0") / "index.html"
+    assert why_no_site(built.parent) == ""
+    os.utime(built, (0, 0))
+    assert re.fullmatch(r"the site is older than docs/.+: make docs", why_no_site(built.parent))
+
+
+@needs_site
 def test_a_list_leads_from_version_to_version(versions, browser, tmp_path):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import Select

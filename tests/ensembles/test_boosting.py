@@ -302,6 +302,26 @@ def test_losses_are_those_of_the_reference(name, n, n_outputs, quantile, weighte
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "parameter"), [("quantile", 0.3), ("huber", 0.9), ("tweedie", 1.2)]
+)
+@pytest.mark.parametrize("weighted", [True, False])
+def test_what_all_rows_decide_is_told_by_terms(name, parameter, weighted):
+    random = np.random.default_rng(0)
+    y, scores = random.gamma(1.0, size=50), random.normal(size=(1, 50))
+    weight = random.random(50) if weighted else None
+    terms = _core.scale_terms((name, parameter, 1.0), y, scores)
+    scale = np.quantile(terms, parameter) if name == "huber" else terms.mean()
+    assert scale == pytest.approx(reference.loss_scale(name, parameter, y, scores))
+    gradient, hessian = reference.loss_slopes(name, parameter, y, scores)
+    weights = np.ones(50) if weight is None else weight
+    lost = reference.losses(name, parameter, y, scores)
+    told = [gradient**2, hessian] if name == "tweedie" else [lost, np.zeros(50)]
+    sums = np.array([(weights * one).sum() for one in told])
+    found = _core.dispersion_of_sums((name, parameter, scale), sums, weights.sum())
+    assert found == pytest.approx(reference.dispersion(name, parameter, y, scores, weight))
+
+
 def test_the_doors_of_losses_check():
     y, scores = np.zeros(2), np.zeros((2, 2))
     for door in (_core.loss_slopes, _core.losses, lambda *given: _core.dispersion(*given, None)):
@@ -413,7 +433,16 @@ def test_a_weighted_quantile_is_that_of_copies():
 # -- estimators ------------------------------------------------------------------------------------
 
 
-@parametrize_with_checks([BoostedTreesClassifier(max_iter=20), BoostedTreesRegressor(max_iter=20)])
+def expected_failures(model):
+    if isinstance(model, BoostedTreesRegressor):
+        return {}
+    return {"check_classifier_multioutput": "it knows no scores beside a list of probabilities"}
+
+
+@parametrize_with_checks(
+    [BoostedTreesClassifier(max_iter=20), BoostedTreesRegressor(max_iter=20)],
+    expected_failed_checks=expected_failures,
+)
 def test_scikit_learns_contract(estimator, check):
     check(estimator)
 
@@ -614,9 +643,12 @@ def a_run(
     X[random.random((n, p)) < 0.05] = np.nan
     X[:, -1] = random.integers(0, 4, n)
     y = random.integers(0, max(2, loss.n_outputs), n).astype(np.int32)
-    if loss.name != "classes":
+    if loss.core_name != "classes":
         y = random.gamma(1.0, size=n) + np.abs(np.nan_to_num(X[:, 0]))
-    if isinstance(loss, SeveralLosses) and loss.core_name != "quantile":
+    if loss.core_name == "classes" and isinstance(loss, SeveralLosses):
+        n_classes = [max(2, one.n_outputs) for one in loss.of]
+        y = np.column_stack([random.integers(0, k, n) for k in n_classes]).astype(np.int32)
+    elif isinstance(loss, SeveralLosses) and loss.core_name != "quantile":
         y = np.column_stack([y**k + k for k in range(1, loss.n_outputs + 1)])
     weight = random.integers(1, 4, n).astype(float) if weighted else None
     given = {"feature_shares": (0.5, 1.0), "subsample": 0.7, "votes": True, **options}
@@ -660,6 +692,9 @@ RUNS = [
         SeveralLosses.each([QuantileLoss(quantile=q) for q in (0.9, 0.1, 0.5)]),
         {"n_judging": 10, "weighted": True},
     ),
+    (SeveralLosses.each([LogLoss()] * 2), {"n_judging": 10, "weighted": True}),
+    (SeveralLosses.each([LogLoss(3), LogLoss(), LogLoss(4)]), {"n_judging": 15}),
+    (SeveralLosses.each([LogLoss(), LogLoss(3)]), {"subsample": 1.0, "votes": False}),
 ]
 
 
@@ -803,7 +838,9 @@ def test_features_that_tell_only_together_are_found():
 
 
 def test_steps_of_runs_that_choose_are_longer_where_none_is_too_long():
-    assert [longer_steps(rate) for rate in (0.1, 0.25, 0.26, np.float64(1.7e308))] == [2, 2, 1, 1]
+    for rate, few, many in ((0.1, 2, 4), (0.2, 2, 2), (0.26, 1, 1), (np.float64(1.7e308), 1, 1)):
+        assert longer_steps(rate, rows_are_many=False) == few
+        assert longer_steps(rate, rows_are_many=True) == many
 
 
 def test_rounds_are_those_of_the_best_kind(monkeypatch):
@@ -843,6 +880,29 @@ def test_runs_that_choose_the_rounds_take_longer_steps():
         assert model.n_iter_ in [
             longer * look for look in (6, 8, 11, 16, 23, 33, 47, 66, 93, 132, 187)
         ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [(BoostedTreesClassifier, 1600), (BoostedTreesRegressor, 800)]
+)
+def test_one_fold_of_many_rows_chooses_fewer_rounds_by_longer_steps(kind, most, monkeypatch):
+    asked = []
+
+    def first(kinds, most):
+        asked.append((kinds, most))
+        return 1, 7
+
+    monkeypatch.setattr("certree.ensembles.boosting.best_rounds", first)
+    X, y = noisy(3000)
+    settings = {"random_state": 0, "max_leaf_nodes": 4}
+    model = kind(**settings).fit(X, y)
+    assert (model.n_iter_, model.thresholds_) == (28, (None,))
+    ((kinds, rounds),) = asked
+    assert [len(runs) for runs in kinds] == [1, 1, 1]
+    assert {run.settings.learning_rate for (run,) in kinds} == {0.4}
+    assert rounds == most // 4
+    kind(quality="best", **settings).fit(X[:, :2], y)
+    assert asked[1][1] == 3 * 1600 // 4
 
 
 @pytest.mark.parametrize("kind", [BoostedTreesClassifier, BoostedTreesRegressor])

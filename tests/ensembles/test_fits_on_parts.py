@@ -19,13 +19,13 @@ from certree.ensembles import (
     CertifiedBoostedTreesClassifier,
     CustomLoss,
     TreeForestClassifier,
+    evaluation,
 )
 from certree.ensembles.fits_on_parts import InMemory, fit_on_parts
 from certree.interface.fitted import replaces_state
 from certree.parts import executors, scratch, sources
-from certree.parts.chunks import Chunk
 from certree.parts.executors import Here
-from same_models import expect_same, parted, table
+from same_models import InChunks, expect_same, parted, table
 
 N = 1500
 
@@ -33,28 +33,6 @@ N = 1500
 def model_of(target, **how):
     made = BoostedTreesRegressor if target == "numbers" else BoostedTreesClassifier
     return made(**{"max_iter": 5, "random_state": 0, "n_jobs": 1, **how})
-
-
-class InChunks:
-    """Rows in memory, as chunks."""
-
-    empty = n_rows = None
-
-    def __init__(self, X, y, weight, ends):
-        self.given, self.ends = (X, y, weight), ends
-        self.has_weights = weight is not None
-
-    def chunks(self, *, targets_only=False):
-        for number, (begin, end) in enumerate(pairwise(self.ends)):
-            X, y, weight = (
-                one.slice(begin, end - begin)
-                if isinstance(one, pa.Table)
-                else one[begin:end]
-                if one is not None
-                else None
-                for one in self.given
-            )
-            yield Chunk(None if targets_only else X, y, weight, f"chunk {number}")
 
 
 @replaces_state
@@ -125,23 +103,76 @@ def with_positive(rows, loss):
 
 @pytest.mark.parametrize("part_rows", [2**19, 170])
 @pytest.mark.parametrize("weights", ["real", "whole", None])
-@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie"])
 def test_positive_numbers_mean_the_same(
     loss, weights, part_rows, tmp_path, monkeypatch, left_nothing
 ):
     rows = with_positive(table(N, "numbers", weights=weights or "real"), loss)
-    how = {"loss": loss, "max_leaf_nodes": 9}
+    expect_same_in_files({"loss": loss}, rows, weights, part_rows, tmp_path, monkeypatch)
+
+
+QUANTILES = [
+    {"loss": "absolute_error"},
+    {"loss": "quantile", "quantile": 0.83},
+    {"loss": "huber", "subsample": 1.0},
+]
+
+
+@pytest.mark.parametrize("part_rows", [2**19, 170, 1])
+@pytest.mark.parametrize("weights", ["whole", None])
+@pytest.mark.parametrize("how", QUANTILES)
+def test_losses_of_order_statistics_mean_the_same(
+    how, weights, part_rows, tmp_path, monkeypatch, left_nothing
+):
+    if part_rows == 1 and weights is not None:
+        pytest.skip("takes long")
+    rows = table(N if part_rows > 1 else 200, "numbers", weights="whole")
+    expect_same_in_files(how, rows, weights, part_rows, tmp_path, monkeypatch)
+
+
+def expect_same_in_files(how, rows, weights, part_rows, folder, monkeypatch):
+    """Rows in memory have the model of the same ones in files, in another order."""
+    how = {"max_leaf_nodes": 9, **how}
     here = model_of("numbers", **how).fit(*parted(rows, weights is not None))
     monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
-    order = np.random.RandomState(1).permutation(N)
+    order = np.random.RandomState(1).permutation(len(rows))
     moved = rows.take(order) if weights else rows.take(order).drop_columns(["w"])
-    files = write_parts(tmp_path, moved)
+    files = write_parts(folder, moved)
     there = model_of("numbers", **how).fit(files, "y", "w" if weights else None)
-    expect_same(here, there, tmp_path)
+    expect_same(here, there, folder)
     assert here.predict(rows.drop_columns(["y", "w"])).std() > 0
 
 
-@pytest.mark.parametrize(("loss", "least"), [("poisson", -1.0), ("gamma", 0.0)])
+UNUSUAL = {
+    "constant": lambda _: np.full(N, 7.0),
+    "zeros of both signs": lambda rs: np.where(rs.rand(N) < 0.5, 0.0, -0.0),
+    "many ties": lambda rs: np.round(rs.normal(size=N)),
+    "two values": lambda _: np.repeat([-1.0, 2.0], N // 2),
+    "heavy tails": lambda rs: rs.standard_cauchy(N),
+    "large": lambda rs: 1e90 * rs.normal(size=N),
+    "mostly zero": lambda rs: rs.gamma(1.0, size=N) * (rs.rand(N) < 0.4),
+}
+
+
+@pytest.mark.parametrize("target", UNUSUAL)
+@pytest.mark.parametrize(
+    "how", [*QUANTILES, {"loss": "quantile", "quantile": 1 / 3}, {"loss": "tweedie", "power": 1.2}]
+)
+def test_unusual_targets_mean_the_same(how, target):
+    rs = np.random.RandomState(0)
+    X, _, _ = parted(table(N), weighed=False)
+    y = UNUSUAL[target](rs)
+    if how["loss"] == "tweedie":
+        y = np.abs(y) + (y.max() == 0)
+    order = rs.permutation(N)
+    here = model_of("numbers", **how).fit(X, y)
+    ends = [0, 1, 300, 300, 1100, N]
+    expect_same(
+        here, fit_in_chunks(model_of("numbers", **how), X.take(order), y[order], None, ends)
+    )
+
+
+@pytest.mark.parametrize(("loss", "least"), [("poisson", -1.0), ("gamma", 0.0), ("tweedie", -1.0)])
 def test_numbers_of_no_likelihood_are_refused(loss, least, tmp_path, left_nothing):
     rows = with_positive(table(N, "numbers"), "gamma").drop_columns(["w"])
     y = rows["y"].to_numpy().copy()
@@ -184,6 +215,133 @@ def test_however_rows_are_divided(seed, target, ends, weights, leaves, shuffles)
         assert weights == "whole"
         return
     expect_same(here, there)
+
+
+STOPPING = {
+    "early_stopping": True,
+    "n_iter_no_change": 2,
+    "max_iter": 12,
+    "learning_rate": 0.5,
+    "max_leaf_nodes": 8,
+}
+STOPPED = [
+    ("two", None, {}),
+    ("two", "real", {"class_weight": "balanced", "validation_fraction": 200}),
+    ("three", "whole", {}),
+    ("three", "real", {"validation_fraction": 0.5}),
+    ("numbers", None, {"validation_fraction": None, "loss": "huber"}),
+    ("numbers", "real", {"tol": 0.01}),
+    ("numbers", "whole", {"loss": "huber"}),
+    ("numbers", "whole", {"loss": "absolute_error", "max_iter": "auto"}),
+    ("numbers", "real", {"loss": "tweedie"}),
+    ("numbers", "real", {"loss": "gamma"}),
+    ("numbers", None, {"loss": "poisson"}),
+]
+
+
+@pytest.mark.parametrize(("target", "weights", "how"), STOPPED)
+def test_early_stopping_means_the_same(target, weights, how, tmp_path, monkeypatch, left_nothing):
+    rows = table(N, target, weights=weights or "real")
+    if how.get("loss") in ("tweedie", "gamma", "poisson"):
+        rows = with_positive(rows, how["loss"])
+    how = {**STOPPING, **how}
+    here = model_of(target, **how).fit(*parted(rows, weights is not None))
+    assert hasattr(here, "train_score_")
+    order = np.random.RandomState(1).permutation(N)
+    moved = rows.take(order) if weights else rows.take(order).drop_columns(["w"])
+    weight = "w" if weights else None
+    files = write_parts(tmp_path, moved)
+    for part_rows in (2**19, 170):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+        there = model_of(target, **how).fit(files, "y", weight)
+        expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("loss", ["huber", "squared_error", "tweedie"])
+def test_scores_that_are_no_numbers_mean_the_same(loss):
+    X, y, _ = parted(with_positive(table(N, "numbers"), "poisson"), weighed=False)
+    how = {**STOPPING, "loss": loss, "learning_rate": 1e5 if loss == "tweedie" else 1e149}
+    ends = [0, 10, 300, 301, 900, N]
+    if loss == "tweedie":
+        for fit in (lambda one: one.fit(X, y), lambda one: fit_in_chunks(one, X, y, None, ends)):
+            with pytest.raises(ValueError, match="gradients must be finite"):
+                fit(model_of("numbers", **how))
+        return
+    here = model_of("numbers", **how).fit(X, y)
+    expect_same(here, fit_in_chunks(model_of("numbers", **how), X, y, None, ends))
+    assert here.validation_score_[-1] == -np.inf
+
+
+VALIDATED = [
+    ("two", None, False, {}),
+    ("two", "real", True, {"early_stopping": False}),
+    ("three", "whole", True, {}),
+    ("numbers", "whole", True, {"loss": "huber"}),
+    ("numbers", None, False, {"validation_fraction": None}),
+]
+
+
+@pytest.mark.parametrize(("target", "weights", "weighed", "how"), VALIDATED)
+def test_rows_in_memory_judge_the_same(target, weights, weighed, how, tmp_path, left_nothing):
+    rows = table(N, target, weights=weights or "real")
+    X, y, weight = parted(table(333, target, seed=5), weighed)
+    beside = {"X_val": X, "y_val": y, "sample_weight_val": weight}
+    how = {**STOPPING, **how}
+    here = model_of(target, **how).fit(*parted(rows, weights is not None), **beside)
+    files = write_parts(tmp_path, rows if weights else rows.drop_columns(["w"]))
+    there = model_of(target, **how).fit(files, "y", "w" if weights else None, **beside)
+    expect_same(here, there, tmp_path)
+    assert len(here.validation_score_) > here.n_iter_
+
+
+def test_few_rows_that_others_judge_are_fitted_in_memory(tmp_path, left_nothing):
+    X, y, _ = parted(table(300, "numbers"))
+    others, numbers, _ = parted(table(90, "numbers", seed=1))
+    how = {**STOPPING, "max_iter": 4}
+    here = model_of("numbers", **how).fit(X, y, X_val=others, y_val=numbers)
+    file = written(tmp_path, table(300, "numbers").drop_columns(["w"]))
+    there = model_of("numbers", **how).fit(file, "y", X_val=others, y_val=numbers)
+    assert here._n_first_trees > 0
+    expect_same(here, there, tmp_path)
+
+
+def test_early_stopping_is_chosen_by_the_number_of_rows(monkeypatch):
+    monkeypatch.setattr(evaluation, "_MANY_ROWS", 1400)
+    X, y, weight = parted(table(N, "two", weights="whole"))
+    how = {**STOPPING, "early_stopping": "auto"}
+    for of_rows in (None, weight):
+        here = model_of("two", **how).fit(X, y, of_rows)
+        there = fit_in_chunks(model_of("two", **how), X, y, of_rows, [0, 700, N])
+        expect_same(here, there)
+        assert hasattr(there, "validation_score_") == (of_rows is None or of_rows.sum() > 1400)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"validation_fraction": N}, "the resulting train set will be empty"),
+        ({"validation_fraction": N - 1}, "leaves 1499 to judge and 1 to train"),
+    ],
+)
+def test_rows_that_cannot_be_held_out_are_refused(how, message, tmp_path, left_nothing):
+    with pytest.raises(ValueError, match=message):
+        model_of("two", early_stopping=True, **how).fit(written(tmp_path), "y")
+
+
+def test_a_class_of_one_row_is_not_held_out(tmp_path, left_nothing):
+    rows = table(N, "two").drop_columns(["w"])
+    y = np.append(2, rows["y"].to_numpy()[1:])
+    file = written(tmp_path, rows.set_column(rows.column_names.index("y"), "y", pa.array(y)))
+    with pytest.raises(ValueError, match="least populated class in y has only 1 member"):
+        model_of("two", early_stopping=True).fit(file, "y")
+
+
+def test_copies_that_are_dealt_one_by_one_take_rows_in_memory(tmp_path, left_nothing):
+    rows = table(N, "two", weights="whole")
+    place = rows.column_names.index("w")
+    many = rows.set_column(place, "w", pa.array(20 + rows["w"].to_numpy()))
+    with pytest.raises(ValueError, match=r"whole weights of more than ten .* early_stopping"):
+        model_of("two", early_stopping=True).fit(written(tmp_path, many), "y", "w")
 
 
 def test_threads_change_nothing():
@@ -278,12 +436,17 @@ def written(folder, rows=None, name="rows.parquet"):
 
 
 REFUSED = [
-    ({"early_stopping": True}, {}, "early_stopping"),
+    ({"early_stopping": True, "scoring": None}, {}, "scoring=None"),
+    ({"early_stopping": True, "scoring": "accuracy"}, {}, "scoring='accuracy'"),
+    ({"early_stopping": True, "quality": "best"}, {}, "quality='best'"),
+    ({"quality": "best"}, {"X_val": np.zeros((2, 4)), "y_val": [0, 1]}, "quality='best'"),
+    ({}, {"y_val": [0, 1]}, "X_val and y_val must be given together, but X_val is None"),
+    ({}, {"X_val": "some.parquet", "y_val": "y"}, "X_val must be rows in memory"),
+    ({}, {"X_val": table(9).select(["x0", "x1"]), "y_val": [0] * 9}, "feature names should match"),
     ({"warm_start": True}, {}, "warm_start"),
     ({}, {"groups": np.zeros(N)}, "groups"),
     ({}, {"offset": np.zeros(N)}, "offset"),
     ({}, {"callbacks": [print]}, "callbacks"),
-    ({}, {"X_val": np.zeros((2, 4)), "y_val": [0, 1]}, "X_val"),
 ]
 
 
@@ -297,10 +460,18 @@ def of_functions():
     return CustomLoss(lambda y, s: (s - y, y * 0 + 1), lambda y, s: s - y)
 
 
-@pytest.mark.parametrize("loss", ["huber", "absolute_error", "quantile", "tweedie", of_functions()])
-def test_other_losses_are_refused(loss, tmp_path):
-    with pytest.raises(ValueError, match=r"loss=.*squared_error"):
-        BoostedTreesRegressor(loss, max_iter=2).fit(written(tmp_path), "y")
+def test_other_losses_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"loss=CustomLoss.* takes rows in memory"):
+        BoostedTreesRegressor(of_functions(), max_iter=2).fit(written(tmp_path), "y")
+    with pytest.raises(ValueError, match=r"quantile=\[0.1, 0.9\] takes rows in memory"):
+        BoostedTreesRegressor("quantile", quantile=[0.1, 0.9]).fit(written(tmp_path), "y")
+
+
+@pytest.mark.parametrize("how", QUANTILES)
+def test_weights_that_are_no_copies_take_rows_in_memory_for_quantiles(how, tmp_path, left_nothing):
+    rows = table(N, "numbers")
+    with pytest.raises(ValueError, match=f'in memory with loss="{how["loss"]}"'):
+        model_of("numbers", **how).fit(written(tmp_path, rows), "y", "w")
 
 
 @pytest.mark.parametrize(
@@ -444,18 +615,29 @@ def test_a_full_disk_is_said(tmp_path, monkeypatch, left_nothing):
         model_of("two").fit(file, "y")
 
 
-def test_passes_over_the_rows_are_few(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("loss", "more"), [(None, 0), ("quantile", 2), ("tweedie", 2), ("huber", 3)]
+)
+def test_passes_over_the_rows_are_few(loss, more, tmp_path, monkeypatch):
     """A tree takes no more looks at all rows than it is deep, and one; a round four more."""
-    rows = table(N, "two").drop_columns(["w"])
+    rows = table(N, "numbers" if loss else "two").drop_columns(["w"])
+    rows = with_positive(rows, "gamma") if loss else rows
     calls = []
-    change = executors.Here.change
-    monkeypatch.setattr(
-        executors.Here, "change", lambda *given, **how: calls.append(1) or change(*given, **how)
-    )
-    model = model_of("two", max_iter=4).fit(written(tmp_path, rows), "y")
+
+    def counted(name):
+        before = getattr(executors.Here, name)
+        return lambda *given, **how: calls.append(name) or before(*given, **how)
+
+    for name in ("change", "collect"):
+        monkeypatch.setattr(executors.Here, name, counted(name))
+    how = {"loss": loss} if loss else {}
+    model = model_of("numbers" if loss else "two", max_iter=4, **how)
+    model.fit(written(tmp_path, rows), "y")
     depths = [depth_of(model.trees_.left[a:b]) for a, b in ranges_of(model.trees_)]
-    # Keys, forgotten hashes and the start; then of each round its begin, root and end.
-    assert len(calls) <= 3 + sum(depth + 4 for depth in depths)
+    # Keys, hashes that are read and forgotten, digests, a quantile and the start; then of each round
+    # its begin, root and end.
+    before = 8 if loss in ("quantile", "huber") else 5
+    assert len(calls) <= before + sum(depth + 4 + more for depth in depths)
 
 
 def ranges_of(trees):

@@ -21,8 +21,8 @@ import reference
 from certree import TreeForestClassifier, TreeForestRegressor, _core, load, save
 from certree.ensembles import Leaves
 from certree.ensembles.forest_samples import ForestSamples
-from certree.ensembles.lanes import Lanes
 from certree.ensembles.leaves import LeafRows
+from certree.explain.lanes import Lanes
 from certree.grow import BinnedGrower, Bins
 from certree.rows.hashes import fit_hashes
 

@@ -21,8 +21,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import reference
 from certree import TreeForestClassifier, TreeForestRegressor, certify, load, save
 from certree.ensembles.forest_samples import ForestSamples
-from certree.ensembles.lanes import Lanes
 from certree.explain import shapley_values
+from certree.explain.lanes import Lanes
 from certree.show import plot_calibration, plot_ranking, plot_tree, report
 
 LEAVES = ["auto", "plain", "refilled", "shrunk", "honest"]

@@ -86,7 +86,7 @@ def test_errors_of_shares_are_those_of_small_changes_of_scores():
     drawn = random.normal(size=(3, 100_000))
     drawn = (drawn - drawn.mean(axis=0)) * np.sqrt(1.5)
     for i in range(5):
-        moved = model._shares_of_many(scores[:, i, None] + errors[:, i, None] * drawn)
+        moved = model._shares(scores[:, i, None] + errors[:, i, None] * drawn)
         told = model._told_errors(scores, errors)[i]
         np.testing.assert_allclose(told, moved.std(axis=0), rtol=0.02)
     wide = model._told_errors(scores, np.full((3, 5), 100.0))

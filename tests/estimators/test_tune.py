@@ -47,6 +47,7 @@ from certree.prunings import (
     cost_complexity_path,
 )
 from certree.rows.folds import Fold, content_folds
+from certree.stats import SeveralStats
 from certree.stats.nodes import counted
 from certree.stats.targets import measured
 from certree.votes import Voting, vote
@@ -125,6 +126,50 @@ def literal_loss(folds, candidate, scoring, temperatures):
                     share = max(score[leaf, k] / sum(score[leaf]), np.finfo(float).eps)
                     total -= rows * math.log(share)
     return total
+
+
+def of_several(kind):
+    """What summarises rows of several targets."""
+
+    def summarise(tree, leaf, y, weight):
+        columns = np.ascontiguousarray(y.T)
+        if kind == "squared":
+            return SeveralStats(tuple(measured(tree, leaf, one, weight) for one in columns))
+        return SeveralStats(tuple(counted(tree, leaf, one, weight, 3) for one in columns))
+
+    return summarise
+
+
+@pytest.mark.parametrize("scoring", ["error", "log_loss", "squared"])
+@pytest.mark.parametrize("name", ["PAC-Bayes, mean", "PAC-Bayes", "weakest links", "sibling-merge"])
+def test_losses_of_several_targets_are_the_sum_of_those_of_each(name, scoring):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = rng.integers(0, 3, (60, 3)).astype(np.int32)
+    voting = CANDIDATES[name].voting
+    if scoring == "squared":
+        y, voting = X @ rng.normal(size=(2, 3)) * [1.0, 300.0, 0.1] + 5.0, Voting("mean")
+    folds = list(content_folds(X, y, 2, np.random.RandomState(0)))
+    rows, summarise = TrainingSamples(X, y), of_several(scoring)
+    grown = [grow_fold(fold, KD(), rows, summarise) for fold in folds]
+    candidate = Candidate(CANDIDATES[name].family, voting)
+    temperatures = 2.0 ** rng.uniform(-4, 4, size=(3, N_TEMPERATURES[name]))
+    losses = Objective.of(grown, candidate, scoring).losses(temperatures)
+    for row, loss in zip(temperatures, losses, strict=True):
+        literal = 0.0
+        for fold, part in zip(folds, grown, strict=True):
+            weights = candidate.family(part.tree, part.stats).at(*row)
+            leaf = part.tree.apply(X[fold.judge])
+            for k, one in enumerate(part.stats.of_each):
+                said, truth = vote(part.tree, one, weights, voting).score[leaf], y[fold.judge, k]
+                if scoring == "squared":
+                    literal += ((truth - said[:, 0]) ** 2).sum() / y[fold.grow, k].var()
+                elif scoring == "error":
+                    literal += (said.argmax(axis=1) != truth).sum()
+                else:
+                    own = said[np.arange(len(truth)), truth] / said.sum(axis=1)
+                    literal -= np.log(np.maximum(own, np.finfo(float).eps)).sum()
+        assert loss == pytest.approx(literal, rel=1e-9)
 
 
 @given(st.integers(0, 2**32), st.booleans(), st.sampled_from(GROWERS))

@@ -59,6 +59,9 @@ def originals() -> tuple[bytes, ...]:
         certree.TreeForestRegressor(2, max_depth=3).fit(X, X[:, 0]),
         certree.CertifiedForestClassifier(3, max_depth=3).fit(X, words),
         certree.BoostedTreesClassifier(max_iter=2, max_depth=3).fit(named, words),
+        certree.BoostedTreesClassifier(max_iter=2, max_depth=3).fit(
+            X, np.column_stack([words, words[::-1]])
+        ),
         certree.CertifiedBoostedTreesClassifier(max_iter=2, max_depth=3).fit(named, words),
         certree.CertifiedBoostedTreesRegressor(max_iter=2, coverage=0.5).fit(X, X[:, 0]),
         certree.BoostedTreesRegressor("tweedie", max_iter=2).fit(X, X[:, 0] ** 2, offset=X[:, 0]),
@@ -111,7 +114,8 @@ def _rows_for(model: Any) -> Any:
 def ask_everything(model: Any, rows: Any) -> None:
     """Do with a model what may be done with one."""
     model.predict(rows)
-    if hasattr(model, "to_dict"):
+    are_several = getattr(model, "n_outputs_", 1) > 1
+    if hasattr(model, "to_dict") and not (are_several and is_classifier(model)):
         assert json.dumps(model.to_dict())
         if _has_names_for_sql(model):
             assert model.to_sql("rows")
@@ -119,7 +123,10 @@ def ask_everything(model: Any, rows: Any) -> None:
     if hasattr(model, "explain"):
         assert str(model.explain(rows))
     if is_classifier(model):
-        assert model.predict_proba(rows).shape == (len(rows), len(model.classes_))
+        told, classes = model.predict_proba(rows), model.classes_
+        pairs = zip(told, classes, strict=True) if are_several else [(told, classes)]
+        for shares, known in pairs:
+            assert shares.shape == (len(rows), len(known))
     if hasattr(model, "apply"):
         model.apply(rows)
     if hasattr(model, "export_text"):

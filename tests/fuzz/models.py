@@ -176,9 +176,10 @@ def fit_and_ask(random: Random) -> None:
         if hasattr(model, name):
             ask(model, name, new, y, **how)
     if is_classifier(model) and new is X:
-        shares = model.predict_proba(rows[0])
-        assert np.isfinite(shares).all(), "probabilities are no numbers"
-        np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-9)
+        told = model.predict_proba(rows[0])
+        for shares in told if isinstance(told, list) else [told]:
+            assert np.isfinite(shares).all(), "probabilities are no numbers"
+            np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-9)
 
 
 def _made(random: Random, world: World) -> Any:
@@ -209,14 +210,40 @@ def _queries(random: Random, y: Any) -> dict[str, Any]:
     return {"qid": spoilt(random, qid) if random.random() < 0.1 else qid}
 
 
+_TAKES_LABELS = (
+    certree.BoostedTreesClassifier,
+    certree.PACBayesTreeClassifier,
+    certree.PrunedTreeClassifier,
+    certree.TreeForestClassifier,
+)
+_TAKES_SEVERAL = (
+    *_TAKES_LABELS,
+    certree.BoostedTreesRegressor,
+    certree.PACBayesTreeRegressor,
+    certree.PrunedTreeRegressor,
+    certree.TreeForestRegressor,
+)
+
+
 def _target(random: Random, world: World, model: Any) -> Any:
     if isinstance(model, certree.BoostedTreesRanker):
         return world.y
+    takes_several = type(model) in _TAKES_SEVERAL and random.random() < 0.2
     if not is_classifier(model):
-        takes_several = isinstance(model, certree.BoostedTreesRegressor) and random.random() < 0.2
         return np.column_stack([world.target, world.y]) if takes_several else world.target
     names = random.choice([None, np.array(["a", "b", "c", "d"]), np.array([-5, 7, 9, 1000])])
-    return world.y if names is None else names[world.y]
+    classes = world.y if names is None else names[world.y]
+    return in_columns(classes) if takes_several else classes
+
+
+def takes_labels(model: Any) -> bool:
+    """Whether it takes several columns of classes."""
+    return type(model) in _TAKES_LABELS
+
+
+def in_columns(classes: Any) -> Any:
+    """Classes beside those of the rows from the last to the first."""
+    return np.column_stack([classes, classes[::-1]])
 
 
 def _fit(model: Any, *rows: Any, **how: Any) -> None:
@@ -287,7 +314,8 @@ def _adds_up(model: Any, X: Any, explanation: Explanation) -> Explanation:
     elif hasattr(model, "decision_function"):
         expected = np.reshape(model.decision_function(X), found.shape)
     elif explanation.scale == "probability" and hasattr(model, "tree_"):
-        expected = model.predict_proba(X)
+        said = model.predict_proba(X)
+        expected = np.column_stack(said) if isinstance(said, list) else said
     else:
         return explanation
     largest = max(1.0, float(np.abs(explanation.contributions).max(initial=0.0)))

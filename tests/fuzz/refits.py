@@ -85,6 +85,18 @@ def another_order(random: Random, subject: Subject) -> None:
     _compare(other, subject.X, one, subject.X, 0.0 if isinstance(model, _SAME_BITS) else 1e-9)
 
 
+def another_order_of_columns(random: Random, subject: Subject) -> None:
+    """The order of several columns of classes changes no answer but where it stands."""
+    model, X, y = subject.model, subject.X, subject.y
+    # Products of the weights of classes are rounded as the columns stand.
+    if y.ndim == 1 or getattr(model, "class_weight", None) is not None:
+        return
+    other = clone(model).fit(X, y[:, ::-1])
+    same({"predict": [other.predict(X)[:, ::-1]]}, {"predict": [model.predict(X)]})
+    told, expected = other.predict_proba(X)[::-1], model.predict_proba(X)
+    same({"predict_proba": told}, {"predict_proba": expected})
+
+
 def copies_of_rows(random: Random, subject: Subject) -> None:
     """A row of weight w counts like w copies; of weight zero like none."""
     model, table = subject.model, subject.table
@@ -164,15 +176,29 @@ def sparse_rows(random: Random, subject: Subject) -> None:
     _compare(other, X, dense, X.toarray() if wide is None else wide)
 
 
+_OF_POSITIVE = ("poisson", "gamma", "tweedie")
+_LOSSES = ("squared_error", "absolute_error", "quantile", "huber", *_OF_POSITIVE)
+
+
 def rows_in_files(random: Random, subject: Subject) -> None:
     """Files of the rows, however they are cut, give the bits of the rows in memory."""
     model, table = subject.model, subject.table
     if "levels of numbers" in table.kinds:  # Parquet keeps none
         return
     takes_files = isinstance(model, certree.BoostedTreesClassifier | certree.BoostedTreesRegressor)
-    if not takes_files or table.container not in FRAMES:
+    if not takes_files or table.container not in FRAMES or subject.y.ndim > 1:
         return
-    frame = replace(table, container="pyarrow").X.append_column("what to learn", [subject.y])
+    y, weight, model = subject.y, None, clone(model)
+    if isinstance(model, certree.BoostedTreesRegressor) and random.random() < 0.7:
+        model.set_params(loss=random.choice(_LOSSES), quantile=None, power=None)
+        y = 1.0 + np.minimum(np.abs(y), 1e6) if model.loss in _OF_POSITIVE else y
+    if random.random() < 0.3:
+        model.set_params(early_stopping=True, validation_fraction=0.3, n_iter_no_change=2)
+    X = replace(table, container="pyarrow").X
+    frame = X.append_column("what to learn", [y])
+    if random.random() < 0.5:
+        weight = np.array(random.choices([1, 2, 3], k=table.n))
+        frame = frame.append_column("how often", [weight])
     at = Path(folder().name) / "rows"
     at.mkdir(exist_ok=True)
     for old in at.iterdir():
@@ -180,9 +206,8 @@ def rows_in_files(random: Random, subject: Subject) -> None:
     cuts = [0, *sorted(random.choices(range(table.n + 1), k=2)), table.n]
     for k, (first, end) in enumerate(pairwise(cuts)):
         parquet.write_table(frame.slice(first, end - first), at / f"{k}.parquet")
-    other = clone(model).fit(at, "what to learn")
-    X = replace(table, container="pyarrow").X
-    _compare(other, X, clone(model).fit(X, subject.y), X)
+    other = clone(model).fit(at, "what to learn", None if weight is None else "how often")
+    _compare(other, X, model.fit(X, y, weight), X)
 
 
 def another_number_of_threads(random: Random, subject: Subject) -> None:
@@ -213,6 +238,7 @@ def another_unit(random: Random, subject: Subject) -> None:
 
 REFITS: list[Callable[[Random, Subject], None]] = [
     another_order,
+    another_order_of_columns,
     copies_of_rows,
     another_container,
     another_layout,

@@ -22,7 +22,7 @@ from certree.ensembles import ConformalBandRegressor
 from fuzz.files import folder
 from fuzz.functions import Attempt
 from fuzz.hostile import spoilt
-from fuzz.models import ESTIMATORS, TOLERANT, plausible_parameter
+from fuzz.models import ESTIMATORS, TOLERANT, in_columns, plausible_parameter, takes_labels
 from fuzz.tables import CATEGORIES, NUMBERS, REFUSED, drawn_table, drawn_target
 
 _QUICK = {**TOLERANT, "max_iter": 3, "n_estimators": 5, "method": "omp", "random_state": 0}
@@ -68,6 +68,8 @@ class Subject:
         self.model = drawn_estimator(random, estimator, len(self.table.columns))
         known = (classes or random.choice(_CLASSES)) if is_classifier(self.model) else None
         self.y = drawn_target(random, self.table, known)
+        if not classes and takes_labels(self.model) and random.random() < 0.3:
+            self.y = in_columns(self.y)
         self.is_fitted = False
 
     def fit(self) -> None:
@@ -125,7 +127,10 @@ def of_rows(model: Any, X: Any) -> dict[str, list[np.ndarray]]:
 def _arrays(answer: Any) -> list[np.ndarray]:
     if hasattr(answer, "contributions"):
         return [answer.prediction, answer.contributions]
-    return [answer] if isinstance(answer, np.ndarray) else [*answer]
+    if isinstance(answer, np.ndarray):
+        return [answer]
+    # Stages of several columns of classes are lists.
+    return [array for one in answer for array in _arrays(one)]
 
 
 def _texts(model: Any, X: Any, y: Any) -> dict[str, str]:
@@ -284,6 +289,7 @@ def polynomials_decide_alike(random: Random, subject: Subject) -> None:
     if (
         hasattr(model, "to_dict")
         and hasattr(model, "decision_function")
+        and subject.y.ndim == 1
         and whole
         and table.is_numeric
         and getattr(model, "categories_", None) is None

@@ -1060,7 +1060,7 @@ def test_rows_that_stand_in_another_order_are_ranked_anew():
 
 # What grow_cart hands to the core for three rows of one feature.
 SWITCHES = {
-    "y": np.array([0, 1, 1], dtype=np.int32),
+    "y": np.array([[0, 1, 1]], dtype=np.int32),
     "target": None,
     "n_classes": 2,
     "criterion": "gini",

@@ -159,14 +159,31 @@ def test_workers_read_files(target, weighed, form, client, tmp_path, monkeypatch
     expect_same(here, there, tmp_path)
 
 
-@pytest.mark.parametrize("loss", ["poisson", "gamma"])
-def test_positive_numbers_on_workers(loss, client, tmp_path):
+@pytest.mark.parametrize(
+    "loss", ["poisson", "gamma", "tweedie", "absolute_error", "quantile", "huber"]
+)
+def test_losses_of_numbers_on_workers(loss, client, tmp_path):
     X, y, weight = frames("numbers", True)
-    y = np.exp(y / 2) if loss == "gamma" else np.floor(np.exp(y / 2))
+    if loss in ("poisson", "gamma", "tweedie"):
+        y = np.exp(y / 2) if loss == "gamma" else np.floor(np.exp(y / 2))
+    else:
+        weight = np.ceil(weight)
     here = model_of("numbers", loss=loss).fit(X, y, weight)
     order = np.random.RandomState(3).permutation(N)
     cuts = (cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight))
     expect_same(here, model_of("numbers", loss=loss).fit(*cuts), tmp_path)
+
+
+@pytest.mark.parametrize("target", ["three", "numbers"])
+def test_early_stopping_on_workers(target, client, tmp_path):
+    X, y, weight = frames(target, True)
+    how = {"early_stopping": True, "n_iter_no_change": 2, "max_iter": 5, "learning_rate": 0.7}
+    here = model_of(target, **how).fit(X, y, weight)
+    order = np.random.RandomState(3).permutation(N)
+    cuts = (cut(one.iloc[order], [0, 200, 200, 1000, N]) for one in (X, y, weight))
+    there = model_of(target, **how).fit(*cuts)
+    expect_same(here, there, tmp_path)
+    assert len(there.validation_score_) > there.n_iter_
 
 
 def test_files_that_workers_cannot_read_are_named(client, tmp_path):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import reference
 from certree.rows.folds import content_folds
 
 
@@ -151,6 +152,49 @@ def test_one_row_gives_no_fold_unless_its_weight_is_several_rows():
     assert sorted((fold.grow_weight[0], fold.judge_weight[0]) for fold in folds) == [(1, 2), (2, 1)]
 
 
+@st.composite
+def label_columns(draw):
+    """Rows that are all different, and columns of classes of which some are rare."""
+    n, q = draw(st.integers(8, 60)), draw(st.integers(2, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    shares = rng.choice([0.5, 0.2, 0.05], q)
+    y = (rng.random((n, q)) < shares).astype(np.int32) * rng.integers(1, 3, (n, q))
+    return rng.normal(size=(n, 2)), y.astype(np.int32)
+
+
+@given(label_columns(), st.integers(2, 5), st.integers(0, 1000), st.booleans())
+def test_columns_of_classes_are_dealt_by_their_rarest_ones(rows, n_folds, seed, is_weighed):
+    X, y = rows
+    weight = (
+        np.random.default_rng(seed).integers(1, 4, len(y)).astype(float) if is_weighed else None
+    )
+    folds = deal(X, y, n_folds, seed, weight)
+    times = np.ones(len(y)) if weight is None else weight
+    strata = reference.label_strata(y, times)
+    for fold in folds:
+        judging = np.zeros(len(y))
+        judging[fold.judge] = 1 if fold.judge_weight is None else fold.judge_weight
+        least = min(strata)[0]
+        if all(one == least for stratum in strata for one in stratum if one[0] == least[0]):
+            # Rows of the rarest class stand one behind the other, and are dealt in turn.
+            own = list(least[1])
+            assert abs(judging[own].sum() - times[own].sum() / n_folds) < 1
+        for stratum in set(strata):
+            own = [i for i, one in enumerate(strata) if one == stratum]
+            assert abs(judging[own].sum() - times[own].sum() / n_folds) < 1
+
+
+@given(label_columns(), st.integers(2, 5), st.integers(0, 1000))
+def test_folds_depend_neither_on_the_order_of_columns_nor_of_rows(rows, n_folds, seed):
+    X, y = rows
+    rng = np.random.default_rng(seed)
+    columns, order = rng.permutation(y.shape[1]), rng.permutation(len(y))
+    for fold, other in zip(
+        deal(X, y, n_folds, seed), deal(X[order], y[order][:, columns], n_folds, seed), strict=True
+    ):
+        np.testing.assert_array_equal(fold.judge, np.sort(order[other.judge]))
+
+
 @pytest.mark.parametrize("n_folds", [1, 0, -3])
 def test_less_than_two_folds_are_refused(n_folds):
     with pytest.raises(ValueError, match="cv must be at least 2"):
@@ -222,3 +266,24 @@ def test_numbers_are_dealt_by_what_rows_hold():
         sides.append([sorted(y[rows][fold.judge]) for fold in folds])
     assert sides[0] == sides[1]
     assert [len(side) for side in sides[0]] == [20, 20, 20]
+
+
+def test_rows_of_several_columns_of_classes_are_dealt_by_all_of_them():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 2)), rng.integers(0, [2, 3], (600, 2)).astype(np.int32)
+    weight = rng.integers(1, 3, 600).astype(float)
+    for columns in ([0, 1], [1, 0]):
+        folds = deal(X, y[:, columns], 3, weight=weight)
+        for fold, first in zip(folds, deal(X, y, 3, weight=weight), strict=True):
+            np.testing.assert_array_equal(fold.judge, first.judge)
+            np.testing.assert_array_equal(fold.judge_weight, first.judge_weight)
+    copied = np.repeat(np.arange(600), weight.astype(int))
+    for fold, one in zip(folds, deal(X[copied], y[copied], 3), strict=True):
+        again = np.bincount(copied[one.judge], minlength=600)
+        np.testing.assert_array_equal(np.flatnonzero(again), fold.judge)
+        np.testing.assert_array_equal(again[again > 0], fold.judge_weight)
+        sets = np.unique(y[fold.judge], axis=0, return_inverse=True)[1].ravel()
+        expected = np.unique(y, axis=0, return_inverse=True)[1].ravel()
+        assert (
+            abs(np.bincount(sets, fold.judge_weight, 6) - np.bincount(expected, weight, 6) / 3) <= 1
+        ).all()

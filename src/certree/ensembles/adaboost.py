@@ -344,7 +344,9 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         check_is_fitted(self)
         return SummedTrees(self._packed(self._first), self.start_, None, self._parts)
 
-    def _shares_of_many(self, scores: Float64) -> Float64:
+    def _shares(self, scores: Float64) -> Float64:
+        if self.n_classes_ == 1:
+            return np.ones((scores.shape[1], 1))
         both = np.concatenate([-scores, scores]) if len(scores) == 1 else 2 * scores
         shares: Float64 = softmax(by_row(both), axis=1)
         return shares

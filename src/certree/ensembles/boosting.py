@@ -38,6 +38,7 @@ from certree.ensembles.evaluation import (
     stops_early,
 )
 from certree.ensembles.fits_on_parts import InMemory, expect_what_parts_can, fit_on_parts
+from certree.ensembles.label_columns import LabelColumns
 from certree.ensembles.linear_start import linear_start
 from certree.ensembles.losses import (
     GammaLoss,
@@ -52,7 +53,13 @@ from certree.ensembles.losses import (
 from certree.ensembles.offsets import checked_offset
 from certree.ensembles.rounds import Rounds, Settings, importances, started
 from certree.ensembles.several_losses import SeveralLosses
-from certree.ensembles.staged import StagedClassifier, StagedTrees, columns_of, constant_scores
+from certree.ensembles.staged import (
+    StagedClassifier,
+    StagedTrees,
+    columns_of,
+    constant_scores,
+    likeliest,
+)
 from certree.ensembles.standard_errors import StandardErrors, Thirds
 from certree.ensembles.stopping import best_rounds, longer_steps
 from certree.export.formula import Formula, Link
@@ -164,7 +171,7 @@ class BoostedTrees(StagedTrees):
     max_leaf_nodes_: int | None
     _seed: int
     _n_first_trees: int
-    # What the losses of several outputs count in that of a row.
+    # What the losses of several numbers count in that of a row.
     _loss_shares: tuple[float, ...] = ()
     # Whether scores of the fit started from more than what is the same for all rows.
     _has_offset: bool = False
@@ -183,6 +190,8 @@ class BoostedTrees(StagedTrees):
     _LEAVES: ClassVar[tuple[int, int]]
     # Whether folds choose the number of rounds where rows are few.
     _CHOOSES_ROUNDS: ClassVar[bool] = True
+    # So many times fewer rounds are the most by default from which one fold chooses.
+    _FEWER_OF_MANY: ClassVar[int] = 1
 
     @abstractmethod
     def _loss(self) -> Loss:
@@ -203,6 +212,11 @@ class BoostedTrees(StagedTrees):
     def _told_errors(self, scores: Float64, errors: Float64) -> Float64:  # noqa: ARG002
         """Standard errors of what scores predict, here themselves, by theirs, (n_outputs, n) each."""
         return columns_of(errors)
+
+    @property
+    def _n_targets(self) -> int:
+        """How many columns y has."""
+        return int(self.__dict__.get("n_outputs_", 1))
 
     def _n_folds(self) -> int:
         """How many of four folds choose rounds where rows are few."""
@@ -234,11 +248,11 @@ class BoostedTrees(StagedTrees):
             Rows; NaN stands for a missing value. What a sparse matrix does not store is 0, and the
             fit is that of the dense table. Rows in files (Parquet, Arrow, CSV, or folders of them)
             and on clusters are never held together, and have the model of the same rows in memory.
-            They take no other argument than `y` and `sample_weight`, classes, "squared_error",
-            "poisson" or "gamma", no early stopping, and features of at most 30 categories.
+            They take no groups, offsets and callbacks, no `CustomLoss`, early stopping by the loss
+            alone, `X_val` in memory, and features of at most 30 categories.
         y : array-like of shape (n,), or (n, n_outputs), str, or collection of Dask
-            Class of each row, or a number; regressors take several numbers of each row. Of rows in
-            files the name of their column.
+            Class of each row, or a number; of several targets a column each. Of rows in files the name
+            of their column.
         sample_weight : array-like of shape (n,), str, collection of Dask, or None
             How many rows each row counts as; of rows in files the name of their column. A row of weight
             zero is as if absent, rows of whole weights are like copies, up to ten for each row on
@@ -254,9 +268,10 @@ class BoostedTrees(StagedTrees):
         offset, offset_val : array-like of shape (n,) and (n_val,), or None
             What the score of each row starts from, in units of the scores: of the target, of its
             logarithm for "poisson", "gamma" and "tweedie", of log odds for two classes; of shape
-            (n, K) for K > 2 classes, and (n, n_outputs) for several numbers. Trees say what is to be
-            added, and `predict` takes the offsets of new rows. For counts that is the logarithm of the
-            exposure. It must be given for both sets of rows or for neither.
+            (n, K) for K > 2 classes, and (n, n_outputs) for several numbers. Several columns of classes
+            take none. Trees say what is to be added, and `predict` takes the offsets of new rows. For
+            counts that is the logarithm of the exposure. It must be given for both sets of rows or for
+            neither.
         callbacks : list of callables, or None
             Each is called after each round with an `Iteration`: `n_iter`, the number of rounds so far,
             and `train_score` and `validation_score`, the scores so far. The fit stops where one returns
@@ -282,14 +297,12 @@ class BoostedTrees(StagedTrees):
         if lies_elsewhere(X):
             beside = {
                 "groups": groups,
-                "X_val": X_val,
-                "y_val": y_val,
-                "sample_weight_val": sample_weight_val,
                 "offset": offset,
                 "offset_val": offset_val,
                 "callbacks": callbacks or None,
             }
-            return self._fit_elsewhere(X, y, sample_weight, beside)
+            validation = X_val, y_val, sample_weight_val
+            return self._fit_elsewhere(X, y, sample_weight, beside, validation)
         before = self._trees_before()
         training = self._take(X, y, sample_weight, groups=groups, again=before is not None)
         self._expect_offsets(offset, offset_val, X_val, before is not None)
@@ -300,19 +313,34 @@ class BoostedTrees(StagedTrees):
             self.sample_hashes_ = hashes
         return self
 
-    def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any, beside: dict[str, Any]) -> Self:
+    def _fit_elsewhere(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        beside: dict[str, Any],
+        validation: tuple[Any, ...],
+    ) -> Self:
         """Fit to rows in files or on a cluster; so few of them that more can be done in memory."""
-        expect_what_parts_can(self, beside)
+        has_judges = any(one is not None for one in validation)
+        expect_what_parts_can(self, beside, judges=has_judges)
+        X_val, y_val, weight_val = validation
+        if lies_elsewhere(X_val):
+            raise ValueError("X_val must be rows in memory, got some that lie elsewhere")
+        judged = partial(self._judges, X_val, y_val, weight_val, None)
         n_threads, shown = all_threads(self.n_jobs), self.verbose > 0
         with rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as parts:
             try:
-                fit_on_parts(self, parts)
+                fit_on_parts(self, parts, *([judged] if has_judges else []))
                 return self
             except InMemory:
                 rows = parts.gathered()
         training = self._take(*rows)
         self._has_offset = False
-        self._fit_rounds(training)
+        judges, hashes = judged()
+        evaluation = self._fit_rounds(training, None, judges)
+        if evaluation.decides and hashes is not None:
+            self.sample_hashes_ = hashes
         return self
 
     def _trees_before(self) -> Trees | None:
@@ -360,6 +388,8 @@ class BoostedTrees(StagedTrees):
         """What scores of n rows start from, (n_outputs, n)."""
         if not self._takes_offset:
             raise ValueError(f"{name} must be None: what is certified are scores without offsets")
+        if is_classifier(self):
+            self._expect_one_target(name)
         if is_classifier(self) and len(self.classes_) == 1:
             raise ValueError(f"{name} takes two classes at least, got one")
         loss = self._loss()
@@ -458,7 +488,8 @@ class BoostedTrees(StagedTrees):
         grown = [one.trees().first(n_rounds) for one in members]
         for one, trees in zip(members, grown, strict=True):
             rows = one.rows_of_nodes()[: trees.n_nodes]
-            self._importances = importances(trees, rows, self._importances)
+            outputs = one.settings.loss.outputs
+            self._importances = importances(trees, rows, self._importances, outputs)
         self._set_trees(grown, before)
 
     def _set_trees(self, grown: list[Trees], *before: Trees) -> None:
@@ -701,18 +732,20 @@ class BoostedTrees(StagedTrees):
 
     def _n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
         """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
-        n, rate = len(training.y), self.learning_rate
+        n = len(training.y)
+        are_many = n >= _FEW_ROWS
         known = self._known_rounds(n, stops)
         if known is not None:
             return known
-        most = self._most_rounds()
         folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
-        folds = folds[: self._n_folds() if n < _FEW_ROWS else 1]
-        factor = longer_steps(rate)
+        folds = folds[: 1 if are_many else self._n_folds()]
+        factor = longer_steps(self.learning_rate, rows_are_many=are_many)
         runs = [run.fold(one, factor).with_statistics() for one in folds]
         kinds = self._kinds_of_thresholds(n) if choose else [self.thresholds_]
-        if n < _FEW_ROWS:
+        if not are_many:
             kinds = kinds[:1]
+        fewer = self._FEWER_OF_MANY if are_many and self.quality == "default" else 1
+        most = self._most_rounds() // fewer
         of_kinds = [[one.anew(thresholds=kind) for one in runs] for kind in kinds]
         best, n_rounds = best_rounds(of_kinds, most // factor)
         self.thresholds_ = kinds[best]
@@ -841,8 +874,8 @@ class BoostedTrees(StagedTrees):
         Returns
         -------
         ndarray of shape (n,), or (n, n_outputs)
-            Classes, or numbers in units of the target; of several quantiles one column each, which
-            ascend.
+            Classes, or numbers in units of the target; of several targets a column each, and of several
+            quantiles, which ascend.
         """
         return self._answers(self._scores_after(X, n_iter, offset))
 
@@ -883,7 +916,8 @@ class BoostedTrees(StagedTrees):
         Returns
         -------
         ndarray of shape (n,), or of classes (n, K)
-            Standard errors, in units of the target, or of the probabilities in the order of `classes_`.
+            Standard errors, in units of the target, or of the probabilities in the order of `classes_`;
+            of several targets (n, n_outputs), or a list.
         """
         check_is_fitted(self)
         by_blocks = partial(self._by_blocks, X)
@@ -905,7 +939,7 @@ class BoostedTrees(StagedTrees):
         -------
         ndarray of int64, shape (n, T)
             Leaves, numbered among the nodes of their tree, for each tree of `trees_`; one tree serves
-            all classes, and all numbers.
+            all classes, and all targets.
         """
         rows = self._rows_to_walk(X)
         leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
@@ -1018,9 +1052,9 @@ class BoostedTrees(StagedTrees):
         Returns
         -------
         ndarray of shape (T,)
-            The loss that the rounds lower, of classes the log loss in nats. Of several numbers, or
-            quantiles, the mean of their losses, each divided by what it was of the rows of the fit
-            before the first round.
+            The loss that the rounds lower, of classes the log loss in nats, of several columns of
+            classes the sum of theirs. Of several numbers, or quantiles, the mean of their losses, each
+            divided by what it was of the rows of the fit before the first round.
         """
         loss, rows, known = self._loss(), self._rows_to_walk(X), self._targets(y)
         check_consistent_length(rows, known.T)
@@ -1053,13 +1087,45 @@ def _copied(training: Training) -> Training:
     return training if places is None else training.at(places, weighted=False)
 
 
-class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
+def _shares_of(classes: NDArray[Any], scores: Float64) -> Float64:
+    """Probabilities of classes by their scores, (n, K)."""
+    if len(classes) == 1:
+        return np.ones((scores.shape[1], 1))
+    if len(classes) == 2:
+        return np.column_stack([expit(-scores[0]), expit(scores[0])])
+    shares: Float64 = softmax(by_row(scores), axis=1)
+    return shares
+
+
+def _errors_of_shares(classes: NDArray[Any], scores: Float64, errors: Float64) -> Float64:
+    """Standard errors of probabilities of classes by those of their scores, (n, K)."""
+    shares, errors, n = _shares_of(classes, scores), by_row(errors), len(classes)
+    if n == 1:
+        return np.zeros_like(shares)
+    if n == 2:
+        moves = shares[:, :1] * shares[:, 1:] * errors
+        return np.minimum(np.repeat(moves, 2, axis=1), _MOST_DEVIATION)
+    # A share p moves by p (1 - p) as its own score does, and by -p q as that of a share q does.
+    # Errors of scores sum to about 0, so that any two have a correlation of -1 / (n - 1).
+    squares = np.square(shares * errors).sum(axis=1, keepdims=True)
+    squares = (1 - 2 * shares) * np.square(errors) + squares
+    sums = errors - (shares * errors).sum(axis=1, keepdims=True)
+    variance = np.maximum(n * squares - np.square(sums), 0.0) / (n - 1)
+    return np.minimum(shares * np.sqrt(variance), _MOST_DEVIATION)
+
+
+class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     """Boosted trees for classes, in which every pruning of every tree votes.
 
     Each round draws rows, grows a tree on the gradients of their log loss, and lets the other rows
     weigh all prunings of the tree: its step is the average of what the prunings say. So a tree that
     tells noise apart hardly moves: there is nothing to tune, and early stopping is there for who wants
     it.
+
+    Rows may have classes in several columns, y of shape (n, q). One tree a round serves all of them, as
+    it serves the scores of more than two classes: it grows on a random mixture of the gradients of all
+    scores, and each column has its own vote over the prunings, in which the losses of the other columns
+    count a tenth. The loss is the sum of the log losses of the columns.
 
     Parameters
     ----------
@@ -1071,7 +1137,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
         Number of rounds, of a tree each. "auto": by four-fold cross-validation below 3000 rows, by one
-        of the folds below 30,000, else 400; with early stopping 1600 at most; more at a smaller
+        of the folds below 30,000, else 400; 1600 at most, also with early stopping; more at a smaller
         `learning_rate` than .1, up to twenty times as many.
     max_leaf_nodes : int, "auto" or None, default="auto"
         So many leaves a tree at most; those whose cut gains most are divided first. "auto": 31
@@ -1098,12 +1164,13 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Which features hold categories; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
         For every feature, or by its name, 1 if the probability of the second of two classes must not
-        fall where it rises, -1 if it must not rise, 0 otherwise.
+        fall where it rises, -1 if it must not rise, 0 otherwise; of one column of classes only.
     interaction_cst : list of collections, "pairwise", "no_interactions" or None, default=None
         Groups of features, by numbers or names, that may act together in a tree. Features of no group
         are one more. "pairwise": any two of them; "no_interactions": each by itself.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn.
+    class_weight : dict, list of dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn; of several columns a dict for each, and a row weighs
+        the product.
     standard_errors : bool, default=False
         Whether a fit learns what `predict_std` tells: how far predictions may lie from the true mean.
         Three more fits to a third of the rows each take about as long as the fit. With
@@ -1137,8 +1204,12 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The classes.
+    classes_ : ndarray of shape (K,), or list of them
+        The classes; of several columns those of each.
+    n_classes_ : int, or list of int
+        How many they are.
+    n_outputs_ : int
+        Number of columns of y; 1 where it is a column itself.
     n_iter_ : int
         Number of rounds, of each of the fits that are averaged; with early stopping of those that are
         kept, which end with the best one and are at least one.
@@ -1150,7 +1221,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         The trees, one for each round, or one of each fit that is averaged. Those of the line that few
         rows of numbers start from come before.
     start_ : ndarray of shape (1,) or (K,)
-        The scores before the first tree.
+        The scores before the first tree, one of two classes; of several columns one behind the other.
     feature_importances_ : ndarray of shape (p,)
         Share of each feature in how far the steps move rows.
     train_score_, validation_score_ : ndarray of shape (n_rounds + 1,)
@@ -1187,7 +1258,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BoostedTrees._parameter_constraints,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, list, StrOptions({"balanced"}), None],
     }
 
     def __init__(
@@ -1222,10 +1293,12 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         self._store(locals())
 
     def _loss(self) -> Loss:
-        return LogLoss(n_outputs=1 if self.n_classes_ <= 2 else self.n_classes_)
+        losses = [LogLoss(n_outputs=n) for n in self._lanes.n_of]
+        return SeveralLosses.each(losses) if self._has_several_targets() else losses[0]
 
     _MEMBERS: ClassVar[int] = 2
     _LEAVES: ClassVar[tuple[int, int]] = 31, 63
+    _takes_outputs: ClassVar[bool] = True
 
     def _feature_shares(self) -> tuple[float, ...]:
         # Few columns tell more trees apart; all are needed where few matter or act together.
@@ -1233,6 +1306,8 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
     def _slopes(self) -> Slopes:
         slopes = super()._slopes()
+        if slopes is not None:
+            self._expect_one_target("monotonic_cst")
         if slopes is not None and self.n_classes_ > 2:
             raise ValueError(
                 f"monotonic_cst takes numbers or two classes, got {self.n_classes_} classes"
@@ -1242,29 +1317,18 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
     def _targets(self, y: Any) -> NDArray[Any]:
         return self._class_codes("y_val", y)
 
-    def _given_targets(self, y: NDArray[Any]) -> NDArray[Any]:
-        return self.classes_[y]
+    @property
+    def _n_outputs(self) -> int:
+        return self._lanes.width
 
-    def _told_errors(self, scores: Float64, errors: Float64) -> Float64:
-        if self.n_classes_ == 1:
-            return np.zeros((scores.shape[1], 1))
-        shares, errors, n = self._shares_of_many(scores), by_row(errors), self.n_classes_
-        if n == 2:
-            moves = shares[:, :1] * shares[:, 1:] * errors
-            return np.minimum(np.repeat(moves, 2, axis=1), _MOST_DEVIATION)
-        # A share p moves by p (1 - p) as its own score does, and by -p q as that of a share q does.
-        # Errors of scores sum to about 0, so that any two have a correlation of -1 / (n - 1).
-        squares = np.square(shares * errors).sum(axis=1, keepdims=True)
-        squares = (1 - 2 * shares) * np.square(errors) + squares
-        sums = errors - (shares * errors).sum(axis=1, keepdims=True)
-        variance = np.maximum(n * squares - np.square(sums), 0.0) / (n - 1)
-        return np.minimum(shares * np.sqrt(variance), _MOST_DEVIATION)
+    def _answers(self, scores: Float64) -> NDArray[Any]:
+        return self._in_columns(self._of_each(likeliest, scores))
 
-    def _shares_of_many(self, scores: Float64) -> Float64:
-        if self.n_classes_ == 2:
-            return np.column_stack([expit(-scores[0]), expit(scores[0])])
-        shares: Float64 = softmax(by_row(scores), axis=1)
-        return shares
+    def _shares(self, scores: Float64) -> Any:
+        return self._of_each(_shares_of, scores)
+
+    def _told_errors(self, scores: Float64, errors: Float64) -> Any:
+        return self._of_each(_errors_of_shares, scores, errors)
 
     @reads_state
     @answers_collections
@@ -1281,7 +1345,9 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
         Returns
         -------
         ndarray of shape (n,) or (n, K)
-            The log odds of the second of two classes, or scores whose softmax are the probabilities.
+            The log odds of the second of two classes, or scores whose softmax are the probabilities. Of
+            several columns of classes those of each, one column behind the other: of q columns of two
+            classes (n, q).
         """
         return columns_of(self._scores_after(X, n_iter, offset))
 
@@ -1289,7 +1355,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
     @answers_collections
     def predict_proba(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
-    ) -> Float64:
+    ) -> Any:
         """Predict the probabilities of the classes.
 
         Parameters
@@ -1299,15 +1365,15 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
         Returns
         -------
-        ndarray of shape (n, K)
-            Probabilities in the order of `classes_`.
+        ndarray of shape (n, K), or list of them
+            Probabilities in the order of `classes_`; of several columns of classes those of each.
         """
         return self._shares(self._scores_after(X, n_iter, offset))
 
     @reads_state
     def staged_predict_proba(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
-    ) -> Iterator[Float64]:
+    ) -> Iterator[Any]:
         """Predict the probabilities of the classes after each round.
 
         Parameters
@@ -1317,7 +1383,7 @@ class BoostedTreesClassifier(StagedClassifier, BoostedTrees):
 
         Yields
         ------
-        ndarray of shape (n, K)
+        ndarray of shape (n, K), or list of them
             What `predict_proba` says of the rounds so far.
         """
         return map(self._shares, self._stages(X, offset))
@@ -1379,7 +1445,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
         Number of rounds; see `BoostedTreesClassifier`. "auto": by two of the four folds below 3000
-        rows.
+        rows; by one of them it chooses 800 at most with ``quality="default"``, as more gain little for
+        numbers.
     max_leaf_nodes : int, "auto" or None, default="auto"
         So many leaves a tree at most. "auto": 16 below 3000 rows, else 31.
     max_depth : int or None, default=None
@@ -1499,6 +1566,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     _MEMBERS: ClassVar[int] = 4
     _LEAVES: ClassVar[tuple[int, int]] = 16, 31
+    _FEWER_OF_MANY: ClassVar[int] = 2
     _takes_outputs: ClassVar[bool] = True
 
     def _n_folds(self) -> int:
@@ -1533,10 +1601,6 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
             return SeveralLosses.each(losses, self._loss_shares)
         one = self._loss_of_one(*quantiles)
         return one if n == 1 else SeveralLosses.each([one] * n, self._loss_shares)
-
-    @property
-    def _n_targets(self) -> int:
-        return int(self.__dict__.get("n_outputs_", 1))
 
     def _slopes(self) -> Slopes:
         slopes = super()._slopes()

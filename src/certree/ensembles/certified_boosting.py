@@ -237,6 +237,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     del _parameter_constraints["warm_start"]
     # What is certified holds whatever the mean is.
     del _parameter_constraints["standard_errors"]
+    _takes_outputs: ClassVar[bool] = False
     _takes_offset: ClassVar[bool] = False
 
     def __init__(

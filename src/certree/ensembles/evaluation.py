@@ -143,7 +143,7 @@ class Evaluation:
     def begin(self, stages: Iterable[Float64]) -> None:
         """Score what trees say before the first new round, and after each of those before."""
         for said in stages if self.scored else ():
-            self._append([score(said) for score in self.scored])
+            self._append_scores(said)
 
     def advance(self, runs: Sequence[Rounds], first: int, last: int) -> int:
         """Make rounds first, ..., last - 1 of some runs, or less of them; returns where it ended."""
@@ -155,13 +155,24 @@ class Evaluation:
                 self._append(row)
             last = first + len(scores)
         else:
-            said = scores_together(runs)
-            self._append([score(said) for score in self.scored])
+            self._append_scores(scores_together(runs))
+        self._look(last)
+        return last
+
+    def take(self, said: Float64, n_iter: int) -> None:
+        """Score what is said after a round that somebody else has made."""
+        self._append_scores(said)
+        self._look(n_iter)
+
+    def _append_scores(self, said: Float64) -> None:
+        self._append([score(said) for score in self.scored])
+
+    def _look(self, n_iter: int) -> None:
+        """See whether rounds are over, and let others see, too."""
         n_without_gain = rounds_without_gain(np.array(self._judging), self.tol)
         self.is_over = 0 < self.n_iter_no_change <= n_without_gain
         if self.callbacks:
-            self._call(last)
-        return last
+            self._call(n_iter)
 
     def best(self, first: int, made: int) -> int:
         """How many rounds stay: those up to the best one, but all of the fit before."""

@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from certree._core import average_leaves
 from certree.ensembles.forest_importances import (
@@ -24,7 +24,7 @@ from certree.ensembles.forest_importances import (
     sums_in_bags,
 )
 from certree.ensembles.forest_samples import ForestSamples
-from certree.ensembles.lanes import Lanes
+from certree.ensembles.label_columns import LabelColumns
 from certree.ensembles.leaves import (
     FIXED,
     PLAIN,
@@ -37,7 +37,8 @@ from certree.ensembles.leaves import (
 )
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.staged import columns_of
-from certree.explain.explanation import parts_of
+from certree.explain.lanes import Lanes
+from certree.explain.several_targets import likeliest, share_of_equal_rows
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
@@ -46,8 +47,6 @@ from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slope
 from certree.interface.arrays import (
     Float64,
     Int64,
-    array_of,
-    beside_each_other,
     by_row,
     column,
 )
@@ -222,10 +221,6 @@ class ForestClassifier(ClassifierMixin, Forest):
         """Probabilities of the classes by what trees say on average."""
         return _shares(mean, self.n_classes_, power)
 
-    def _likeliest(self, shares: Any) -> NDArray[Any]:
-        """The classes of these probabilities, ties to the first."""
-        return self.classes_.take(shares.argmax(axis=1))
-
     @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row, ties to the first in `classes_`.
@@ -240,7 +235,8 @@ class ForestClassifier(ClassifierMixin, Forest):
         ndarray of shape (n,), or (n, n_outputs)
             Classes.
         """
-        return self._likeliest(self._probabilities(self._means(X), 1.0))
+        shares = self._probabilities(self._means(X), 1.0)
+        return likeliest(self.classes_, shares)
 
     @reads_state
     def predict_proba(self, X: ArrayLike) -> Any:
@@ -357,8 +353,8 @@ class TreeForest(Forest):
         """What predictions must keep to: the means of the rows that grew a tree do."""
         names = getattr(self, "feature_names_in_", None)
         slopes = slopes_of(self.monotonic_cst, self.n_features_in_, names)
-        if slopes is not None and self.n_outputs_ > 1:
-            raise ValueError(_takes_one("monotonic_cst", self))
+        if slopes is not None:
+            self._expect_one_target("monotonic_cst")
         if slopes is not None and self.leaves not in ("auto", "plain"):
             raise ValueError(
                 f'monotonic_cst takes leaves="auto" or "plain", whose means keep to it, got '
@@ -401,11 +397,6 @@ class TreeForest(Forest):
     @abstractmethod
     def _sums(self, forest: GrownForest) -> Float64:
         """What the nodes of grown trees sum up to, (M, 1 + n_lanes), targets in the order of rows."""
-
-    @property
-    @abstractmethod
-    def _lanes(self) -> Lanes:
-        """What leaves say of each target."""
 
     @abstractmethod
     def _scale(self, rows: ForestSamples) -> Float64:
@@ -618,22 +609,6 @@ class TreeForest(Forest):
         )
 
 
-def _takes_one(what: str, model: TreeForest) -> str:
-    """What is said where there are several targets."""
-    kind = "Classifier" if model._classes else "Regressor"
-    return (
-        f"{what} takes one target, got y of {model.n_outputs_} columns: "
-        f"sklearn.multioutput.MultiOutput{kind} fits one model for each column"
-    )
-
-
-def _share_of_equal_rows(
-    truth: NDArray[Any], answer: NDArray[Any], weight: Float64 | None
-) -> float:
-    """Share of the rows (n, q) in which all is equal."""
-    return float(np.average((truth == answer).all(axis=1), weights=weight))
-
-
 def _folded(drawing: tuple[str, int, int]) -> int:
     """A number for how rows are drawn."""
     _, n_draws, seed = drawing
@@ -655,7 +630,7 @@ def _number_of_draws(max_samples: Any, n: int) -> int | None:
     return max(round(n * max_samples), 1)
 
 
-class TreeForestClassifier(ForestClassifier, TreeForest):
+class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     """A forest of trees for classes: random forests, and extra trees.
 
     A drop-in for scikit-learn's `RandomForestClassifier` and `ExtraTreesClassifier`. Beyond them it
@@ -775,8 +750,6 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     _judged_name, _classes = "oob_decision_function_", True
 
     oob_decision_function_: Any
-    classes_: Any
-    n_classes_: Any
 
     def __init__(
         self,
@@ -804,10 +777,6 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
         verbose: int = 0,
     ) -> None:
         self._store(locals())
-
-    @property
-    def _lanes(self) -> Lanes:
-        return Lanes.of_classes(np.atleast_1d(self.n_classes_).tolist())
 
     def _scale(self, rows: ForestSamples) -> Float64:
         return np.ones(len(rows.columns))
@@ -847,87 +816,16 @@ class TreeForestClassifier(ForestClassifier, TreeForest):
     def _score(
         self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None
     ) -> float:
-        answer = self._likeliest(self._probabilities(mean, leaves.power))
-        if self.n_outputs_ == 1:
-            truth = self.classes_[y]
-        else:
-            columns = zip(self.classes_, y.T, strict=True)
-            truth = beside_each_other([known[codes] for known, codes in columns])
+        answer = likeliest(self.classes_, self._probabilities(mean, leaves.power))
+        truth = self._given_targets(y)
         if callable(self.oob_score):
             return self.oob_score(truth, answer)
         if self.n_outputs_ > 1:
-            return _share_of_equal_rows(truth, answer, weight)
+            return share_of_equal_rows(truth, answer, weight)
         return float(accuracy_score(truth, answer, sample_weight=weight))
 
-    # -- several targets
-
     def _probabilities(self, mean: Float64, power: float) -> Any:
-        if self.n_outputs_ == 1:
-            return super()._probabilities(mean, power)
-        of_each = zip(self._lanes.of_each(mean), self.n_classes_, strict=True)
-        return [_shares(said, n_classes, power) for said, n_classes in of_each]
-
-    def _likeliest(self, shares: Any) -> NDArray[Any]:
-        if self.n_outputs_ == 1:
-            return super()._likeliest(shares)
-        of_each = zip(self.classes_, shares, strict=True)
-        return beside_each_other([known.take(one.argmax(axis=1)) for known, one in of_each])
-
-    @reads_state
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Give the accuracy; of several targets the share of rows in which all of them are right.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Rows.
-        y : array-like of shape (n,), or (n, n_outputs)
-            Their classes.
-        sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as.
-
-        Returns
-        -------
-        float
-            Share, 0 .. 1.
-
-        Raises
-        ------
-        ValueError
-            If y has not as many columns as that of the fit.
-        """
-        check_is_fitted(self)
-        if self.n_outputs_ == 1:
-            return float(super().score(X, y, sample_weight))
-        answer, truth = self.predict(X), array_of("y", y)
-        if truth.shape != answer.shape:
-            raise ValueError(f"y must have shape {answer.shape}, got {truth.shape}")
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, truth, dtype=np.float64)
-        return _share_of_equal_rows(truth, answer, weight)
-
-    def _formula(self) -> Formula:
-        check_is_fitted(self)
-        if self.n_outputs_ > 1:
-            raise ValueError(_takes_one("an export", self))
-        return super()._formula()
-
-    def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
-        if self.n_outputs_ == 1:
-            return super()._parts(base, added)
-        columns = np.cumsum(self._lanes.n_of)[:-1]
-        of_each = zip(
-            np.split(base, columns), np.split(added, columns, axis=1), self.classes_, strict=True
-        )
-        parts = [parts_of(*one, self._link()) for one in of_each]
-        names = [f"y[{k}]={name}" for k, one in enumerate(parts) for name in one["output_names"]]
-        return {
-            "base": np.concatenate([one["base"] for one in parts]),
-            "contributions": np.concatenate([one["contributions"] for one in parts], axis=1),
-            "output_names": names,
-            "scale": parts[0]["scale"],
-        }
+        return self._of_each(lambda known, said: _shares(said, len(known), power), mean, axis=1)
 
 
 class TreeForestRegressor(RegressorMixin, TreeForest):
@@ -1057,7 +955,7 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
             SquaredLoss().expect_domain(rows.y)
             return grower.grow_numbers(rows.y, n_trees, criterion=self.criterion, **how)
         if self.criterion == "poisson":
-            raise ValueError(_takes_one('criterion="poisson"', self))
+            self._expect_one_target('criterion="poisson"')
         for one in rows.targets.T:
             SquaredLoss().expect_domain(one)
         shares = 1 / (np.square(self._scale(rows)) * self.n_outputs_)

@@ -9,8 +9,8 @@ from scipy.sparse import issparse
 
 from certree._core import draw_rows, sum_leaves
 from certree.ensembles.forest_samples import ForestSamples
-from certree.ensembles.lanes import Lanes
 from certree.ensembles.leaves import LeafRows, Leaves
+from certree.explain.lanes import Lanes
 from certree.interface.arrays import Float64, Int32
 from certree.rows.folds import Indices
 from certree.tree import Trees

@@ -14,7 +14,7 @@ from certree.grow.bins import Bins
 from certree.interface.arrays import Float64
 from certree.rows.copies import copies
 from certree.rows.folds import Indices
-from certree.rows.hashes import content_keys, sample_hashes, target_key
+from certree.rows.hashes import content_keys, order_of_targets
 from certree.rows.sparse_rows import AnyColumns
 from certree.rows.training import Training
 
@@ -63,9 +63,7 @@ class ForestSamples:
         whole = None if weight is None else whole_weights(weight)
         columns = np.zeros(1, dtype=np.intp)
         if y.ndim == 2:
-            hashes = sample_hashes(*features.parts)
-            told = [target_key(one, hashes) for one in y.T.astype(np.float64)]
-            columns = np.argsort(np.array(told, dtype=np.uint64), kind="stable")
+            columns = order_of_targets(y, *features.parts)
             y = y[:, columns]
         keys = content_keys(*features.parts, y, *(() if whole is None else (whole,)))
         order = np.argsort(keys, kind="stable")

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from certree._core import judge_leaves, shrink_leaves, sum_leaves
-from certree.ensembles.lanes import Lanes
+from certree.explain.lanes import Lanes
 from certree.interface.arrays import Float64, Int32
 from certree.tree import Trees
 

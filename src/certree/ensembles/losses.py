@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import fsum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from certree.interface.arrays import Float64, Int32
 # outputs, how many there are, and which target they have.
 Goal = tuple[float, float, int, int, int]
 
+# Numbers of outputs in some order.
+Outputs = list[int] | slice
+
 # So often at most the odds of classes are scaled to fit beside offsets, and until they fit so well.
 _SCALINGS, _SCALED = 300, 1e-9
 
@@ -26,6 +29,11 @@ class Loss:
     """A loss of scores (n_outputs, n) at targets (n,)."""
 
     name: ClassVar[str]  # as the core knows it
+    # What the number is that all rows decide together and slopes take: the mean of numbers of the rows,
+    # a quantile of these, or none.
+    scale: ClassVar[Literal["mean", "quantile"] | None] = None
+    # Whether losses of several targets are in one unit as they stand, so that they can be added.
+    has_one_unit: ClassVar[bool] = False
 
     n_outputs: int = 1
     quantile: float = 0.5
@@ -51,6 +59,11 @@ class Loss:
         """What the core knows it by."""
         return self.name
 
+    @property
+    def outputs(self) -> Outputs:
+        """In which order outputs are added up."""
+        return slice(None)
+
     def goals(self) -> list[Goal]:
         """What the core is told of it beside its name."""
         return [(self.parameter, 1.0, 0, self.n_outputs, 0)]
@@ -58,6 +71,10 @@ class Loss:
     def targets(self, y: NDArray[Any]) -> Float64:
         """Targets as rounds take them, of numbers or codes of classes (n,)."""
         return y.astype(np.float64)
+
+    def of_scores(self, y: Float64) -> Float64:
+        """What means of levels are taken of, by targets as rounds take them."""
+        return y
 
     def expect_domain(self, y: NDArray[Any]) -> None:
         """Refuse targets that the loss is not made for."""
@@ -98,6 +115,7 @@ class LogLoss(Loss):
     """
 
     name: ClassVar[str] = "classes"
+    has_one_unit: ClassVar[bool] = True
 
     def start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
@@ -155,6 +173,7 @@ class QuantileLoss(LossOfNumbers):
 
     __slots__ = ()
     name = "quantile"
+    scale = "mean"
 
     def start(
         self, y: NDArray[Any], weight: Float64 | None, offset: Float64 | None = None
@@ -171,6 +190,7 @@ class HuberLoss(LossOfNumbers):
     """
 
     name: ClassVar[str] = "huber"
+    scale: ClassVar[Literal["mean", "quantile"] | None] = "quantile"
     quantile: float = 0.9
 
     def start(
@@ -239,6 +259,7 @@ class TweedieLoss(_LossOfPositive):
     """
 
     name: ClassVar[str] = "tweedie"
+    scale: ClassVar[Literal["mean", "quantile"] | None] = "mean"
     power: float = 1.5
 
     @property
@@ -328,4 +349,5 @@ def weighted_quantile(y: Float64, quantile: float, weight: Float64 | None) -> fl
     order = np.lexsort((weights, y))
     total = np.cumsum(weights[order])
     place = np.searchsorted(total, quantile * total[-1])
-    return float(y[order][min(place, len(y) - 1)])
+    # Zeros without a sign, as their order is that of the rows.
+    return float(y[order][min(place, len(y) - 1)]) + 0.0

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from certree._core import make_rounds
-from certree.ensembles.losses import Loss
+from certree.ensembles.losses import Loss, Outputs
 from certree.ensembles.many_levels import LevelStatistics, ManyLevels, Target
 from certree.ensembles.several_losses import SeveralLosses
 from certree.ensembles.staged import constant_scores
@@ -61,8 +61,8 @@ class Rounds:
         How rounds are made.
     grower : BinnedGrower
         Grows trees on the rows: first those that train, then those that judge.
-    y : ndarray of float64, shape (n,) or (n_outputs, n)
-        Targets, or codes of classes; of several numbers those of each output.
+    y : ndarray of float64, shape (n,) or (n_targets, n)
+        Targets, or codes of classes; of several targets those of each.
     weight : ndarray of shape (n,), or None
         Weights of the rows.
     keys : ndarray of uint64, shape (n_training,)
@@ -167,7 +167,8 @@ class Rounds:
         """
         n, weight = len(self.keys), self.weight
         if self.offset is None or len(self.scores) > 1:
-            return Target(self.y, len(self.scores), weight).at(slice(n))
+            y = self.settings.loss.of_scores(self.y)
+            return Target(y, len(self.scores), weight).at(slice(n))
         gradient, hessian = self.settings.loss.slopes(self.y, self.scores)
         factors = hessian[0] if weight is None else hessian[0] * weight
         return Target(-gradient[0] / hessian[0], 1, factors).at(slice(n))
@@ -217,12 +218,17 @@ class Rounds:
         return *rows, n_thresholds, self.seed, self.scores, values, slopes, ranked
 
 
-def importances(trees: Trees, rows: Float64, before: Float64) -> Float64:
-    """How far cuts by each feature move the rows (m,) of nodes, squared, (p,), and what was before."""
-    inner = np.flatnonzero(trees.left != LEAF)
+def importances(
+    trees: Trees, rows: Float64, before: Float64, outputs: Outputs = slice(None)
+) -> Float64:
+    """How far cuts by each feature move the rows (m,) of nodes, squared, (p,), and what was before.
+
+    Outputs are added up in their order.
+    """
+    inner, value = np.flatnonzero(trees.left != LEAF), trees.value[:, outputs]
     # One node after the other, so that it does not matter which fit has made which round.
     child = trees.left[inner, None] + [0, 1]
-    moved = np.square(trees.value[child] - trees.value[inner, None]).sum(axis=2)
+    moved = np.square(value[child] - value[inner, None]).sum(axis=2)
     total = before.copy()
     np.add.at(total, np.repeat(trees.feature[inner], 2), (rows[child] * moved).ravel())
     return total

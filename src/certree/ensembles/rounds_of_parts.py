@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from math import ldexp
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import (
-    dispersion_of_mean,
+    dispersion_of_sums,
     draw_round,
     fixed_unit,
     grow_gradients_by_sums,
@@ -31,13 +31,16 @@ from certree.ensembles.rounds import (
     numbers_of_features,
     numbers_of_thresholds,
 )
+from certree.ensembles.scales_of_parts import bent, scaled, total_of
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.parts.executors import Executor
 from certree.parts.part import (
     Cuts,
+    Largest,
     Layout,
+    ScaledLoss,
     Sums,
     begin_round,
     begin_tree,
@@ -45,7 +48,9 @@ from certree.parts.part import (
     end_tree,
     go_on,
     largest,
+    largest_losses,
     start,
+    sums_of_losses,
 )
 from certree.tree import LEAF, Trees
 
@@ -163,9 +168,9 @@ class RoundsOfParts:
     grower : BinnedGrower
         Grows trees in the bins of the rows, of which it has none.
     n : int
-        Number of rows.
+        Number of rows that train.
     total_weight : float or None
-        Sum of the weights of all rows; None: each counts once.
+        Sum of their weights; None: each counts once.
     thresholds : sequence of int or None
         Numbers of thresholds of a feature that rounds draw in turn; None: all.
     seed : int
@@ -179,17 +184,47 @@ class RoundsOfParts:
     total_weight: float | None
     thresholds: Sequence[int | None]
     seed: int
+    held: tuple[int, float] = (0, 0.0)  # how many rows are held out, and the sum of their weights
+    before: Trees | None = None  # the tree whose steps are not taken yet
     grown: list[Trees] = field(default_factory=list)
     rows: list[Float64] = field(default_factory=list)  # growing ones in each node
 
     def advance(self, scores: Float64, n_rounds: int) -> Iterable[int]:
-        """Make rounds from scores (n_outputs,) that all rows share; yields after each of them."""
+        """Make rounds from scores (n_outputs,) that all rows share; yields how many there are."""
         known = dict(self.parts.collect(digests))
         self.parts.change(start, known, scores)
-        step = None
+        yield 0
         for number in range(n_rounds):
-            step = self._make(number, len(scores), step)
-            yield number
+            self._make(number, len(scores))
+            yield number + 1
+
+    def scores_of_sides(self) -> Float64:
+        """Negated mean losses of the rows that train, and of those that are held out, if some are."""
+        loss, (n_held, weight_held) = self.settings.loss, self.held
+        losses: list[ScaledLoss] = [(loss.name, loss.parameter, 1.0)] * (2 if n_held else 1)
+        if loss.scale == "quantile":
+            losses[0] = scaled(loss, self.parts, self.n, self._taken())
+            if n_held:
+                losses[1] = bent(loss, self.parts, n_held, are_held=True)
+        told = self.parts.change(begin_round, self._taken(), largest_losses, losses)
+        n, largest = (self.n, n_held), np.max(told, axis=0).tolist()
+        units = [
+            fixed_unit(most, one) if isfinite(most) else None
+            for most, one in zip(largest, n, strict=False)
+        ]
+        whole = self.parts.collect(sums_of_losses, losses, units)
+        weights = float(self.n) if self.total_weight is None else self.total_weight, weight_held
+        return np.array(
+            [
+                -total_of(int(total), most, one) / weight
+                for total, most, one, weight in zip(whole, largest, n, weights, strict=False)
+            ]
+        )
+
+    def _taken(self) -> Trees | None:
+        """The tree whose steps are taken now."""
+        before, self.before = self.before, None
+        return before
 
     def trees(self) -> Trees:
         """All trees so far."""
@@ -200,42 +235,39 @@ class RoundsOfParts:
         """The bins of the rows."""
         return self.grower.bins
 
-    def _make(self, number: int, n_outputs: int, before: Float64 | None) -> Float64:
-        """Make a round once the steps of the one before are taken; returns its own."""
-        settings, loss = self.settings, self.settings.loss
+    def _make(self, number: int, n_outputs: int) -> None:
+        """Make a round once the steps of the one before are taken."""
+        settings = self.settings
         draws, *of_bins = self._drawn(number, n_outputs)
-        most = self.parts.change(begin_round, loss.name, draws, before)
-        if most.n_growing == 0:
-            draws = *draws[:4], most.least
-            most = self.parts.collect(largest, loss.name, draws)
-        gradient, hessian, of_loss = most.numbers[:3].tolist()
+        of_loss, draws, most = self._begun(draws)
+        gradient, hessian, *terms = most.numbers[:4].tolist()
         of_tree = gradient, hessian, most.n_growing
         bins, into, layout = self._layout(*of_bins)
-        root = self.parts.change(begin_tree, loss.name, draws, (*of_tree, of_loss, self.n), layout)
+        of_all = *of_tree, tuple(terms), self.n
+        root = self.parts.change(begin_tree, of_loss, draws, of_all, layout)
         options = self.grower.options_of_gradients[:3]
         given = (0.0, 0.0, *of_tree, np.ascontiguousarray(root.of_root[:3]))
         growth = _Growth(self.parts, bins, into, layout, options, given)
         columns, rows, cuts = growth.grow(root)
-        sides = most.n_growing, self.n - most.n_growing, most.numbers[3:].reshape(-1, 2)
+        sides = most.n_growing, self.n - most.n_growing, most.numbers[4:].reshape(-1, 2)
         left = columns[2]
         whole = self.parts.change(
-            end_tree, loss.name, cuts, growth.new(cuts), _leaves(left, cuts), len(left), sides
+            end_tree, of_loss, cuts, growth.new(cuts), _leaves(left, cuts), len(left), sides
         )
         step, *_ = round_steps_by_sums(
             left,
             sides,
             whole,
             settings.l2_regularization,
-            1.0 / self._dispersion(of_loss, int(root.of_root[3])),
+            1.0 / self._dispersion(of_loss, terms, root.of_root[3:].tolist()),
             CURVATURE,
             STOPS if settings.votes else NO_STOPS,
             columns[0],
             options[1],
         )
-        step = step * settings.learning_rate
-        self.grown.append(Trees.grown(columns, self.bins.n_features, step))
+        self.before = Trees.grown(columns, self.bins.n_features, step * settings.learning_rate)
+        self.grown.append(self.before)
         self.rows.append(rows)
-        return step
 
     def _drawn(self, number: int, n_outputs: int) -> tuple[Any, ...]:
         """What a round draws: of rows, as the core takes it; features, number of edges, and key."""
@@ -250,15 +282,25 @@ class RoundsOfParts:
         )
         return (odd, other_odd, self.settings.subsample, factors, None), *of_bins
 
-    def _dispersion(self, largest_loss: float, whole: int) -> float:
+    def _begun(self, draws: tuple[Any, ...]) -> tuple[ScaledLoss, tuple[Any, ...], Largest]:
+        """Take the steps of the round before; gives the loss, what is drawn, and largest numbers."""
+        loss = self.settings.loss
+        if loss.scale is None:
+            of_loss: ScaledLoss = (loss.name, loss.parameter, 1.0)
+            most: Largest = self.parts.change(begin_round, self._taken(), largest, of_loss, draws)
+        else:
+            of_loss = scaled(loss, self.parts, self.n, self._taken())
+            most = self.parts.collect(largest, of_loss, draws)
+        if most.n_growing == 0:
+            draws = *draws[:4], most.least
+            most = self.parts.collect(largest, of_loss, draws)
+        return of_loss, draws, most
+
+    def _dispersion(self, loss: ScaledLoss, largest: list[float], whole: list[int]) -> float:
         """What slopes are divided by to be those of a likelihood's negative log."""
-        if self.settings.loss.name != "squared_error":
-            return 1.0  # a likelihood's negative log as it stands
-        if not np.isfinite(largest_loss):
-            return dispersion_of_mean(np.inf)
-        total = ldexp(float(whole), fixed_unit(largest_loss, self.n))
+        sums = [total_of(one, most, self.n) for one, most in zip(whole, largest, strict=True)]
         n = float(self.n) if self.total_weight is None else self.total_weight
-        return dispersion_of_mean(total / n)
+        return dispersion_of_sums(loss, np.array(sums), n)
 
     def _layout(
         self, features: Int32, n_edges: int, key: int

@@ -1,4 +1,4 @@
-"""Losses of several numbers of each row, which one tree serves, as it serves the scores of classes."""
+"""Losses of several targets of each row, which one tree serves, as it serves the scores of classes."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.ensembles.losses import Goal, Loss
+from certree.ensembles.losses import Goal, Loss, Outputs
+from certree.explain.lanes import Lanes
 from certree.interface.arrays import Float64, UInt64
 from certree.rows.hashes import target_key
 
 
 @dataclass(frozen=True, slots=True)
 class SeveralLosses(Loss):
-    """The mean of losses of one kind, each of a score of its own: of several numbers, or quantiles.
+    """The sum of losses of one kind, each of scores of its own.
 
-    Each is in units of what it is at the start, the same for all rows, so that no unit of a number
-    matters. Where outputs are added up they are so in an order that the targets tell, not the columns
-    in which they stand.
+    They are of several numbers, or quantiles, or columns of classes. Losses of numbers are each in
+    units of what it is at the start, the same for all rows, so that no unit of a number matters, and
+    their sum is a mean. Log losses are added up as they stand. That is done in an order that the
+    targets tell, not the columns in which they stand.
 
     Parameters
     ----------
     of : tuple of Loss
         The losses.
     shares : tuple of float
-        What each counts in the loss of a row; empty before the rows of the fit are known.
+        What each counts in the loss of a row; empty before the rows of the fit are known, and where
+        each counts 1.
     order : tuple of int
-        In which order they are added up; empty likewise.
+        In which order they are added up; empty before the rows are known.
     """
 
     name: ClassVar[str] = "several"
@@ -42,7 +45,12 @@ class SeveralLosses(Loss):
     def each(cls, losses: Any, shares: tuple[float, ...] = ()) -> Self:
         """That of some losses."""
         of = tuple(losses)
-        return cls(n_outputs=len(of), of=of, shares=shares)
+        return cls(n_outputs=sum(one.n_outputs for one in of), of=of, shares=shares)
+
+    @property
+    def lanes(self) -> Lanes:
+        """Which scores are of which target."""
+        return Lanes(tuple(one.n_outputs for one in self.of))
 
     @property
     def core_name(self) -> str:
@@ -50,14 +58,30 @@ class SeveralLosses(Loss):
         return self.of[0].core_name
 
     @property
+    def outputs(self) -> Outputs:
+        """In which order outputs are added up: columns of classes as they tell it themselves."""
+        if not self.of[0].has_one_unit:
+            return slice(None)
+        first, n_of = self.lanes.first, self.lanes.n_of
+        return [first[k] + j for k in self.order for j in range(n_of[k])]
+
+    @property
     def is_log(self) -> bool:
         """Whether scores are logs of predictions."""
         return self.of[0].is_log
 
     def targets(self, y: NDArray[Any]) -> Float64:
-        """Targets of each output, (n_outputs, n), by those of the rows: (n,) are of all of them."""
+        """Targets of each loss, (n_losses, n), by those of the rows: (n,) are of all of them."""
         shape = len(self.of), y.shape[-1]
         return np.ascontiguousarray(np.broadcast_to(y, shape), dtype=np.float64)
+
+    def of_scores(self, y: Float64) -> Float64:
+        """What each score is to tell, (n_outputs, n): a number, or whether a row has a class."""
+        if not self.of[0].has_one_unit:
+            return y
+        columns = [(y[k], self.of[k].n_outputs) for k in self.order]
+        flags = [one == np.arange(n)[:, None] if n > 1 else one[None] for one, n in columns]
+        return np.concatenate(flags).astype(np.float64)
 
     def expect_domain(self, y: NDArray[Any]) -> None:
         """Refuse targets that the loss is not made for."""
@@ -71,7 +95,7 @@ class SeveralLosses(Loss):
         # Of one target quantiles are told apart.
         about = [one.parameter for one in self.of], keys
         order = tuple(int(k) for k in np.lexsort(about))
-        if self.shares:
+        if self.shares or self.of[0].has_one_unit:
             return replace(self, order=order)
         lost = [
             loss.mean(one, np.repeat(loss.start(one, weight)[:, None], len(one), axis=1), weight)
@@ -86,8 +110,9 @@ class SeveralLosses(Loss):
 
     def goals(self) -> list[Goal]:
         """What the core is told of each, in the order in which they are added up."""
+        first = self.lanes.first
         return [
-            (self.of[k].parameter, share, k, 1, k)
+            (self.of[k].parameter, share, first[k], self.of[k].n_outputs, k)
             for k, share in zip(*self._in_order(), strict=True)
         ]
 
@@ -112,12 +137,13 @@ class SeveralLosses(Loss):
 
     def _in_order(self) -> tuple[tuple[int, ...], list[float]]:
         n = len(self.of)
-        order, shares = self.order or tuple(range(n)), self.shares or (1 / n,) * n
+        unknown = 1.0 if self.of[0].has_one_unit else 1 / n
+        order, shares = self.order or tuple(range(n)), self.shares or (unknown,) * n
         return order, [shares[k] for k in order]
 
     def _sum(self, of: Callable[..., Any], y: NDArray[Any], scores: Float64) -> Any:
-        targets = self.targets(y)
+        targets, parts = self.targets(y), self.lanes.of_each(scores, axis=0)
         return sum(
-            share * of(self.of[k], targets[k], np.ascontiguousarray(scores[k : k + 1]))
+            share * of(self.of[k], targets[k], np.ascontiguousarray(parts[k]))
             for k, share in zip(*self._in_order(), strict=True)
         )

@@ -28,6 +28,13 @@ def columns_of(scores: Float64) -> Float64:
     return scores[0] if len(scores) == 1 else by_row(scores)
 
 
+def likeliest(classes: NDArray[Any], scores: Float64) -> NDArray[Any]:
+    """The class of each row by scores (n_outputs, n), ties to the first."""
+    if len(classes) == 1:
+        return np.repeat(classes, scores.shape[1])
+    return classes.take(best_classes(scores))
+
+
 class StagedTrees(TreeModel):
     """A model that says the scores of rows, (n_outputs, n), and what they predict."""
 
@@ -84,22 +91,14 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
         return self.n_classes_ if self.n_classes_ > 2 else 1
 
     def _link(self) -> Link:
-        return "logistic" if self.n_classes_ <= 2 else "softmax"
+        return "logistic" if self._n_outputs == 1 else "softmax"
 
     def _answers(self, scores: Float64) -> NDArray[Any]:
-        if self.n_classes_ == 1:
-            return np.repeat(self.classes_, scores.shape[1])
-        return self.classes_.take(best_classes(scores))
-
-    def _shares(self, scores: Float64) -> Float64:
-        """Probabilities of the classes, (n, K)."""
-        return (
-            self._shares_of_many(scores) if self.n_classes_ > 1 else np.ones((scores.shape[1], 1))
-        )
+        return likeliest(self.classes_, scores)
 
     @abstractmethod
-    def _shares_of_many(self, scores: Float64) -> Float64:
-        """Probabilities of two or more classes, (n, K)."""
+    def _shares(self, scores: Float64) -> Any:
+        """Probabilities of the classes, (n, K), or a list of them."""
 
     @reads_state
     def decision_function(self, X: ArrayLike) -> Float64:

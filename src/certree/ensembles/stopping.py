@@ -7,8 +7,9 @@ import numpy as np
 
 from certree.ensembles.rounds import Rounds, advance
 
-# Runs that are judged take steps so many times as long, and so many times fewer of them.
-_LONGER = 2
+# Runs that are judged take steps so many times as long, and so many times fewer of them: of few rows,
+# and of many, which tell as well then how many steps serve.
+_LONGER = 2, 4
 # Steps beyond are too long to tell how many shorter ones would serve.
 _LONGEST = 0.5
 # The loss is taken after so many rounds, then after a factor more each time.
@@ -22,9 +23,10 @@ _PATIENCE, _EARLIEST = 1, 40
 _MARGIN = 0.03
 
 
-def longer_steps(learning_rate: float) -> int:
+def longer_steps(learning_rate: float, *, rows_are_many: bool) -> int:
     """How many times as long the steps of runs are that choose the number of rounds."""
-    return _LONGER if learning_rate <= _LONGEST / _LONGER else 1
+    within = [one for one in _LONGER[: 1 + rows_are_many] if learning_rate <= _LONGEST / one]
+    return max(within, default=1)
 
 
 def best_rounds(kinds: Sequence[Sequence[Rounds]], most: int) -> tuple[int, int]:

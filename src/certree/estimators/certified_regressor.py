@@ -194,6 +194,8 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         "max_leaf_nodes": [Interval(Integral, 1, None, closed="left"), None],
     }
 
+    stats_: TargetStats
+
     def __init__(
         self,
         grower: Any = "cart",
@@ -267,7 +269,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
             grown = self._on_sides(folds, trees, leaves, growing.y)
             posteriors = self._tuned(grown, advance)
         leaf = tree.route(training.X, threads(self.n_jobs))
-        stats = self._summarise(tree, leaf[training.sides.grow], growing.y, growing.weight)
+        stats: Any = self._summarise(tree, leaf[training.sides.grow], growing.y, growing.weight)
         posterior: Callable[..., NodeWeights] = partial(posteriors.posterior, self._candidates())
         weights = posterior(tree, stats)
         whole = tree, stats, weights, vote(tree, stats, weights, self._voting())

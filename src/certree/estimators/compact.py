@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from certree._core import reach
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.interface.arrays import nonnegative
+from certree.interface.arrays import Float64, nonnegative
 from certree.interface.fitted import reads_state
-from certree.stats import Stats, TargetStats
+from certree.stats import SeveralStats, Stats, TargetStats
 from certree.tree import Tree
 from certree.votes import DeferredVote, Vote, Voting, stopped_outcomes, vote
 from certree.weights.node_weights import NodeWeights, reached
@@ -51,9 +52,11 @@ def collapsed(tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting) ->
 
 
 def compacted(
-    tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting, tolerance: float
+    tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting, tolerance: float | Float64
 ) -> Fitted:
     """Cut off all cells without which no outcome of the vote changes by more than a tolerance.
+
+    It is one for all outcomes, or one for each, (K,).
 
     A pruning that passes a leaf of the smaller tree stops there. So the outcome is that of a vote of
     prunings again, and keeps to slopes like theirs.
@@ -70,8 +73,9 @@ def compacted(
         left, right = tree.left[nodes], tree.left[nodes] + 1
         low[nodes] = np.minimum(low[left], low[right])
         high[nodes] = np.maximum(high[left], high[right])
-    change = np.maximum(high - stopped, stopped - low).max(axis=1)
-    return cut_below(tree, stats, weights, change <= tolerance + _ROUNDING, voting)
+    change = np.maximum(high - stopped, stopped - low)
+    is_small: Any = (change <= tolerance + _ROUNDING).all(axis=1)
+    return cut_below(tree, stats, weights, is_small, voting)
 
 
 class CompactTree(TreeVoteEstimator):
@@ -113,9 +117,11 @@ class CompactTree(TreeVoteEstimator):
         (148, 91)
         """
         check_is_fitted(self)
-        most = nonnegative("tolerance", tolerance)
+        most: Any = nonnegative("tolerance", tolerance)
         if isinstance(self.stats_, TargetStats):
             most *= float(np.sqrt(self.stats_.sse[0] / self.stats_.rows[0]))
+        elif isinstance(self.stats_, SeveralStats) and not is_classifier(self):
+            most *= np.array(self.stats_.deviations)
         smaller = copy(self)
         smaller.seen_rows_ = None
         smaller._set_fitted(

@@ -9,7 +9,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
 from certree.estimators.compact import CompactTree
-from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
+from certree.estimators.tree_vote import (
+    WEIGHTS_OF_TARGETS,
+    TreeVoteClassifier,
+    TreeVoteEstimator,
+    TreeVoteRegressor,
+)
 from certree.estimators.tune import Candidate, Search
 from certree.estimators.updatable import UpdatableTree
 from certree.grow.growing import MaxDepth
@@ -127,6 +132,11 @@ class PACBayesTreeClassifier(UpdatableTree, CompactTree, PACBayesVote, TreeVoteC
     sqrt(n(A))))`` times its prior. Prediction walks one path of the tree. So the tree prunes itself:
     there is no hyperparameter that has to be tuned against overfitting.
 
+    Rows may have classes of several targets, in columns, which one tree serves. Cuts lower the mean of
+    the impurities, and a leaf pays the mean of what each of q targets pays, ``err(A) = (err_1(A) + ...
+    + err_q(A)) / q``, log losses likewise. What is chosen by cross-validation has the smallest sum of
+    losses. The order of the columns changes nothing but theirs.
+
     Parameters
     ----------
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
@@ -167,8 +177,8 @@ class PACBayesTreeClassifier(UpdatableTree, CompactTree, PACBayesVote, TreeVoteC
     monotonic_cst : array-like of int, dict or None, default=None
         For every feature, or by its name, 1 if predictions must not fall where it rises, -1 if they
         must not rise, 0 otherwise. For `Cart` and two classes only.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn.
+    class_weight : dict, list of dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn; of several targets a dict for each.
     random_state : int, RandomState or None, default=None
         Decides the folds, random cuts and features, and an estimator's own randomness.
     n_jobs : int or None, default=None
@@ -178,8 +188,12 @@ class PACBayesTreeClassifier(UpdatableTree, CompactTree, PACBayesVote, TreeVoteC
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The classes.
+    classes_ : ndarray of shape (K,), or list of them
+        The classes; of several targets those of each.
+    n_classes_ : int, or list of int
+        How many they are.
+    n_outputs_ : int
+        Number of columns of y; 1 where it is a column itself.
     sample_hashes_ : ndarray of uint64, or None
         Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
         was saved without.
@@ -192,12 +206,14 @@ class PACBayesTreeClassifier(UpdatableTree, CompactTree, PACBayesVote, TreeVoteC
         Share of each posterior in the vote; 1 for a single one.
     tree_ : Tree
         The tree.
-    stats_ : NodeStats or SparseNodeStats
-        Class counts and labels of its nodes; the latter if there are more than 100 classes.
+    stats_ : NodeStats, SparseNodeStats or SeveralStats
+        Class counts and labels of its nodes; `SparseNodeStats` if there are more than 100 classes,
+        `SeveralStats` of several targets.
     weights_ : NodeWeights
         The distribution over its prunings.
     vote_ : Vote or DeferredVote
-        The outcome of the vote in every cell; the latter if there are more than 100 classes.
+        The outcome of the vote in every cell; the latter if there are more than 100 classes of one
+        target.
     seen_rows_ : SeenRows or None
         What `partial_fit`, `forget` and `merge` go on from, of each row: hashes of its features, leaf,
         target, weight and which features it lacks; None where there are no such methods, and in models
@@ -233,7 +249,10 @@ class PACBayesTreeClassifier(UpdatableTree, CompactTree, PACBayesVote, TreeVoteC
         **TreeVoteClassifier._parameter_constraints,
         **_LAW_CONSTRAINTS,
         "vote": [StrOptions({"majority", "mean"}), Voting],
+        "class_weight": WEIGHTS_OF_TARGETS,
     }
+
+    _takes_outputs = True
 
     def __init__(
         self,
@@ -269,6 +288,12 @@ class PACBayesTreeRegressor(UpdatableTree, CompactTree, PACBayesVote, TreeVoteRe
     rows with sums of squares sse(A) has weight ``exp(-sum over leaves of (lambda_error sse(A) / s +
     lambda_penalty sqrt(n(A))))`` times its prior, where s is the noise variance. The prediction is
     the average of the prunings' leaf means. Prediction walks one path of the tree.
+
+    Rows may have several numbers, in columns, which one tree serves. Cuts lower the mean of the
+    variances, each in units of that of all rows, and a leaf pays the mean over q numbers, each with a
+    noise variance of its own: ``(sse_1(A) / s_1 + ... + sse_q(A) / s_q) / q``. What is chosen by
+    cross-validation has the smallest sum of squared errors in units of variances. The order of the
+    columns changes nothing but theirs; their units decide at most which rows are in which fold.
 
     Parameters
     ----------
@@ -319,8 +344,11 @@ class PACBayesTreeRegressor(UpdatableTree, CompactTree, PACBayesVote, TreeVoteRe
         Share of each posterior in the prediction; 1 for a single one.
     tree_ : Tree
         The tree.
-    stats_ : TargetStats
-        Moments of the target in its nodes; ``stats_.unit`` is the noise variance.
+    n_outputs_ : int
+        Number of columns of y; 1 where it is a column itself.
+    stats_ : TargetStats or SeveralStats
+        Moments of the target in its nodes; ``stats_.unit`` is the noise variance. `SeveralStats` of
+        several numbers.
     weights_ : NodeWeights
         The distribution over its prunings.
     vote_ : Vote
@@ -359,6 +387,8 @@ class PACBayesTreeRegressor(UpdatableTree, CompactTree, PACBayesVote, TreeVoteRe
         "search": [StrOptions({"mixture", "joint", "error-first"})],
         "smoothing": [NONNEGATIVE],
     }
+
+    _takes_outputs = True
 
     def __init__(
         self,

@@ -13,7 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from certree.certificates.certificate import Certificate
 from certree.certificates.fixed_box import certify_fixed_box, counted_in_box, pruning_like
 from certree.estimators.compact import collapsed
-from certree.estimators.tree_vote import TreeVoteClassifier, TreeVoteEstimator, TreeVoteRegressor
+from certree.estimators.tree_vote import (
+    WEIGHTS_OF_TARGETS,
+    TreeVoteClassifier,
+    TreeVoteEstimator,
+    TreeVoteRegressor,
+)
 from certree.estimators.tune import Candidate, Mixture
 from certree.estimators.updatable import UpdatableTree
 from certree.grow.grid import Grid
@@ -47,6 +52,8 @@ class PrunedVote(TreeVoteEstimator):
         return rule_of(self.rule).matched(super()._grower(), self.n_features_in_)[1]
 
     def _candidates(self) -> dict[str, Candidate]:
+        if rule_of(self.rule).reads_classes:
+            self._expect_one_target(f"rule={self.rule!r}")
         family, _ = rule_of(self.rule).matched(super()._grower(), self.n_features_in_)
         return {"pruning": Candidate(family, self._voting())}
 
@@ -60,6 +67,9 @@ class PrunedVote(TreeVoteEstimator):
 
 class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
     """One pruning of one tree by a rule, its alpha chosen by cross-validation.
+
+    Rows may have classes of several targets, in columns, which one tree serves: a leaf pays the mean of
+    their errors; see `PACBayesTreeClassifier`.
 
     Parameters
     ----------
@@ -75,8 +85,8 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
         merge, the cheapest first, as long as the errors that a merge adds are within its alpha; see
         `sibling_merge_path`. "square-root", "spatially-adaptive", "polynomial": see
         `square_root_penalised`, `spatially_adaptive` and `polynomial_penalised`. "pessimistic",
-        "description-length": see `pessimistic` and `minimum_description_length`. Objects of
-        `certree.prunings` have settings, such as ``Polynomial(smoothness=3)``.
+        "description-length": see `pessimistic` and `minimum_description_length`; of one target. Objects
+        of `certree.prunings` have settings, such as ``Polynomial(smoothness=3)``.
     alpha : float or None, default=None
         What the rule charges: errors per leaf or merge, else a factor of its penalty, 1 as published;
         None: chosen by cross-validation.
@@ -90,8 +100,8 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
         Which features hold categories; see `PACBayesTreeClassifier`.
     monotonic_cst : array-like of int, dict or None, default=None
         Constraints on features; see `PACBayesTreeClassifier`.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as in scikit-learn.
+    class_weight : dict, list of dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn; of several targets a dict for each.
     random_state : int, RandomState or None, default=None
         Decides the folds, random cuts and features, and an estimator's own randomness.
     n_jobs : int or None, default=None
@@ -101,8 +111,12 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The classes.
+    classes_ : ndarray of shape (K,), or list of them
+        The classes; of several targets those of each.
+    n_classes_ : int, or list of int
+        How many they are.
+    n_outputs_ : int
+        Number of columns of y; 1 where it is a column itself.
     sample_hashes_ : ndarray of uint64, or None
         Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
         was saved without.
@@ -114,8 +128,8 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
         [1.0]: a single pruning is used.
     tree_ : Tree
         The pruned tree.
-    stats_ : NodeStats
-        Class counts and labels of its nodes.
+    stats_ : NodeStats or SeveralStats
+        Class counts and labels of its nodes; the latter of several targets.
     weights_ : NodeWeights
         1 at its leaves.
     vote_ : Vote
@@ -150,7 +164,10 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
         **PrunedVote._parameter_constraints,
+        "class_weight": WEIGHTS_OF_TARGETS,
     }
+
+    _takes_outputs = True
 
     def __init__(
         self,
@@ -199,6 +216,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
             are not halved equally often, or if the rows are not those of the fit.
         """
         check_is_fitted(self)
+        self._expect_one_target("a certificate")
         grower = self._grower()
         if not isinstance(grower, Grid) or self.categories_ is not None:
             raise ValueError(
@@ -229,6 +247,9 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
 
 class PrunedTreeRegressor(UpdatableTree, PrunedVote, TreeVoteRegressor):
     """One pruning of one regression tree by a rule, its alpha chosen by cross-validation.
+
+    Rows may have several numbers, in columns, which one tree serves: a leaf pays the mean of their sums
+    of squares over noise variances; see `PACBayesTreeRegressor`.
 
     Parameters
     ----------
@@ -262,8 +283,10 @@ class PrunedTreeRegressor(UpdatableTree, PrunedVote, TreeVoteRegressor):
         `alpha`, given or chosen.
     tree_ : Tree
         The pruned tree.
-    stats_ : TargetStats
-        Moments of the target in its nodes.
+    n_outputs_ : int
+        Number of columns of y; 1 where it is a column itself.
+    stats_ : TargetStats or SeveralStats
+        Moments of the target in its nodes; the latter of several numbers.
     weights_ : NodeWeights
         1 at its leaves.
     vote_ : Vote
@@ -298,6 +321,8 @@ class PrunedTreeRegressor(UpdatableTree, PrunedVote, TreeVoteRegressor):
         **TreeVoteRegressor._parameter_constraints,
         **PrunedVote._parameter_constraints,
     }
+
+    _takes_outputs = True
 
     def __init__(
         self,

@@ -27,8 +27,10 @@ from certree.estimators.tune import (
     choose,
 )
 from certree.explain.contributions import contributions
+from certree.explain.lanes import Lanes
 from certree.explain.path import Explainer, NestedCells
 from certree.explain.rules import Rules, rules_of, text_of
+from certree.explain.several_targets import likeliest, score_of_classes
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel, adds_up
 from certree.export.formula import Formula, Link, shares_with_labels
@@ -40,8 +42,8 @@ from certree.interface.progress import progress
 from certree.interface.stored import Stored
 from certree.interface.threads import N_JOBS, threads
 from certree.rows.folds import Fold, Indices
-from certree.rows.training import Training, one_row, other_class
-from certree.stats import NodeStats, SparseNodeStats, Stats, TargetStats
+from certree.rows.training import Training, one_row
+from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
 from certree.stats.targets import measured
@@ -59,6 +61,8 @@ from certree.votes import (
 from certree.weights.family import Scoring, gains_of
 from certree.weights.node_weights import NodeWeights, reached
 
+# What weighs classes where rows may have several targets.
+WEIGHTS_OF_TARGETS: list[Any] = [dict, list, StrOptions({"balanced"}), None]
 # Sums of shares, which may be above 1 by so much.
 _ROUNDING = 1e-6
 
@@ -148,8 +152,8 @@ class TreeVoteEstimator(TreeModel):
         X : array-like of shape (n, p)
             Rows; NaN stands for a missing value and goes where the grower sends it. What no row of a
             cell lacks sends new rows that lack it both ways.
-        y : array-like of shape (n,)
-            Class of each row, or a number.
+        y : array-like of shape (n,), or (n, n_outputs)
+            Class of each row, or a number; where the estimator takes several targets, a column each.
         sample_weight : array-like of shape (n,), or None
             How many rows each row counts as. A row of weight w is treated like w copies of it, a row
             of weight zero as if absent.
@@ -192,6 +196,8 @@ class TreeVoteEstimator(TreeModel):
         """Along which features predictions rise or fall."""
         names = getattr(self, "feature_names_in_", None)
         slopes = slopes_of(self.monotonic_cst, self.n_features_in_, names)
+        if slopes is not None:
+            self._expect_one_target("monotonic_cst")
         if slopes is not None and not self._grower().keeps_slopes:
             raise ValueError(f"monotonic_cst takes a Cart grower, got {self.grower!r}")
         return slopes
@@ -271,10 +277,13 @@ class TreeVoteEstimator(TreeModel):
             name: getattr(self, f"{name}_")
             for name in ("best_params", "mixture_weights", "posteriors")
         }
+        stats: dict[str, Any] = {"stats": self.stats_}
+        if isinstance(self.stats_, SeveralStats):
+            stats = {f"stats.{k}": one for k, one in enumerate(self.stats_.of_each)}
         return {
             **super().__stored__(),
             "tree": self.tree_,
-            "stats": self.stats_,
+            **stats,
             "weights": self.weights_,
             **votes,
             **posteriors,
@@ -286,7 +295,7 @@ class TreeVoteEstimator(TreeModel):
         tree = self._stored_trees(Tree, stored.of("tree"))
         # Leaves compare none, but slopes look it up at all nodes.
         codes("feature", tree.feature, tree.n_nodes, self.n_features_in_)
-        stats = self._stored_stats(stored.of("stats")).of(tree)
+        stats = self._restored_stats(stored).of(tree)
         posterior = NodeWeights.restored(stored.of("weights")).of(tree)
         # Each pruning has one leaf on every path; a vote of ones adds up to how many there are.
         leaves = push_down(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
@@ -302,9 +311,16 @@ class TreeVoteEstimator(TreeModel):
         self._grower()
         threads(self.n_jobs)
 
-    @abstractmethod
-    def _stored_stats(self, stored: Stored) -> Stats:
+    def _restored_stats(self, stored: Stored) -> Stats:
         """The statistics that a file holds."""
+        if not self._has_several_targets():
+            return self._stored_stats(stored.of("stats"))
+        of_each = (self._stored_stats(stored.of(f"stats.{k}"), k) for k in range(self.n_outputs_))
+        return SeveralStats(tuple(of_each))
+
+    @abstractmethod
+    def _stored_stats(self, stored: Stored, number: int = 0) -> Any:
+        """The statistics of one target that a file holds."""
 
     def _stored_posteriors(self, stored: Stored) -> Mixture:
         """The posteriors that a file holds."""
@@ -496,7 +512,13 @@ class TreeVoteEstimator(TreeModel):
             of `tree_` predicts what the vote says of every row there. A cell whose inside is not shown
             predicts the mean of what the vote says of its training rows. Where the rows that certify
             the fit are at hand, each has `error_at_most`.
+
+        Raises
+        ------
+        ValueError
+            If the model is of several targets.
         """
+        self._expect_one_target("rules")
         explainer, certified = self._explainer(), self._certified_cells()
         return rules_of(explainer, self.vote_, self._told, max_leaves, certified)
 
@@ -518,7 +540,13 @@ class TreeVoteEstimator(TreeModel):
         str
             One line per node: rule, what the vote says of its training rows on average, and how many
             these are.
+
+        Raises
+        ------
+        ValueError
+            If the model is of several targets.
         """
+        self._expect_one_target("export_text")
         explainer = self._explainer()
         return text_of(explainer, self.vote_, self._told, max_leaves, self._notes())
 
@@ -552,26 +580,39 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    stats_: NodeStats | SparseNodeStats
+    stats_: NodeStats | SparseNodeStats | SeveralStats
     _takes_sparse_stats: ClassVar[bool] = False
 
+    score = score_of_classes
+
     def _has_sparse_stats(self) -> bool:
-        """Whether classes are so many that most nodes hold few of them."""
-        return self._takes_sparse_stats and self.n_classes_ > MANY_CLASSES
+        """Whether classes of one target are so many that most nodes hold few of them."""
+        is_one = self._takes_sparse_stats and not self._has_several_targets()
+        return bool(is_one and self.n_classes_ > MANY_CLASSES)
+
+    @property
+    def _lanes(self) -> Lanes:
+        # Counting takes two classes at least, so that one class is no special case later.
+        return Lanes(tuple(max(2, k) for k in np.atleast_1d(self.n_classes_).tolist()))
 
     def _summarise(
         self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
-    ) -> NodeStats | SparseNodeStats:
+    ) -> NodeStats | SparseNodeStats | SeveralStats:
         if self._has_sparse_stats():
             return SparseNodeStats.count(tree, leaf, y, weight, self.n_classes_)
-        # Counting takes two classes at least, so that one class is no special case later.
-        return counted(tree, leaf, y, weight, max(2, self.n_classes_))
+        columns = np.atleast_2d(np.ascontiguousarray(y.T))
+        of_each = [
+            counted(tree, leaf, one, weight, k)
+            for one, k in zip(columns, self._lanes.n_of, strict=True)
+        ]
+        return SeveralStats(tuple(of_each)) if y.ndim == 2 else of_each[0]
 
-    def _stored_stats(self, stored: Stored) -> NodeStats | SparseNodeStats:
+    def _stored_stats(self, stored: Stored, number: int = 0) -> NodeStats | SparseNodeStats:
         kind = SparseNodeStats if self._has_sparse_stats() else NodeStats
         stats: NodeStats | SparseNodeStats = kind.restored(stored)
-        if stats.n_classes != other_class(self.n_classes_):
-            raise ValueError(f"stats must be of {self.n_classes_} classes, got {stats.n_classes}")
+        if stats.n_classes != self._lanes.n_of[number]:
+            n_classes = np.atleast_1d(self.n_classes_)[number]
+            raise ValueError(f"stats must be of {n_classes} classes, got {stats.n_classes}")
         return stats
 
     def __restore__(self, stored: Stored) -> None:
@@ -580,17 +621,19 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         if not isinstance(self.vote_, Vote):
             return
         score, is_leaf = self.vote_.score, self.tree_.is_leaf
-        shares = ((score >= 0) & (score <= 1 + _ROUNDING)).all()
-        if not shares or not np.allclose(score[is_leaf].sum(axis=1), 1):
-            raise ValueError("the votes in a leaf are no shares that sum to 1")
-        if self.vote_.label[is_leaf].max() >= self.n_classes_:
-            raise ValueError(
-                f"a leaf votes for another class than the {self.n_classes_} that there are"
-            )
+        n_classes = np.atleast_1d(self.n_classes_).tolist()
+        for one, k in zip(self._lanes.of_each(score), n_classes, strict=True):
+            shares = ((one >= 0) & (one <= 1 + _ROUNDING)).all()
+            if not shares or not np.allclose(one[is_leaf].sum(axis=1), 1):
+                raise ValueError("the votes in a leaf are no shares that sum to 1")
+            if one[is_leaf].argmax(axis=1).max() >= k:
+                raise ValueError(f"a leaf votes for another class than the {k} that there are")
 
     def _prediction_of(self, node: int) -> Any:
-        label = self.stats_.label[node]
-        return self.classes_[label] if label < self.n_classes_ else None
+        if isinstance(self.stats_, SeveralStats):
+            of_each: Any = zip(self.classes_, self.stats_.of_each, strict=True)
+            return tuple(_class_of(known, one, node) for known, one in of_each)
+        return _class_of(self.classes_, self.stats_, node)
 
     def _told(self, outcome: Float64) -> tuple[Any, float | None]:
         shares = outcome[: self.n_classes_]
@@ -599,7 +642,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
 
     def _scored(self, outcomes: Float64) -> Float64:
         # The first of two classes has what the second has not.
-        return outcomes[:, 1:] if outcomes.shape[1] == 2 else outcomes
+        return outcomes[:, 1:] if self._lanes.n_of == (2,) else outcomes
 
     @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -612,16 +655,18 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n,), or (n, n_outputs)
             Classes.
         """
+        if self._has_several_targets():
+            return likeliest(self.classes_, self._of_each(self._outcomes(X)))
         leaves, lacking, blended = self._votes(X)
         labels = self.vote_.label.take(leaves)
         labels[lacking] = blended.argmax(axis=1)
         return self.classes_.take(labels)
 
     @reads_state
-    def predict_proba(self, X: ArrayLike) -> Float64:
+    def predict_proba(self, X: ArrayLike) -> Any:
         """Predict each class's share of the vote.
 
         Parameters
@@ -631,12 +676,25 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
 
         Returns
         -------
-        ndarray of shape (n, K)
-            Shares in the order of `classes_`; rows sum to 1.
+        ndarray of shape (n, K), or list of them
+            Shares in the order of `classes_`; rows sum to 1. Of several targets those of each.
         """
-        shares = self._outcomes(X)[:, : self.n_classes_]
         # Path sums are right to a few units of rounding; a sum of exactly 1 costs nothing.
-        return shares / shares.sum(axis=1, keepdims=True)
+        of_each = [
+            shares / shares.sum(axis=1, keepdims=True)
+            for shares in self._of_each(self._outcomes(X))
+        ]
+        return of_each if self._has_several_targets() else of_each[0]
+
+    def _of_each(self, outcomes: Float64) -> list[Float64]:
+        """Outcomes of the vote on the classes of each target."""
+        n_classes = np.atleast_1d(self.n_classes_).tolist()
+        return [one[:, :k] for one, k in zip(self._lanes.of_each(outcomes), n_classes, strict=True)]
+
+    def _formula(self) -> Formula:
+        check_is_fitted(self)
+        self._expect_one_target("an export")
+        return super()._formula()
 
     def _leaf_values(self) -> Float64:
         leaves = np.flatnonzero(self.tree_.is_leaf)
@@ -646,21 +704,33 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return values
 
 
+def _class_of(classes: NDArray[Any], stats: Any, node: int) -> Any:
+    """The class that a node predicts; None where it is none that there is."""
+    label = stats.label[node]
+    return classes[label] if label < len(classes) else None
+
+
 class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     """What the regressors share: a numeric target, its prediction and its spread."""
 
     scoring = "squared"
-    stats_: TargetStats
+    stats_: TargetStats | SeveralStats
 
     def _summarise(
         self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
-    ) -> TargetStats:
-        return measured(tree, leaf, y, weight)
+    ) -> TargetStats | SeveralStats:
+        if y.ndim == 1:
+            return measured(tree, leaf, y, weight)
+        columns = np.ascontiguousarray(y.T)
+        return SeveralStats(tuple(measured(tree, leaf, one, weight) for one in columns))
 
-    def _stored_stats(self, stored: Stored) -> TargetStats:
+    def _stored_stats(self, stored: Stored, number: int = 0) -> TargetStats:  # noqa: ARG002 -- all alike
         return TargetStats.restored(stored)
 
     def _prediction_of(self, node: int) -> Any:
+        if isinstance(self.stats_, SeveralStats):
+            of_each: Any = self.stats_.of_each
+            return tuple(float(one.mean[node]) for one in of_each)
         return float(self.stats_.mean[node])
 
     def _told(self, outcome: Float64) -> tuple[Any, float | None]:
@@ -677,10 +747,11 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n,), or (n, n_outputs)
             Predictions, in units of the target.
         """
-        return self._outcomes(X)[:, 0]
+        outcomes = self._outcomes(X)
+        return outcomes if self._has_several_targets() else outcomes[:, 0]
 
     def _leaf_values(self) -> Float64:
         is_leaf = self.tree_.is_leaf[:, None]
@@ -704,10 +775,17 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         ndarray of shape (n, 2)
             Standard deviation between the predictions of the prunings, and within their leaves, in
             units of the target. The second is that of training rows: small leaves make it too small.
+
+        Raises
+        ------
+        ValueError
+            If the model is of several targets.
         """
         check_is_fitted(self)
-        parts = prediction_variance(self.tree_, self.stats_, self.weights_, self._voting())
-        mean, exponent = scaled_distances(self.vote_.score[:, 0], self.stats_.mean[0])
+        self._expect_one_target("predict_std")
+        stats: Any = self.stats_
+        parts = prediction_variance(self.tree_, stats, self.weights_, self._voting())
+        mean, exponent = scaled_distances(self.vote_.score[:, 0], stats.mean[0])
         between = np.ldexp(parts.between, -2 * exponent)
         leaves, lacking, blended = self._votes(
             X, np.column_stack([mean, between + mean**2, parts.within])

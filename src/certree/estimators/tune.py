@@ -17,7 +17,7 @@ from scipy.optimize import nnls
 from certree._core import mix
 from certree.interface.arrays import Float64, Int32, OfColumns, column
 from certree.rows.folds import Fold
-from certree.stats import Stats
+from certree.stats import SeveralStats, Stats, TargetStats
 from certree.tree import Tree
 from certree.votes import Voting
 from certree.weights.family import Family, JudgedVotes, Scoring, Tunable
@@ -73,7 +73,7 @@ class GrownFold:
         Grown on the training samples, on all, or on none.
     stats : NodeStats or TargetStats
         Statistics of the training samples.
-    judging : ndarray of float64, shape (m, K) or (m, 3), or entries
+    judging : ndarray of float64, shape (m, K) or (m, 3), or entries, or list of these
         What `Stats.table` says of the validation samples.
     """
 
@@ -87,6 +87,23 @@ class GrownFold:
         stats = summarise(tree, leaf[fold.grow], y[fold.grow], fold.grow_weight)
         judging = summarise(tree, leaf[fold.judge], y[fold.judge], fold.judge_weight)
         return cls(tree, stats, judging.table)
+
+    def judged(self, voting: Voting) -> list[JudgedVotes]:
+        """What nodes vote for, and what judges it; of several targets each by itself.
+
+        Numbers then are in units of their deviation, and targets in an order that they tell themselves.
+        """
+        if not isinstance(self.stats, SeveralStats):
+            votes = voting.ballots(self.tree, self.stats)
+            return [JudgedVotes(votes.label, votes.frequency, self.judging)]
+        judged = []
+        for one, judging, unit in zip(
+            self.stats.of_each, self.judging, self.stats.deviations, strict=True
+        ):
+            votes = voting.ballots(self.tree, one)
+            said = JudgedVotes(votes.label, votes.frequency, judging)
+            judged.append(said.in_unit(unit) if isinstance(one, TargetStats) else said)
+        return sorted(judged, key=JudgedVotes.in_bytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,11 +133,10 @@ class Objective:
         """Prepare a candidate on every fold."""
         if scoring not in ("error", "log_loss", "squared"):
             raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')
-        families = []
+        families: list[tuple[Tunable, JudgedVotes]] = []
         for fold in folds:
-            votes = candidate.voting.ballots(fold.tree, fold.stats)
-            judged = JudgedVotes(votes.label, votes.frequency, fold.judging)
-            families.append((candidate.family(fold.tree, fold.stats), judged))
+            family = candidate.family(fold.tree, fold.stats)
+            families += [(family, votes) for votes in fold.judged(candidate.voting)]
         return cls(families, scoring, n_threads)
 
     def losses(self, temperatures: Float64) -> Float64:

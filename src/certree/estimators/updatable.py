@@ -54,6 +54,8 @@ def _why_not(model: Any) -> str | None:
             "weights of classes follow their numbers of rows; expected class_weight to be None or a "
             f"dict, got {model.class_weight!r}"
         )
+    if model._has_several_targets():
+        return f"rows join fits of one target, and this one is of {model.n_outputs_}"
     return None
 
 
@@ -118,7 +120,9 @@ class UpdatableTree(TreeVoteEstimator):
         if classes is not None and not is_classifier(self):
             raise ValueError(f"a regressor has no classes, got classes={classes!r}")
         if not hasattr(self, "tree_"):
-            self._fit(self._take(X, y, sample_weight, classes=classes))
+            training = self._take(X, y, sample_weight, classes=classes)
+            self._expect_one_target("partial_fit")
+            self._fit(training)
             return self
         if classes is not None and not np.array_equal(given := np.unique(classes), self.classes_):
             raise ValueError(

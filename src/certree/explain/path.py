@@ -34,7 +34,7 @@ class ExplainedCell:
     rows : float
         Number (or weight) of the training rows in it.
     label : object
-        Class or number that the cell predicts.
+        Class or number that the cell predicts; of several targets a tuple of those of each.
     share : float
         Share of the vote that the prunings have in which this cell is a leaf.
     """
@@ -48,12 +48,18 @@ class ExplainedCell:
 
     @property
     def prediction(self) -> str:
-        """The label, or the number to six digits."""
-        return f"{self.label:.6g}" if isinstance(self.label, float) else str(self.label)
+        """The label, or the number to six digits; those of several targets in parentheses."""
+        if isinstance(self.label, tuple):
+            return f"({', '.join(map(_in_words, self.label))})"
+        return _in_words(self.label)
 
     def __str__(self) -> str:
         share = f"{100 * self.share:.1f} %"
         return f"{self.rule}: {self.rows:g} rows, votes {self.prediction} with {share}"
+
+
+def _in_words(label: Any) -> str:
+    return f"{label:.6g}" if isinstance(label, float) else str(label)
 
 
 # Lines of a short answer, and of a table in a notebook.

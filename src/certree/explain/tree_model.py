@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from certree.explain.explanation import Explanation, parts_of
+from certree.explain.lanes import Lanes
+from certree.explain.several_targets import parts_of_columns
 from certree.explain.summed import SummedTrees
 from certree.export.formula import Formula, Kind, Link, constant_tree
 from certree.export.nodes_frame import nodes_frame
@@ -73,7 +75,15 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
 
     def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
         """The fields of an explanation that speak of the target, of what trees add up to."""
-        return parts_of(base, added, getattr(self, "classes_", None), self._link())
+        classes = getattr(self, "classes_", None)
+        if classes is not None and self._has_several_targets():
+            return parts_of_columns(base, added, classes, self._lanes, self._link())
+        return parts_of(base, added, classes, self._link())
+
+    @property
+    def _lanes(self) -> Lanes:
+        """What leaves say of each target; here of classes, of two of them the share of the second."""
+        return Lanes.of_classes(np.atleast_1d(self.n_classes_).tolist())
 
     def _stored_trees(self, kind: type[AnyTrees], stored: Stored, **known: Any) -> AnyTrees:
         """The trees that a file holds, if they go with what is known of the features."""

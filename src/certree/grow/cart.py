@@ -28,6 +28,7 @@ from certree.interface.arrays import LARGEST, Float64, Int32, nonnegative
 from certree.interface.other_names import our_word
 from certree.interface.signatures import checked, expect_settings
 from certree.interface.threads import threads
+from certree.rows.hashes import order_of_targets
 from certree.tree import Tree
 
 ClassCriterion = Literal["gini", "entropy", "misclassification", "log_loss"]
@@ -69,6 +70,11 @@ class Cart(BaseEstimator):
 
     Where sides must hold enough rows or keep to slopes, and by absolute errors, prefixes of their order
     by means are looked at, too, and need not hold the best division.
+
+    Rows may have several targets, which one tree serves. A cut then lowers the mean of their
+    impurities, those of numbers in units of their variance, of classes or by squared distances; the
+    targets may stand in any order. A cell where no target varies is a leaf, and categories are divided
+    like those of more classes.
 
     An order that is told from the response finds something in any noise. So a feature that has more
     than six categories in a cell is passed over there unless they differ by more than chance explains:
@@ -162,12 +168,13 @@ class Cart(BaseEstimator):
         if self.max_bins is not None:
             return self._grow_on_bins(rows)
         p = rows.X.shape[1]
-        response = self._response(rows.y, rows.weight)
+        response = self._response(rows)
         if rows.slopes is not None:
             _expect_slopes_fit(rows, 0 if response["y"] is None else int(rows.y.max()) + 1)
             if response["y"] is not None:
                 response["n_classes"] = 2  # one class is counted beside an empty one
-        least = _least_gain(self.min_impurity_decrease, rows.n, response.pop("unit"))
+        summed = rows.n * rows.n_targets
+        least = _least_gain(self.min_impurity_decrease, summed, response.pop("unit"))
         leaf = number_of_rows("min_samples_leaf", self.min_samples_leaf, 1, rows.counted)
         split = number_of_rows("min_samples_split", self.min_samples_split, 2, rows.counted)
         n_looked_at = _n_features(self.max_features, p)
@@ -195,7 +202,7 @@ class Cart(BaseEstimator):
     def _grow_on_bins(self, rows: TrainingSamples) -> Tree:
         """The same by cuts between bins alone."""
         max_bins: Any = self.max_bins
-        if not isinstance(max_bins, Integral) or not 2 <= int(max_bins) <= MISSING:
+        if not isinstance(max_bins, int | np.integer) or not 2 <= max_bins <= MISSING:
             raise ValueError(
                 f"max_bins must be None or a whole number in 2 .. {MISSING}, got {max_bins!r}"
             )
@@ -203,6 +210,10 @@ class Cart(BaseEstimator):
             raise ValueError(
                 "min_weight_fraction_leaf takes max_bins=None, which looks at every cut, got "
                 f"max_bins={max_bins!r}"
+            )
+        if rows.n_targets > 1:
+            raise ValueError(
+                f"max_bins={max_bins!r} takes one target, got y of {rows.n_targets} columns"
             )
         y: Any = rows.y
         criterion = self._known_criterion(y)
@@ -269,14 +280,17 @@ class Cart(BaseEstimator):
             )
         return criterion
 
-    def _response(self, y: NDArray[Any], weight: Float64 | None) -> dict[str, Any]:
-        """Classes or a target, as the core takes them."""
+    def _response(self, rows: TrainingSamples) -> dict[str, Any]:
+        """Classes or targets, as the core takes them: a row for each."""
+        y: Any = rows.y
         criterion = self._known_criterion(y)
+        if rows.n_targets > 1:
+            y = _comparable(rows, criterion)
         if criterion in _OF_NUMBERS:
-            return _numbers(y, weight, criterion)
+            return _numbers(y, rows.weight, criterion)
         classes, n_classes = _classes(y)
         return {
-            "y": classes,
+            "y": np.ascontiguousarray(np.atleast_2d(classes.T)),
             "target": None,
             "n_classes": n_classes,
             "criterion": criterion,
@@ -303,8 +317,8 @@ def grow_cart(
     ----------
     X : array-like of shape (n, p)
         Rows, float64 or float32. NaN is missing.
-    y : array-like of shape (n,)
-        Class of each row, 0, 1, ..., or a number.
+    y : array-like of shape (n,), or (n, q)
+        Class of each row, 0, 1, ..., or a number; of several targets a column each.
     max_depth : int, "log" or None
         Cells at this depth are leaves; "log" is p times the whole part of log n, None no limit.
     categorical_features : array-like of bool, int or str, or None
@@ -356,27 +370,66 @@ def _classes(y: Int32) -> tuple[Int32, int]:
     """Classes, and how many there are."""
     if y.min() < 0:
         raise ValueError(f"y must hold classes 0, 1, ..., got {y.min()}")
-    if y.max() >= len(y):  # some have no row: counting those could fill the memory
-        y = np.unique(y, return_inverse=True)[1].astype(np.int32)
+    if y.max() >= y.size:  # some have no row: counting those could fill the memory
+        codes = np.unique(y, return_inverse=True)[1]
+        y = codes.reshape(y.shape).astype(np.int32)
     return y, int(y.max()) + 1
 
 
+# Criteria that add up over several targets.
+_SUMMED = ("gini", "entropy", "squared")
+
+
+def _comparable(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
+    """Several targets, in an order that they tell themselves; numbers as distances from the mean.
+
+    Distances are in units of the standard deviation, and rounded so that their sums are exact. The
+    unit itself is rounded, so that rows in another order have the same.
+    """
+    if criterion not in _SUMMED:
+        raise ValueError(
+            f"criterion={criterion!r} takes one target, got y of {rows.n_targets} columns"
+        )
+    y = np.asarray(rows.y)
+    y = y[:, order_of_targets(y, rows.X, weight=rows.weight)]
+    if criterion != "squared":
+        return y
+    distances = [_in_deviations(one.astype(np.float64), rows.weight) for one in y.T]
+    return np.column_stack(distances)
+
+
+def _in_deviations(target: Float64, weight: Float64 | None) -> Float64:
+    """Distances of a target from the value next to its mean, in standard deviations."""
+    target = _centred(np.ldexp(target, -_exponent(target)), weight)
+    if not target.any():
+        return target
+    target = np.ldexp(target, -_exponent(target))
+    mean = np.average(target, weights=weight)
+    variance = np.average((target - mean) ** 2, weights=weight)
+    return target / float(np.float32(np.sqrt(variance)))
+
+
+def _exponent(target: Float64) -> int:
+    """The power of two above all magnitudes."""
+    return int(np.frexp(np.abs(target).max())[1])
+
+
 def _numbers(y: NDArray[Any], weight: Float64 | None, criterion: str) -> dict[str, Any]:
-    """A target, as the core takes it, in a unit of its own."""
+    """Targets, as the core takes them, in a unit of their own."""
     name, power = _OF_NUMBERS[criterion]
     if criterion == "poisson":
         expect_counts(y)
     # A power of two: squares of small or large numbers get lost.
     target = y.astype(np.float64)
-    scale = int(np.frexp(np.abs(target).max())[1])
+    scale = _exponent(target)
     target = np.ldexp(target, -scale)
-    if criterion != "poisson":
+    if criterion != "poisson" and target.ndim == 1:
         target = _centred(target, weight)
-    if criterion != "squared":
+    if criterion != "squared" or target.ndim > 1:
         target = _added_exactly(target, weight)
     return {
         "y": None,
-        "target": target,
+        "target": np.ascontiguousarray(np.atleast_2d(target.T)),
         "n_classes": 0,
         "criterion": name,
         "unit": power * scale,
@@ -406,6 +459,8 @@ def _least_gain(least: Any, n: float, unit: int) -> float:
 
 
 def _expect_slopes_fit(rows: TrainingSamples, n_classes: int) -> None:
+    if rows.n_targets > 1:
+        raise ValueError(f"monotonic_cst takes one target, got y of {rows.n_targets} columns")
     if n_classes > 2:
         raise ValueError(f"monotonic_cst takes numbers or two classes, got {n_classes} classes")
     if rows.categorical is not None and np.asarray(rows.slopes)[rows.categorical].any():

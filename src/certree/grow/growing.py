@@ -37,8 +37,8 @@ class TrainingSamples:
     ----------
     given : ndarray of shape (N, p)
         Rows of the whole; if these are no part of one, they are `X`.
-    y : ndarray of shape (n,), or None
-        Classes 0, 1, ... (int32), or a numeric target (float64).
+    y : ndarray of shape (n,), or (n, q), or None
+        Classes 0, 1, ... (int32), or a numeric target (float64); of several targets a column each.
     weight : ndarray of float64, shape (n,), or None
         How many rows each counts as; None: one.
     max_depth : int, "log" or None
@@ -171,11 +171,16 @@ class TrainingSamples:
         return None if given is None or not given.any() else given.view(np.uint8)
 
     @property
+    def n_targets(self) -> int:
+        """Number of targets of each row."""
+        return 1 if self.y is None or self.y.ndim == 1 else self.y.shape[1]
+
+    @property
     def levels(self) -> Int32 | None:
-        """Classes, or a number for each distinct value of a target: cells are pure by either."""
-        if self.y is None or self.y.dtype == np.int32:
+        """Classes, or a number for what targets have in a row: cells are pure by either."""
+        if self.y is None or (self.y.ndim == 1 and self.y.dtype == np.int32):
             return self.y
-        return np.unique(self.y, return_inverse=True)[1].astype(np.int32)
+        return np.unique(self.y, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
 
     @property
     def n(self) -> float:
@@ -246,12 +251,14 @@ def number_of_rows(name: str, given: Any, least: int, n: float) -> float:
 
 
 def _target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:
-    """Classes, or numbers."""
+    """Classes, or numbers; of several targets in columns."""
     if y is None:
         return None
-    if array_of("y", y).dtype.kind != "f":
-        return column("y", y, "int32", (n,))
-    target = column("y", y, "float64", (n,))
+    given = array_of("y", y)
+    shape = (n, None) if given.ndim == 2 and given.shape[1] > 1 else (n,)
+    if given.dtype.kind != "f":
+        return column("y", y, "int32", shape)
+    target = column("y", y, "float64", shape)
     if not np.isfinite(target).all():
         raise ValueError("y must be finite")
     return target

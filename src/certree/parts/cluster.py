@@ -168,9 +168,9 @@ class OnCluster:
         del targets_only
         return self._added(self._of_chunks(_looked_at, f, given))
 
-    def make(self, f: Callable[..., Any], *given: Any) -> Any:
+    def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
-        return self._put(self._of_chunks(_made_of, f, given))
+        return self._put(self._of_chunks(_made_of, f, given, own))
 
     def collect(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`."""
@@ -186,11 +186,20 @@ class OnCluster:
         """See `Executor`."""
         return joined(self.look(as_list))
 
-    def _of_chunks(self, call: Callable[..., Any], f: Any, given: tuple[Any, ...]) -> list[Any]:
+    def _of_chunks(
+        self,
+        call: Callable[..., Any],
+        f: Any,
+        given: tuple[Any, ...],
+        own: Sequence[Any] | None = None,
+    ) -> list[Any]:
         """Futures of a call with each partition, which is made of its source for it."""
         delayed = needed("dask", "dask").delayed(call, pure=False)
-        every = range(self.n_parts)
-        tasks = [delayed(f, given, number, self._source.partition(number)) for number in every]
+        each = [()] * self.n_parts if own is None else [(one,) for one in own]
+        tasks = [
+            delayed(f, (*given, *one), number, self._source.partition(number))
+            for number, one in enumerate(each)
+        ]
         futures: list[Any] = self._client.compute(tasks)
         return futures
 

@@ -1,4 +1,4 @@
-"""Sums without rounding, which parts add up: once rounded they are what `math.fsum` says of all."""
+"""Sums that parts add up: without rounding, or of numbers that are rounded in a unit of all rows."""
 
 from math import isfinite
 from typing import Any
@@ -14,8 +14,13 @@ _PLACES = 1126
 _BITS, _HALF = 53, 32
 
 
+def whole_sum(values: Float64, unit: int) -> int:
+    """Sum of finite numbers, each of which is rounded to a multiple of two to the power of a unit."""
+    return int(np.rint(np.ldexp(values, -unit)).astype(np.int64).sum())
+
+
 def exact_sum(values: Float64) -> int:
-    """Sum of finite numbers in units of 2^-1126."""
+    """Sum of finite numbers in units of 2^-1126: once rounded it is what `math.fsum` says."""
     if not len(values):
         return 0
     share, exponent = np.frexp(values)

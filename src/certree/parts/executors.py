@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial, reduce
+from itertools import count, repeat
 from typing import Any, Protocol
 
 from certree.interface.progress import Pace, progress
@@ -67,8 +68,11 @@ class Executor(Protocol):
         """The sum of f(chunk, ...) over the rows as they came."""
         ...
 
-    def make(self, f: Callable[..., Any], *given: Any) -> Any:
-        """Make parts of chunks: f(number, chunk, ...) gives a part and what is added up."""
+    def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
+        """Make parts of chunks: f(number, chunk, ...) gives a part and what is added up.
+
+        own: what is given to each of them alone, behind all else.
+        """
         ...
 
     def collect(self, f: Callable[..., Any], *given: Any) -> Any:
@@ -125,9 +129,10 @@ class Here:
         chunks = self._read(targets_only=targets_only)
         return added(self._mapped(partial(_looked, f, given), chunks))
 
-    def make(self, f: Callable[..., Any], *given: Any) -> Any:
+    def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
-        chunks = enumerate(self._read())
+        each = repeat(()) if own is None else ((one,) for one in own)
+        chunks = zip(count(), self._read(), each, strict=False)
         made = self._mapped(partial(_made, f, given, self._scratch), chunks)
         return added(self._put(made))
 
@@ -182,9 +187,13 @@ def _looked(f: Callable[..., Any], given: tuple[Any, ...], item: Any) -> Any:
 
 
 def _made(
-    f: Callable[..., Any], given: tuple[Any, ...], kept: Scratch | None, item: tuple[int, Chunk]
+    f: Callable[..., Any],
+    given: tuple[Any, ...],
+    kept: Scratch | None,
+    item: tuple[int, Chunk, tuple[Any, ...]],
 ) -> tuple[PartOfRows, Any]:
-    part, told = f(*item, *given)
+    number, chunk, own = item
+    part, told = f(number, chunk, *given, *own)
     return part if kept is None else kept.keep(part), told
 
 

@@ -161,8 +161,9 @@ def learned_by(found: Found) -> dict[str, Any]:
         "n_features_in_": found.n_features,
         "feature_names_in_": None if found.names is None else np.array(found.names, dtype=object),
     }
+    learned["n_outputs_"] = 1
     if found.classes is None:
-        return learned | {"n_outputs_": 1}
+        return learned
     return learned | {"classes_": found.classes, "n_classes_": len(found.classes)}
 
 

@@ -7,6 +7,7 @@ from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certree.interface.extras import needed
 from certree.rows.elsewhere import lies_on_cluster
@@ -47,12 +48,23 @@ def _answers(model: Any, said: Callable[[Any], Any], X: Any) -> Any:
     if hasattr(X, "map_partitions") and hasattr(X, "columns"):
         told = partial(_of_frame, said)
         return X.map_partitions(told, meta=told(X._meta_nonempty).iloc[:0])
-    few = said(np.zeros((1, p), dtype=X.dtype))
+    few = _array_of(said(np.zeros((1, p), dtype=X.dtype)))
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     none = few[:0]
     how = {"drop_axis": 1} if few.ndim == 1 else {"chunks": (X.chunks[0], (few.shape[1],))}
     return X.map_blocks(partial(_of_rows, said, none), dtype=few.dtype, meta=none, **how)
+
+
+def _array_of(said: Any) -> NDArray[Any]:
+    """What is said of rows, if it is one array and not one of each target."""
+    if isinstance(said, list):
+        raise ValueError(
+            "a collection of probabilities takes one target, got a model of "
+            f"{len(said)}: sklearn.multioutput.MultiOutputClassifier fits one model for each column"
+        )
+    array: NDArray[Any] = said
+    return array
 
 
 def _of_rows(said: Callable[[Any], Any], none: Any, X: Any) -> Any:
@@ -63,7 +75,7 @@ def _of_rows(said: Callable[[Any], Any], none: Any, X: Any) -> Any:
 def _of_frame(said: Callable[[Any], Any], X: Any) -> Any:
     """The same of a data frame, with its index."""
     pandas = needed("pandas", "frames")
-    told = said(X if len(X) else _one_row(X))[: len(X)]
+    told = _array_of(said(X if len(X) else _one_row(X)))[: len(X)]
     make = pandas.Series if told.ndim == 1 else pandas.DataFrame
     return make(told, index=X.index)
 

@@ -6,17 +6,22 @@ it of the first again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certree import _core
 from certree._core import part_divide, part_items, part_largest, part_leaves, part_sums
 from certree.grow.bins import UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
+from certree.parts.exact_sums import whole_sum
+from certree.tree import Trees
 
+# Name and parameter of a loss, and the one number that all rows decide and its slopes take.
+ScaledLoss = tuple[str, float, float]
 # Where the rows of a cell begin and end in the order of a part.
 Cells = Mapping[int, tuple[int, int]]
 
@@ -53,6 +58,11 @@ class PartOfRows:
         How many rows grow the tree.
     cells : mapping
         Where the growing rows of cells, by their keys, are in the order.
+    values : ndarray of float64, shape (n_held, p)
+        Rows that are held out. A threshold may lie anywhere between values of bins, so bins would not
+        tell all of them apart.
+    y_held, weight_held, scores_held : ndarray of float64
+        What these have in place of `y`, `weight` and `scores`.
     """
 
     number: int
@@ -68,8 +78,12 @@ class PartOfRows:
     items: Int64 = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     n_growing: int = 0
     cells: Cells = field(default_factory=dict)
+    values: Float64 = field(default_factory=lambda: np.zeros((0, 1)))
+    y_held: Float64 = field(default_factory=lambda: np.zeros(0))
+    weight_held: Float64 | None = None
+    scores_held: Float64 = field(default_factory=lambda: np.zeros((1, 0)))
 
-    def rows(self, loss: str) -> tuple[Any, ...]:
+    def rows(self, loss: ScaledLoss) -> tuple[Any, ...]:
         """The rows as the core takes them."""
         return loss, self.y, self.weight, self.keys, self.scores
 
@@ -78,8 +92,8 @@ class PartOfRows:
 class Largest:
     """The largest numbers of some rows, how many of them grow, and the least key.
 
-    They are of the tree: gradient, Hessian; the loss; and slopes by output, of growing rows and of
-    others.
+    They are of the tree: gradient, Hessian; two terms of the dispersion; and slopes by output, of
+    growing rows and of others.
     """
 
     numbers: Float64
@@ -99,7 +113,8 @@ class Largest:
 class Sums:
     """What rows of cells add up to: by feature and bin (c, any), squares (c,), and more of the root.
 
-    These are sums of gradients, of Hessians, numbers of rows, and the loss, as whole numbers.
+    These are sums of gradients, of Hessians, numbers of rows, and terms of the dispersion, as whole
+    numbers.
     """
 
     by_bin: Int64
@@ -177,8 +192,8 @@ def start(part: PartOfRows, digests: Mapping[int, int], scores: Float64) -> tupl
             f"partition {part.number} has been made anew and has other rows than before: its source "
             "must give the same rows whenever it is read"
         )
-    every = np.repeat(scores[:, None], len(part.y), axis=1)
-    return replace(part, scores=every), 0
+    every, held = (np.repeat(scores[:, None], len(y), axis=1) for y in (part.y, part.y_held))
+    return replace(part, scores=every, scores_held=held), 0
 
 
 def digests(part: PartOfRows) -> list[tuple[int, int]]:
@@ -187,27 +202,69 @@ def digests(part: PartOfRows) -> list[tuple[int, int]]:
 
 
 def begin_round(
-    part: PartOfRows, loss: str, draws: tuple[Any, ...], step: Float64 | None
-) -> tuple[PartOfRows, Largest]:
-    """Add the steps (m, n_outputs) of the tree before to the scores, and find the largest numbers."""
-    if step is not None:
-        part = replace(part, scores=np.add(part.scores, step[part.leaf].T, order="C"))
-    return part, largest(part, loss, draws)
+    part: PartOfRows, before: Trees | None, ask: Callable[..., Any], *given: Any
+) -> tuple[PartOfRows, Any]:
+    """Add the steps of the tree before to the scores, and ask(part, *given)."""
+    if before is not None:
+        steps = before.value[part.leaf].T
+        part = replace(part, scores=np.add(part.scores, steps, order="C"))
+        if len(part.values):
+            held = before.add(np.ascontiguousarray(part.scores_held), part.values, 1)
+            part = replace(part, scores_held=held)
+    return part, ask(part, *given)
 
 
-def largest(part: PartOfRows, loss: str, draws: tuple[Any, ...]) -> Largest:
+def scale_terms(part: PartOfRows, loss: ScaledLoss, are_held: bool = False) -> Float64:
+    """The numbers of a part of which the scale of the loss is the mean, or a quantile."""
+    if are_held:
+        return _core.scale_terms(loss, part.y_held, part.scores_held)
+    return _core.scale_terms(loss, part.y, part.scores)
+
+
+def weighed_losses(part: PartOfRows, losses: Sequence[ScaledLoss]) -> list[Float64]:
+    """Losses times weights of the rows of a part that train, and of those that are held out."""
+    sides = [
+        (part.y, part.scores, part.weight),
+        (part.y_held, part.scores_held, part.weight_held),
+    ]
+    told = []
+    for loss, (y, scores, weight) in zip(losses, sides, strict=False):
+        lost = _core.scaled_losses(loss, y, scores)
+        told.append(lost if weight is None else lost * weight)
+    return told
+
+
+def largest_losses(part: PartOfRows, losses: Sequence[ScaledLoss]) -> list[list[float]]:
+    """The largest of these on each side, without signs."""
+    return [[float(np.abs(one).max(initial=0.0)) for one in weighed_losses(part, losses)]]
+
+
+def sums_of_losses(
+    part: PartOfRows, losses: Sequence[ScaledLoss], units: Sequence[int | None]
+) -> Int64:
+    """Their sums as whole numbers; 0 where there is no unit, as some are not finite."""
+    told = zip(weighed_losses(part, losses), units, strict=True)
+    sums = [0 if unit is None else whole_sum(one, unit) for one, unit in told]
+    return np.array(sums, dtype=np.int64)
+
+
+def largest(part: PartOfRows, loss: ScaledLoss, draws: tuple[Any, ...]) -> Largest:
     """The largest numbers of a part."""
     return Largest(*part_largest(part.rows(loss), draws))
 
 
 def begin_tree(
-    part: PartOfRows, loss: str, draws: tuple[Any, ...], of_all: tuple[Any, ...], layout: Layout
+    part: PartOfRows,
+    loss: ScaledLoss,
+    draws: tuple[Any, ...],
+    of_all: tuple[Any, ...],
+    layout: Layout,
 ) -> tuple[PartOfRows, Sums]:
     """Draw the rows that grow a tree, and add them up."""
-    order, items, n_growing, total, squares, lost = part_items(part.rows(loss), draws, of_all)
+    order, items, n_growing, total, squares, terms = part_items(part.rows(loss), draws, of_all)
     part = replace(part, order=order, items=items, n_growing=n_growing, cells={0: (0, n_growing)})
     sums = _sums(part, [0], layout)
-    of_root = np.array([*total, lost], dtype=np.int64)
+    of_root = np.array([*total, *terms], dtype=np.int64)
     return part, replace(sums, squares=np.array([squares], dtype=np.int64), of_root=of_root)
 
 
@@ -221,7 +278,7 @@ def go_on(
 
 def end_tree(
     part: PartOfRows,
-    loss: str,
+    loss: ScaledLoss,
     cuts: Cuts,
     new: Cuts,
     nodes: Mapping[int, int],
@@ -277,4 +334,4 @@ def _sums(part: PartOfRows, keys: list[int], layout: Layout) -> Sums:
     )
     if not layout.with_squares:
         squares = np.zeros(len(keys), dtype=np.int64)
-    return Sums(layout.joined(by_bin), squares, np.zeros(4, dtype=np.int64))
+    return Sums(layout.joined(by_bin), squares, np.zeros(5, dtype=np.int64))

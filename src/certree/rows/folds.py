@@ -17,7 +17,7 @@ Indices = NDArray[np.intp]
 
 
 # Whole-number weights are dealt copy by copy as long as all copies fit into memory with ease.
-_MOST_COPIES = 10_000_000
+MOST_COPIES = 10_000_000
 
 # Numbers that are hashed at a time, so that what is made of them stays in the processor's cache.
 _CACHED = 1 << 16
@@ -92,6 +92,10 @@ def content_folds(
 ) -> Iterator[Fold]:
     """Deal the rows into folds, by class if there are classes, and otherwise at random.
 
+    Rows of several columns of classes are dealt by their rarest classes first, so that each fold has
+    its part of these, too (after Sechidis, Tsoumakas and Vlahavas, "On the stratification of
+    multi-label data", 2011).
+
     The random order is one of what rows hold and how often they occur, not of where they stand: it
     stays the same when the rows are shuffled, and a row of weight w is dealt like w copies of it.
     Weights that are not all whole numbers stay in one piece.
@@ -100,8 +104,9 @@ def content_folds(
     ----------
     X : ndarray of shape (n, p)
         Rows.
-    y : ndarray of shape (n,)
-        Class of each row (whole numbers), or a numeric target (floating-point numbers).
+    y : ndarray of shape (n,), or (n, q)
+        Class of each row (whole numbers), or a numeric target (floating-point numbers); rows of several
+        targets are dealt by the classes that they have of all, in whatever order these stand.
     n_folds : int
         Number of folds, at least 2, and at most the number of rows or 1000, whichever is more.
     rng : numpy RandomState
@@ -146,10 +151,13 @@ def content_share(
     Fold
     """
     row, place = _dealt(X, y, rng, sample_weight)
-    n = len(row)
+    return _fold(row, judging(place, n_judging, len(row)), len(y), sample_weight)
+
+
+def judging(place: Indices, n_judging: int, n: int) -> NDArray[np.bool_]:
+    """Whether rows at some places among n judge, which are spread evenly."""
     before = (place * n_judging + n // 2) // n
-    judges = ((place + 1) * n_judging + n // 2) // n > before
-    return _fold(row, judges, len(y), sample_weight)
+    return ((place + 1) * n_judging + n // 2) // n > before
 
 
 def group_share(
@@ -163,7 +171,7 @@ def group_share(
 
 def n_copies(n: int, sample_weight: Float64 | None) -> int:
     """How many rows are dealt where n are given: those of whole weights copy by copy."""
-    if sample_weight is None or not _whole(sample_weight):
+    if sample_weight is None or not are_dealt_apart(sample_weight):
         return n
     return int(sample_weight.sum())
 
@@ -187,29 +195,60 @@ def _dealt(
     sample_weight: Float64 | None,
 ) -> tuple[Indices, Indices]:
     """Row number of every copy, and its place in a random order of the copies, by class."""
-    numeric = np.issubdtype(y.dtype, np.floating)
-    hashes = _hashes(X, rng)
-    if numeric:
-        # In whatever order several targets stand.
-        targets = y[:, None] if y.ndim == 1 else np.sort(y, axis=1)
-        hashes = mix(hashes + _hashes(targets, rng))
-    y = np.zeros(len(y), dtype=np.int32) if numeric else y
+    hashes, y = contents(X, y, rng)
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
+    are_copied = sample_weight is not None and are_dealt_apart(sample_weight)
+    if y.ndim == 2:
+        codes: Any = y
+        times = weight if are_copied else np.ones(len(y))
+        y = _strata(codes, hashes, times.astype(np.uint64))
     order = np.lexsort((weight, hashes, y))
-    row = order
-    if sample_weight is not None and _whole(sample_weight):
-        row = np.repeat(order, sample_weight[order].astype(np.intp))
-    content = hashes[row]
-    starts = np.ones(len(row), dtype=bool)
-    starts[1:] = (content[1:] != content[:-1]) | (y[row][1:] != y[row][:-1])
-    mixed = mix(content + copy_numbers(starts) * np.uint64(0x9E3779B97F4A7C15))
+    row = np.repeat(order, weight[order].astype(np.intp)) if are_copied else order
+    mixed = mixed_copies(hashes[row], y[row])
     place = np.empty(len(row), dtype=np.intp)
     place[np.lexsort((mixed, y[row]))] = np.arange(len(row))
     return row, place
 
 
-def _whole(weight: Float64) -> bool:
-    return bool(weight.sum() <= _MOST_COPIES and (weight == np.floor(weight)).all())
+def contents(
+    X: NDArray[Any], y: Int32 | Float64, rng: np.random.RandomState
+) -> tuple[NDArray[np.uint64], Int32]:
+    """Hashes of what rows hold, and their classes: numbers are hashed, and of one class."""
+    hashes = _hashes(X, rng)
+    if not np.issubdtype(y.dtype, np.floating):
+        return hashes, y.astype(np.int32, copy=False)
+    # In whatever order several targets stand.
+    targets = y[:, None] if y.ndim == 1 else np.sort(y, axis=1)
+    return mix(hashes + _hashes(targets, rng)), np.zeros(len(y), dtype=np.int32)
+
+
+def mixed_copies(content: NDArray[np.uint64], y: Int32) -> NDArray[np.uint64]:
+    """Numbers in whose order copies are dealt, of rows by ascending classes, and of these by hashes."""
+    starts = np.ones(len(content), dtype=bool)
+    starts[1:] = (content[1:] != content[:-1]) | (y[1:] != y[:-1])
+    return mix(content + copy_numbers(starts) * np.uint64(0x9E3779B97F4A7C15))
+
+
+def are_dealt_apart(weight: Float64) -> bool:
+    """Whether weights are numbers of copies, not too many in all, each of which is dealt by itself."""
+    return bool(weight.sum() <= MOST_COPIES and (weight == np.floor(weight)).all())
+
+
+def _strata(y: Int32, hashes: NDArray[np.uint64], times: NDArray[np.uint64]) -> Int32:
+    """Numbers of the sets of classes that rows (n, q) have, each as so many copies.
+
+    Sets stand by their rarest class, then by the next one. Classes are told by how many rows have them
+    and by which ones, not by their columns.
+    """
+    labels = y + np.cumsum([0, *y.max(axis=0)[:-1] + 1])
+    n_labels, n_columns = int(labels.max()) + 1, y.shape[1]
+    rows, content = (np.zeros(n_labels, dtype=np.uint64) for _ in range(2))
+    np.add.at(rows, labels.ravel(), np.repeat(times, n_columns))
+    np.add.at(content, labels.ravel(), np.repeat(times * mix(hashes), n_columns))
+    rank = np.empty(n_labels, dtype=np.int32)
+    rank[np.lexsort((content, rows))] = np.arange(n_labels)
+    sets = np.sort(rank[labels], axis=1)
+    return np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
 def _hashes(X: NDArray[Any], rng: np.random.RandomState) -> NDArray[np.uint64]:

@@ -101,10 +101,25 @@ def copy_numbers(starts: NDArray[np.bool_]) -> UInt64:
     return place.view(np.uint64)
 
 
-def target_key(target: Float64, rows: UInt64) -> int:
+def target_key(target: Float64, rows: UInt64, weight: Float64 | None = None) -> int:
     """A number for a target of rows (n,), told by their hashes, in whatever order and unit."""
     scaled = in_units_of_largest(target) if target.any() else target
-    return int(mix(rows ^ sample_hashes(scaled)).sum(dtype=np.uint64))
+    keys = mix(rows ^ sample_hashes(scaled))
+    if weight is not None and (weight == np.floor(weight)).all() and weight.max() < 2.0**63:
+        keys *= weight.astype(np.uint64)
+    return int(keys.sum(dtype=np.uint64))
+
+
+def order_of_targets(
+    y: NDArray[Any], *tables: NDArray[Any], weight: Float64 | None = None
+) -> NDArray[np.intp]:
+    """The order that several targets of rows, (n, q), tell themselves, whatever that of the rows.
+
+    Rows of whole weights are like copies.
+    """
+    hashes = sample_hashes(*tables)
+    told = [target_key(one, hashes, weight) for one in y.T.astype(np.float64)]
+    return np.argsort(np.array(told, dtype=np.uint64), kind="stable")
 
 
 def content_keys(*tables: NDArray[Any]) -> UInt64:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, fsum
 from numbers import Integral, Real
 from reprlib import repr as shortened
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -192,24 +192,28 @@ class Training:
         ValueError
             If a side would be empty, or lack room for the classes.
         """
-        groups, is_of_classes = self.sides.groups, self.y.dtype == np.int32
+        groups = self.sides.groups
         n = n_copies(len(self.y), self.weight) if groups is None else len(np.unique(groups))
-        n_held = ceil(size * n) if isinstance(size, float | np.floating) else int(size)
-        _expect_room(size, n, n_held, "rows" if groups is None else "groups")
+        n_held = n_held_out(size, n, "rows" if groups is None else "groups")
         if groups is not None:
             fold = self._fold(*group_share(groups, n_held, random_state))
         else:
-            if is_of_classes:
-                _expect_classes(self.y, self.weight, size, n, n_held)
+            counted = None if self.weight is None or n == len(self.y) else self.weight
+            for one in self._columns_of_classes:
+                expect_classes(np.bincount(one, counted), size, n, n_held)
             fold = content_share(self.features.matrix, self.y, n_held, random_state, self.weight)
-        if is_of_classes and len(lost := np.setdiff1d(self.y[fold.judge], self.y[fold.grow])):
-            raise ValueError(
-                f"validation_fraction={size} holds out all rows of {len(lost)} of the classes: make "
-                "it smaller, or give X_val and y_val"
-            )
+        columns = self._columns_of_classes
+        n_lost = sum(len(np.setdiff1d(one[fold.judge], one[fold.grow])) for one in columns)
+        if n_lost:
+            refuse_lost_classes(size, n_lost)
         return self.weighing(fold.grow, fold.grow_weight), self.weighing(
             fold.judge, fold.judge_weight
         )
+
+    @property
+    def _columns_of_classes(self) -> list[Int32]:
+        """Classes of each target, if these are classes."""
+        return [*self.y.reshape(len(self.y), -1).T] if self.y.dtype == np.int32 else []
 
     def weighing(self, indices: Indices, weight: Float64 | None) -> Training:
         """Some of these rows, by themselves, with other weights."""
@@ -221,18 +225,28 @@ class Training:
         return Fold(grow, judge, self.weight[grow], self.weight[judge])
 
 
-def _expect_room(size: float, n: int, n_held: int, units: str) -> None:
+def refuse_lost_classes(size: float, n_lost: int) -> NoReturn:
+    """Say that some classes have no rows that train."""
+    raise ValueError(
+        f"validation_fraction={size} holds out all rows of {n_lost} of the classes: make it smaller, "
+        "or give X_val and y_val"
+    )
+
+
+def n_held_out(size: float, n: int, units: str) -> int:
+    """How many of n rows or groups are held out, which leaves some on both sides."""
+    n_held = ceil(size * n) if isinstance(size, float | np.floating) else int(size)
     if not 0 < n_held < n:
         raise ValueError(
             f"With n_samples={n} {units} and validation_fraction={size}, the resulting "
             f"{'train' if n_held else 'validation'} set will be empty. Adjust validation_fraction, or "
             "give X_val and y_val."
         )
+    return n_held
 
 
-def _expect_classes(y: Int32, weight: Float64 | None, size: float, n: int, n_held: int) -> None:
+def expect_classes(n_of_class: NDArray[Any], size: float, n: int, n_held: int) -> None:
     """Refuse to hold out rows by class where a class has one, or sides have less than one of each."""
-    n_of_class = np.bincount(y, None if weight is None or n == len(y) else weight)
     n_of_class = n_of_class[n_of_class > 0]
     if n_of_class.min() < 2:
         raise ValueError(
@@ -364,9 +378,23 @@ class TakesRows:
         model._validate_params()
         if self._takes_outputs:
             self.n_outputs_ = 1
+        elif "n_outputs" in stored:
+            raise ValueError(f"it holds several targets, and {type(self).__name__} predicts one")
         self.__dict__.update(restored_features(stored))
         if is_classifier(self):
             self.__dict__.update(restored_classes(stored))
+
+    def _has_several_targets(self) -> bool:
+        return bool(self.__dict__.get("n_outputs_", 1) > 1)
+
+    def _expect_one_target(self, what: str) -> None:
+        """Refuse several targets where something is about one."""
+        if self._has_several_targets():
+            kind = "Classifier" if is_classifier(self) else "Regressor"
+            raise ValueError(
+                f"{what} takes one target, got y of {self.n_outputs_} columns: "
+                f"sklearn.multioutput.MultiOutput{kind} fits one model for each column"
+            )
 
     def _categories_of(self, X: Any, again: bool) -> Categories | None:
         """The categories of rows; `again`: those that are known, and more where they may be added."""
@@ -470,14 +498,25 @@ class TakesRows:
         return None if self.categories_ is None else self.categories_.mask
 
     def _class_codes(self, name: str, y: Any) -> NDArray[np.intp]:
-        """Places of classes among those of the fit; others are an error."""
-        given = column_or_1d(y)
-        places, known = places_among(self.classes_, given)
-        if not known.all():
-            raise ValueError(
-                f"{name} must hold classes among {self.classes_}, got {np.unique(given[~known])}"
-            )
-        return places
+        """Places of classes among those of the fit, (n,) or (n_outputs, n); others are an error."""
+        classes: Any = self.classes_
+        if not isinstance(classes, list):
+            return _places_of(name, classes, column_or_1d(y))
+        given, n = array_of(name, y), len(classes)
+        if given.ndim != 2 or given.shape[1] != n:
+            raise ValueError(f"{name} must have shape (n, {n}), as in the fit, got {given.shape}")
+        columns = zip(classes, _columns(given), strict=True)
+        return np.stack([_places_of(name, known, one) for known, one in columns])
+
+
+def _places_of(name: str, classes: NDArray[Any], given: NDArray[Any]) -> NDArray[np.intp]:
+    """Places of classes among those that are known."""
+    places, known = places_among(classes, given)
+    if not known.all():
+        raise ValueError(
+            f"{name} must hold classes among {classes}, got {np.unique(given[~known])}"
+        )
+    return places
 
 
 def training_rows(
@@ -500,8 +539,8 @@ def training_rows(
         read, where it has them, and it says which categories rows have.
     X : array-like of shape (n, p)
         Rows.
-    y : array-like of shape (n,)
-        Target.
+    y : array-like of shape (n,), or (n, n_outputs)
+        Target; several of them where the model takes them.
     sample_weight : array-like of shape (n,), or None
         How many rows each row counts as. A row of weight zero is as if absent.
     groups : array-like of shape (n,), or None
@@ -621,14 +660,22 @@ def weighed_targets(
             _check_sample_weight(sample_weight, target, dtype=np.float64, ensure_non_negative=True)
         )
     if is_of_classes:
-        for one in _columns(target):
+        columns = _columns(target)
+        for one in columns:
             check_classification_targets(one)
         factors = getattr(model, "class_weight", None)
         if isinstance(factors, (dict, list)):
-            expect_class_weights(factors)
+            expect_class_weights(factors, len(columns))
             weight = _times(compute_sample_weight(factors, target), weight)
     _expect_sum(weight)
     return target, weight
+
+
+# Estimators that take several targets, by their kind.
+_TAKING_SEVERAL = {
+    "Classifier": ("PACBayesTree", "PrunedTree", "TreeForest", "BoostedTrees"),
+    "Regressor": ("PACBayesTree", "PrunedTree", "TreeForest", "BoostedTrees"),
+}
 
 
 def _several_outputs(model: Any, y: NDArray[Any]) -> bool:
@@ -636,12 +683,12 @@ def _several_outputs(model: Any, y: NDArray[Any]) -> bool:
     if y.ndim != 2 or y.shape[1] < 2:
         return False
     if not model._takes_outputs:
-        kind, takes = "Regressor", "TreeForestRegressor and BoostedTreesRegressor take"
-        if is_classifier(model):
-            kind, takes = "Classifier", "TreeForestClassifier takes"
+        kind = "Classifier" if is_classifier(model) else "Regressor"
+        *others, last = [f"{name}{kind}" for name in _TAKING_SEVERAL[kind]]
+        takers = f"{', '.join(others)} and {last}"
         raise ValueError(
             f"y should be a 1d array, got an array of shape {y.shape} instead: "
-            f"{type(model).__name__} predicts one output. {takes} several, and "
+            f"{type(model).__name__} predicts one output. {takers} take several, and "
             f"sklearn.multioutput.MultiOutput{kind} fits one model for each column"
         )
     return True
@@ -910,8 +957,14 @@ def balanced_factors(totals: NDArray[Any]) -> Float64:
     return factors
 
 
-def expect_class_weights(class_weight: dict[Any, Any] | list[dict[Any, Any]]) -> None:
+def expect_class_weights(
+    class_weight: dict[Any, Any] | list[dict[Any, Any]], n_columns: int = 1
+) -> None:
     """Refuse what is no weight: rows that do not weigh more than 0 are left out without a word."""
+    if n_columns == 1 and isinstance(class_weight, list):
+        raise ValueError(
+            f'class_weight must be a dict or "balanced" for y of one column, got {class_weight!r}'
+        )
     of_each = class_weight if isinstance(class_weight, list) else [class_weight]
     for label, factor in (pair for one in of_each for pair in _pairs(one)):
         if not isinstance(factor, Real) or not 0 <= float(factor) < np.inf:

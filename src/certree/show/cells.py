@@ -131,6 +131,7 @@ def cells_of(model: Any, number: int = 0, X: ArrayLike | None = None) -> Cells:
 
 
 def _of_vote(model: Any, X: ArrayLike | None) -> Cells:
+    expect_one_target("a picture of a tree", model)
     explainer: Explainer = model._explainer()
     tree = explainer.tree
     outputs = tuple(model.classes_.tolist()) if is_classifier(model) else None

@@ -1,11 +1,13 @@
 """The statistics of every node: class counts and labels, or moments of a number."""
 
 from certree.stats.nodes import NodeStats, Stats, count
+from certree.stats.several import SeveralStats
 from certree.stats.sparse import SparseNodeStats
 from certree.stats.targets import TargetStats, measure, noise_variance
 
 __all__ = [
     "NodeStats",
+    "SeveralStats",
     "SparseNodeStats",
     "Stats",
     "TargetStats",

@@ -29,7 +29,7 @@ from certree.interface.arrays import (
     zeros,
 )
 from certree.interface.signatures import checked
-from certree.stats import NodeStats, SparseNodeStats, Stats
+from certree.stats import Stats
 from certree.tree import LEAF, Tree, Trees
 from certree.weights.node_weights import NodeWeights
 
@@ -56,6 +56,15 @@ class JudgedVotes:
     label: Int32 | None
     values: Any
     judging: Any
+
+    def in_unit(self, unit: float) -> JudgedVotes:
+        """The same of numbers in another unit."""
+        return JudgedVotes(None, self.values / unit, self.judging / [1.0, unit, unit**2])
+
+    def in_bytes(self) -> tuple[bytes, ...]:
+        """What tells votes and rows of one target from those of another."""
+        said: Any = self.label if self.values is None else self.values
+        return said.tobytes(), self.judging.tobytes()
 
 
 class Tunable(Protocol):
@@ -283,9 +292,9 @@ def loss_family(
     """
     gains, root = stats.of(tree).terms(tree, n_terms, empty_leaves)
     if loss == "log_loss":
-        if not isinstance(stats, NodeStats | SparseNodeStats):
+        nats = getattr(stats, "log_loss", None)
+        if nats is None:
             raise ValueError('a numeric target takes loss="error", got "log_loss"')
-        nats = stats.log_loss
         gains = np.column_stack([gains_of(tree, nats), gains[:, 1:]])
         root = np.append(nats[:1], root[1:])
     elif loss != "error":

@@ -98,11 +98,10 @@ inline void weigh_slopes(std::span<const double> weight, Table<double> slopes) {
 
 // Slopes of a random direction among the outputs, which one tree serves: a random projection of the
 // gradients is enough to find cuts that serve all of them (Iosipoi and Vakhrushev, "SketchBoost",
-// NeurIPS 2022). mixed: (2, n).
-inline void mix_slopes(Table<const double> g, Table<const double> h,
-                       std::span<const double> factors, Table<double> mixed) {
+// NeurIPS 2022). Adds what some outputs have in it. mixed: (2, n).
+inline void add_mixed(Table<const double> g, Table<const double> h, std::span<const double> factors,
+                      Table<double> mixed) {
   double *const to_g = mixed.row(0), *const to_h = mixed.row(1);
-  std::ranges::fill(mixed.values(), 0.0);
   for (std::int64_t k = 0; k < g.n_rows; ++k) {
     const double factor = factors[static_cast<std::size_t>(k)], square = factor * factor;
     for (const std::size_t i : turns(g.width)) {

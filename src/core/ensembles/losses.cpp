@@ -108,52 +108,36 @@ CERTREE_WIDE void losses_of_more(const double* y, const Table<const double>& sco
 
 // -- numbers
 
-// Distances of scores from targets.
-Buffer<double> distances(std::span<const double> y, const double* score) {
-  auto distance = make_buffer<double>(y.size());
-  by_rows(y.size(), 1, [&](std::size_t i) { distance[i] = std::abs(y[i] - score[i]); });
-  return distance;
-}
-
-double mean_distance(std::span<const double> y, const double* score) {
-  const auto distance = distances(y, score);
-  return sum_of({distance.get(), y.size()}, {}) / static_cast<double>(y.size());
-}
-
-// A quantile of the distances, between two of them by the part that is missing.
-double bend_of(const Loss& loss, std::span<const double> y, const double* score) {
-  const auto distance = distances(y, score);
-  const double place = loss.parameter * static_cast<double>(y.size() - 1);
-  double* const at = distance.get() + static_cast<std::size_t>(place);
-  double* const end = distance.get() + y.size();
+// A quantile of distances, between two of them by the part that is missing; they are moved.
+double bend_of(double quantile, std::span<double> distance) {
+  const double place = quantile * static_cast<double>(distance.size() - 1);
+  double* const at = distance.data() + static_cast<std::size_t>(place);
+  double* const end = distance.data() + distance.size();
   // Bits of numbers that are not negative are in the order of these, and those of NaN behind them.
   const auto nearer = [](double a, double b) {
     return std::bit_cast<std::uint64_t>(a) < std::bit_cast<std::uint64_t>(b);
   };
-  looking(8 * y.size(), nearer,
-          [&](const auto& is_less) { std::nth_element(distance.get(), at, end, is_less); });
+  looking(8 * distance.size(), nearer,
+          [&](const auto& is_less) { std::nth_element(distance.data(), at, end, is_less); });
   const double below = *at;
   if (at + 1 == end) return below;
-  const double above = *looking(y.size(), nearer, [&](const auto& is_less) {
+  const double above = *looking(distance.size(), nearer, [&](const auto& is_less) {
     return std::min_element(at + 1, end, is_less);
   });
   return below + (above - below) * (place - std::floor(place));
 }
 
-// Mean over the rows of the power of predictions that is a row's information in units of the
-// dispersion: slopes in this unit do not depend on that of the targets.
-double mean_information(double power, const double* score, std::size_t n) {
-  const auto information = make_buffer<double>(n);
-  by_rows(n, 4, [&](std::size_t i) { information[i] = std::exp((2.0 - power) * score[i]); });
-  const double mean = sum_of({information.get(), n}, {}) / static_cast<double>(n);
-  return std::max(mean, std::numeric_limits<double>::min());
+// Whether its dispersion is told by slopes, and not by losses.
+bool is_told_by_slopes(const Loss& loss) {
+  return loss.kind == LossKind::tweedie || loss.kind == LossKind::custom ||
+         loss.kind == LossKind::ranking;
 }
 
 struct Slopes {
   double first, second;
 };
 
-void slopes_of_numbers(const Loss& loss, std::span<const double> y, const double* score,
+void slopes_of_numbers(const ScaledLoss& loss, std::span<const double> y, const double* score,
                        double* gradient, double* hessian) {
   const auto write = [&](const auto& of) {
     by_rows(y.size(), 4, [&](std::size_t i) {
@@ -165,7 +149,7 @@ void slopes_of_numbers(const Loss& loss, std::span<const double> y, const double
   switch (loss.kind) {
     case LossKind::quantile: {
       // In units of the mean distance, so that Hessians are about 1.
-      const double unit = mean_distance(y, score);
+      const double unit = loss.scale;
       if (unit == 0.0) return write([](double, double) { return Slopes{0.0, 1.0}; });
       return write([unit, q = loss.parameter](double target, double s) {
         const double way = target > s ? -q : target < s ? 1.0 - q : 0.0;
@@ -174,7 +158,7 @@ void slopes_of_numbers(const Loss& loss, std::span<const double> y, const double
       });
     }
     case LossKind::huber:
-      return write([bend = bend_of(loss, y, score)](double target, double s) {
+      return write([bend = loss.scale](double target, double s) {
         const double above = target - s, distance = std::abs(above);
         if (!(distance > bend)) return Slopes{-above, 1.0};
         return Slopes{above > 0.0 ? -bend : bend, std::max(bend / distance, kLeastHessian)};
@@ -189,19 +173,20 @@ void slopes_of_numbers(const Loss& loss, std::span<const double> y, const double
         const double ratio = target * std::exp(-s);
         return Slopes{1.0 - ratio, std::max(ratio, kLeastHessian)};
       });
-    case LossKind::tweedie:
-      return write([p = loss.parameter, unit = mean_information(loss.parameter, score, y.size())](
-                       double target, double s) {
+    case LossKind::tweedie: {
+      const double unit = std::max(loss.scale, std::numeric_limits<double>::min());
+      return write([unit, p = loss.parameter](double target, double s) {
         const double ahead = std::exp((2.0 - p) * s) / unit;
         const double back = target * std::exp((1.0 - p) * s) / unit;
         return Slopes{ahead - back, std::max((2.0 - p) * ahead + (p - 1.0) * back, kLeastHessian)};
       });
+    }
     default:
       return write([](double target, double s) { return Slopes{s - target, 1.0}; });
   }
 }
 
-void losses_of_numbers(const Loss& loss, std::span<const double> y, const double* score,
+void losses_of_numbers(const ScaledLoss& loss, std::span<const double> y, const double* score,
                        double* losses) {
   const auto write = [&](const auto& of) {
     by_rows(y.size(), 4, [&](std::size_t i) { losses[i] = of(y[i], score[i]); });
@@ -212,7 +197,7 @@ void losses_of_numbers(const Loss& loss, std::span<const double> y, const double
         return std::max(q * (target - s), (q - 1.0) * (target - s));
       });
     case LossKind::huber:
-      return write([bend = bend_of(loss, y, score)](double target, double s) {
+      return write([bend = loss.scale](double target, double s) {
         const double distance = std::abs(target - s), near = std::min(distance, bend);
         return near * (distance - 0.5 * near);
       });
@@ -239,7 +224,28 @@ void losses_of_numbers(const Loss& loss, std::span<const double> y, const double
 
 }  // namespace
 
-void slopes_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
+void scale_terms(const Loss& loss, std::span<const double> y, Table<const double> scores,
+                 std::span<double> terms) {
+  const double* const score = scores.data;
+  if (loss.kind == LossKind::tweedie)
+    // A row's information in units of the dispersion: slopes in units of its mean do not depend on
+    // the unit of the targets.
+    by_rows(y.size(), 4,
+            [&](std::size_t i) { terms[i] = std::exp((2.0 - loss.parameter) * score[i]); });
+  else
+    by_rows(y.size(), 1, [&](std::size_t i) { terms[i] = std::abs(y[i] - score[i]); });
+}
+
+ScaledLoss scaled(const Loss& loss, std::span<const double> y, Table<const double> scores) {
+  if (!has_scale(loss)) return {loss};
+  const auto room = make_buffer<double>(y.size());
+  const std::span terms(room.get(), y.size());
+  scale_terms(loss, y, scores, terms);
+  if (loss.kind == LossKind::huber) return {loss, bend_of(loss.parameter, terms)};
+  return {loss, sum_of(terms, {}) / static_cast<double>(y.size())};
+}
+
+void slopes_of(const ScaledLoss& loss, std::span<const double> y, Table<const double> scores,
                Table<double> gradient, Table<double> hessian) {
   if (loss.kind != LossKind::classes)
     return slopes_of_numbers(loss, y, scores.data, gradient.data, hessian.data);
@@ -255,6 +261,12 @@ void slopes_of(const Loss& loss, std::span<const double> y, Table<const double> 
 
 void losses_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
                std::span<double> losses) {
+  const bool bends = loss.kind == LossKind::huber;
+  losses_of(bends ? scaled(loss, y, scores) : ScaledLoss{loss}, y, scores, losses);
+}
+
+void losses_of(const ScaledLoss& loss, std::span<const double> y, Table<const double> scores,
+               std::span<double> losses) {
   if (loss.kind != LossKind::classes) return losses_of_numbers(loss, y, scores.data, losses.data());
   const bool are_two = scores.n_rows == 1;
   const auto room = make_buffer<double>(are_two ? 0 : scores.n_rows, kBlock);
@@ -268,35 +280,64 @@ void losses_of(const Loss& loss, std::span<const double> y, Table<const double> 
   });
 }
 
-double dispersion_of_slopes(std::span<const double> gradient, std::span<const double> hessian,
-                            std::span<const double> weight) {
-  const std::size_t n = gradient.size();
-  const auto squares = make_buffer<double>(n);
-  by_rows(n, 1, [&](std::size_t i) {
+// The squares of gradients, which are times weights, over these.
+void square(std::span<const double> gradient, std::span<const double> weight, double* squares) {
+  by_rows(gradient.size(), 1, [&](std::size_t i) {
     const double g = gradient[i];
     squares[i] = weight.empty() ? g * g : g * g / weight[i];
   });
-  const double ratio = sum_of({squares.get(), n}, {}) / sum_of(hessian, {});
+}
+
+double ratio_or_one(double above, double below) {
+  const double ratio = above / below;
   return ratio > 0.0 && ratio < kInfinity ? ratio : 1.0;
 }
 
-double dispersion_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
+double dispersion_of_slopes(std::span<const double> gradient, std::span<const double> hessian,
+                            std::span<const double> weight) {
+  const auto squares = make_buffer<double>(gradient.size());
+  square(gradient, weight, squares.get());
+  return ratio_or_one(sum_of({squares.get(), gradient.size()}, {}), sum_of(hessian, {}));
+}
+
+double dispersion_of(const ScaledLoss& loss, std::span<const double> y, Table<const double> scores,
                      std::span<const double> weight, Table<const double> gradient,
                      Table<const double> hessian) {
   if (has_known_scale(loss)) return 1.0;
-  if (loss.kind == LossKind::tweedie || loss.kind == LossKind::custom ||
-      loss.kind == LossKind::ranking)
-    return dispersion_of_slopes(gradient.values(), hessian.values(), weight);
-  // The mean loss is that of the most likely scale, of squares half of it.
-  const auto losses = make_buffer<double>(y.size());
-  const double mean = mean_loss(loss, y, scores, weight, {losses.get(), y.size()});
-  if (loss.kind != LossKind::quantile) return dispersion_of_mean(mean);
-  const double scale = mean > 0.0 ? mean : 1.0;
-  const double unit = mean_distance(y, scores.data);  // what the slopes are multiplied by
-  return unit > 0.0 ? scale * 2.0 * unit : 1.0;
+  Buffer<double> room;
+  std::vector<double> sums;
+  for (const auto& term : dispersion_terms(loss, y, scores, weight, gradient, hessian, room))
+    sums.push_back(sum_of(term, {}));
+  const double n = weight.empty() ? static_cast<double>(y.size()) : sum_of(weight, {});
+  return dispersion_of_sums(loss, sums, n);
 }
 
-double dispersion_of_mean(double mean) { return 2.0 * (mean > 0.0 ? mean : 1.0); }
+std::vector<std::span<const double>> dispersion_terms(
+    const ScaledLoss& loss, std::span<const double> y, Table<const double> scores,
+    std::span<const double> weight, Table<const double> gradient, Table<const double> hessian,
+    Buffer<double>& room) {
+  if (has_known_scale(loss)) return {};
+  const std::size_t n = y.size();
+  room = make_buffer<double>(n);
+  const std::span<double> terms(room.get(), n);
+  if (is_told_by_slopes(loss)) {
+    square(gradient.values(), weight, room.get());
+    return {terms, hessian.values()};
+  }
+  losses_of(loss, y, scores, terms);
+  if (!weight.empty()) by_rows(n, 1, [&](std::size_t i) { terms[i] *= weight[i]; });
+  return {terms};
+}
+
+double dispersion_of_sums(const ScaledLoss& loss, std::span<const double> sums, double weight) {
+  if (has_known_scale(loss)) return 1.0;
+  if (is_told_by_slopes(loss)) return ratio_or_one(sums[0], sums[1]);
+  // The mean loss is that of the most likely scale, of squares half of it.
+  const double mean = sums[0] / weight, scale = mean > 0.0 ? mean : 1.0;
+  if (loss.kind != LossKind::quantile) return 2.0 * scale;
+  // What the slopes are multiplied by.
+  return loss.scale > 0.0 ? scale * 2.0 * loss.scale : 1.0;
+}
 
 double mean_loss(const Loss& loss, std::span<const double> y, Table<const double> scores,
                  std::span<const double> weight, std::span<double> losses) {

@@ -26,25 +26,55 @@ constexpr bool has_known_scale(const Loss& loss) {
          loss.kind == LossKind::gamma;
 }
 
+// A loss with the one number that all rows decide together: of a quantile the mean distance of
+// scores from targets, of Tweedie's loss the mean information, which slopes are in units of; of
+// Huber's loss the quantile of the distances at which it bends; 1 of others.
+struct ScaledLoss : Loss {
+  double scale = 1.0;
+};
+
+// Whether there is such a number.
+constexpr bool has_scale(const Loss& loss) {
+  return loss.kind == LossKind::quantile || loss.kind == LossKind::huber ||
+         loss.kind == LossKind::tweedie;
+}
+
+ScaledLoss scaled(const Loss& loss, std::span<const double> y, Table<const double> scores);
+
+// The numbers of rows (n,) of which it is the mean, or a quantile.
+void scale_terms(const Loss& loss, std::span<const double> y, Table<const double> scores,
+                 std::span<double> terms);
+
 // Gradients and Hessians (n_outputs, n). Hessians are kept from 0, where a step would have no end.
 // Those of more than two classes are multiplied by K / (K - 1). Of losses with a kink, or with a
 // straight part, they are those of parabolas that touch the loss at the score and lie above it.
 // What is custom is known by its slopes alone, which who asks for rounds has taken.
-void slopes_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
+void slopes_of(const ScaledLoss& loss, std::span<const double> y, Table<const double> scores,
                Table<double> gradient, Table<double> hessian);
 
 // Loss of each row, (n,).
+void losses_of(const ScaledLoss& loss, std::span<const double> y, Table<const double> scores,
+               std::span<double> losses);
+
+// The same of rows that bend a loss themselves.
 void losses_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
                std::span<double> losses);
 
 // What slopes are divided by to be those of a likelihood's negative log (nats). gradient, hessian:
 // the slopes of rows, times their weights.
-double dispersion_of(const Loss& loss, std::span<const double> y, Table<const double> scores,
+double dispersion_of(const ScaledLoss& loss, std::span<const double> y, Table<const double> scores,
                      std::span<const double> weight, Table<const double> gradient,
                      Table<const double> hessian);
 
-// The same of squared errors by their mean loss.
-double dispersion_of_mean(double mean);
+// The numbers of rows of which sums tell it: losses times weights; or squared gradients over
+// weights, and Hessians; or none. room: memory for them, which has to last.
+std::vector<std::span<const double>> dispersion_terms(
+    const ScaledLoss& loss, std::span<const double> y, Table<const double> scores,
+    std::span<const double> weight, Table<const double> gradient, Table<const double> hessian,
+    Buffer<double>& room);
+
+// The same by these sums, and that of the weights.
+double dispersion_of_sums(const ScaledLoss& loss, std::span<const double> sums, double weight);
 
 // The same of slopes of one output alone, (n,), times the weights of their rows: of a likelihood's
 // negative log squared gradients are on average as large as Hessians (Wedderburn, "Quasi-likelihood

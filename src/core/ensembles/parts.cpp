@@ -19,6 +19,12 @@ class PartSlopes {
     weigh_slopes(rows.weight, all());
   }
 
+  // room: memory for them, which has to last.
+  std::vector<std::span<const double>> dispersion_terms(Buffer<double>& room) const {
+    return certree::dispersion_terms(rows_.loss, rows_.y, rows_.scores, rows_.weight, gradient(),
+                                     hessian(), room);
+  }
+
   Table<double> gradient() const { return {slopes_.get(), n_outputs_, width()}; }
   Table<double> hessian() const { return {all().row(n_outputs_), n_outputs_, width()}; }
 
@@ -28,7 +34,9 @@ class PartSlopes {
     std::span<const double> g(slopes_.get(), n), h(slopes_.get() + n, n);
     if (n_outputs_ > 1) {
       mixed = make_buffer<double>(2, n);
-      mix_slopes(gradient(), hessian(), draws.factors, {mixed.get(), 2, width()});
+      const Table<double> both{mixed.get(), 2, width()};
+      fill(both.values(), 0.0);
+      add_mixed(gradient(), hessian(), draws.factors, both);
       g = {mixed.get(), n};
       h = {mixed.get() + n, n};
     }
@@ -60,22 +68,12 @@ std::size_t deal(const PartRows& rows, const PartDraws& draws, std::span<std::in
   return n_growing;
 }
 
-// The loss of each row times its weight; none where no round asks for its mean.
-std::vector<double> weighed_losses(const PartRows& rows) {
-  if (has_known_scale(rows.loss)) return {};
-  std::vector<double> losses(rows.y.size());
-  losses_of(rows.loss, rows.y, rows.scores, losses);
-  if (!rows.weight.empty())
-    for (const std::size_t i : turns(losses.size())) losses[i] *= rows.weight[i];
-  return losses;
-}
-
 }  // namespace
 
 PartLargest part_largest(const PartRows& rows, const PartDraws& draws) {
   const std::size_t n = rows.y.size();
   const std::int64_t n_outputs = rows.scores.n_rows;
-  PartLargest made{std::vector<double>(static_cast<std::size_t>(3 + 4 * n_outputs)), 0,
+  PartLargest made{std::vector<double>(static_cast<std::size_t>(4 + 4 * n_outputs)), 0,
                    std::numeric_limits<std::uint64_t>::max()};
   if (n == 0) return made;
   std::vector<std::int32_t> order(n);
@@ -91,7 +89,10 @@ PartLargest part_largest(const PartRows& rows, const PartDraws& draws) {
   auto to = made.largest.begin();
   *to++ = of_tree.gradient;
   *to++ = of_tree.hessian;
-  *to++ = largest_number(weighed_losses(rows));
+  Buffer<double> room;
+  for (std::size_t i = 0; const auto& terms : slopes.dispersion_terms(room))
+    to[static_cast<std::ptrdiff_t>(i++)] = largest_number(terms);
+  to += 2;
   for (const auto& side : {growing, others})
     for (std::int64_t k = 0; k < n_outputs; ++k)
       for (const auto& table : {slopes.gradient(), slopes.hessian()})
@@ -119,8 +120,12 @@ PartItems part_items(const PartRows& rows, const PartDraws& draws, const Largest
   totals.end_cell();
   std::ranges::copy(totals.of(0).sum, made.total.begin());
   made.squares = Gradients::squares(growing, as_items);
-  const FixedPoint fixed(largest.loss, largest.n);
-  for (const double loss : weighed_losses(rows)) made.loss += fixed.whole(loss);
+  Buffer<double> room;
+  for (std::size_t i = 0; const auto& terms : slopes.dispersion_terms(room)) {
+    const FixedPoint fixed(largest.of_dispersion[i], largest.n);
+    for (const double term : terms) made.of_dispersion[i] += fixed.whole(term);
+    ++i;
+  }
   return made;
 }
 

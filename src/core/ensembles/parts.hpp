@@ -12,7 +12,7 @@
 namespace certree {
 
 struct PartRows {
-  Loss loss;                            // squared error, or one of a known scale
+  ScaledLoss loss;                      // in the scale of all rows
   std::span<const double> y, weight;    // (n,), or no weight
   std::span<const std::uint64_t> keys;  // (n,)
   Table<const double> scores;           // (n_outputs, n)
@@ -29,8 +29,8 @@ struct PartDraws {
 
 // The largest numbers of a part.
 struct PartLargest {
-  std::vector<double> largest;  // of the tree: gradient, Hessian; loss; then slopes of growing
-                                // rows, (n_outputs, 2), and of others
+  std::vector<double> largest;  // of the tree: gradient, Hessian; two terms of the dispersion;
+                                // then slopes of growing rows, (n_outputs, 2), and of others
   std::int64_t n_growing;
   std::uint64_t least;  // mixed key
 };
@@ -40,14 +40,15 @@ PartLargest part_largest(const PartRows& rows, const PartDraws& draws);
 struct LargestOfAll {
   double gradient, hessian;  // of the tree
   std::int64_t n_growing;
-  double loss;
+  std::array<double, 2> of_dispersion;
   std::int64_t n;
 };
 
 // Rows as they are added up.
 struct PartItems {
-  std::int64_t n_growing, squares, loss;
+  std::int64_t n_growing, squares;
   std::array<std::int64_t, 3> total;
+  std::array<std::int64_t, 2> of_dispersion;
 };
 // order: (n,) numbers of growing rows, then of others; items: (n, 2) of growing rows, by number.
 PartItems part_items(const PartRows& rows, const PartDraws& draws, const LargestOfAll& largest,

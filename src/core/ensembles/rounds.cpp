@@ -19,23 +19,21 @@ class Run {
         n_all_(static_cast<std::size_t>(rows.y.width)),
         weight_(rows.weight.empty() ? rows.weight : rows.weight.first(n_)),
         slopes_(make_buffer<double>(2 * scores.n_rows, n_)),
-        mixed_(make_buffer<double>(2, most_outputs(settings.goals) > 1 ? n_ : 0)),
+        mixed_(make_buffer<double>(2, n_outputs_of(grown_for(0)) > 1 ? n_ : 0)),
         losses_(make_buffer<double>(std::max(n_, n_all_ - n_))),
         training_(queries_from(0, n_)),
         judging_(queries_from(n_, n_all_ - n_)),
         leaf_(n_all_, kLeaf) {}
 
   void make(std::int64_t number, RunTrees& trees) {
-    const Goal& goal = goal_of(number);
-    const RoundDraws draws({settings_.n_features, rows_.n_thresholds,
-                            static_cast<std::size_t>(goal.n_outputs), rows_.table.n_bins.size()},
-                           rows_.seed, number);
+    const std::span<const Goal> goals = grown_for(number);
+    const RoundDraws draws(
+        {settings_.n_features, rows_.n_thresholds, n_outputs_of(goals), rows_.table.n_bins.size()},
+        rows_.seed, number);
     deal_rows(draws.odd);
     take_slopes();
-    if (goal.n_outputs > 1)
-      mix_slopes(part(gradient(), goal), part(hessian(), goal), draws.factors,
-                 {mixed_.get(), 2, width()});
-    BinnedTree tree = grow(draws, goal);
+    if (!draws.factors.empty()) mix_slopes(goals, draws.factors);
+    BinnedTree tree = grow(draws, goals[0]);
     send_values(tree.columns);
     const std::size_t m = tree.columns.left.size();
     set_steps(tree, trees);
@@ -65,13 +63,17 @@ class Run {
  private:
   LossKind kind() const { return settings_.goals[0].loss.kind; }
   bool ranks() const { return kind() == LossKind::ranking; }
-  static std::int64_t most_outputs(std::span<const Goal> goals) {
-    return std::ranges::max(goals, {}, &Goal::n_outputs).n_outputs;
+  static std::size_t n_outputs_of(std::span<const Goal> goals) {
+    std::int64_t sum = 0;
+    for (const Goal& goal : goals) sum += goal.n_outputs;
+    return static_cast<std::size_t>(sum);
   }
-  // What a tree grows for: each of the goals has its turn. The others take the cuts that serve
-  // them, by votes of their own.
-  const Goal& goal_of(std::int64_t number) const {
-    return settings_.goals[static_cast<std::size_t>(number) % settings_.goals.size()];
+  // What a tree grows for: all goals of classes, as it does for the classes of one; of numbers each
+  // has its turn. The others take the cuts that serve them, by votes of their own.
+  std::span<const Goal> grown_for(std::int64_t number) const {
+    if (kind() == LossKind::classes) return settings_.goals;
+    const std::size_t n_goals = settings_.goals.size();
+    return settings_.goals.subspan(static_cast<std::size_t>(number) % n_goals, 1);
   }
   std::span<const double> targets(const Goal& goal) const {
     return {rows_.y.row(goal.target), n_all_};
@@ -83,6 +85,9 @@ class Run {
   }
   Table<const double> scores_of(const Goal& goal, std::size_t first = 0) const {
     return {scores_.row(goal.first) + first, goal.n_outputs, scores_.width};
+  }
+  const ScaledLoss& scaled_of(const Goal& goal) const {
+    return scaled_[static_cast<std::size_t>(&goal - settings_.goals.data())];
   }
   template <class F>
   void each_goal(const F& f) const {
@@ -132,6 +137,10 @@ class Run {
   }
 
   void take_slopes() {
+    scaled_.clear();
+    each_goal([&](const Goal& goal, std::span<const double> y) {
+      scaled_.push_back(scaled(goal.loss, y.first(n_), scores_of(goal)));
+    });
     if (kind() == LossKind::custom)
       std::ranges::copy(rows_.slopes.values(), slopes_.get());
     else if (ranks())
@@ -139,7 +148,7 @@ class Run {
                             {slopes_.get(), n_}, {slopes_.get() + n_, n_});
     else
       each_goal([&](const Goal& goal, std::span<const double> y) {
-        slopes_of(goal.loss, y.first(n_), scores_of(goal), part(gradient(), goal),
+        slopes_of(scaled_of(goal), y.first(n_), scores_of(goal), part(gradient(), goal),
                   part(hessian(), goal));
       });
     weigh_slopes(weight_, {slopes_.get(), 2 * scores_.n_rows, width()});
@@ -149,12 +158,25 @@ class Run {
   void take_voters() {
     voters_.clear();
     each_goal([&](const Goal& goal, std::span<const double> y) {
-      const double dispersion = dispersion_of(goal.loss, y.first(n_), scores_of(goal), weight_,
-                                              part(gradient(), goal), part(hessian(), goal));
+      const double dispersion =
+          dispersion_of(scaled_of(goal), y.first(n_), scores_of(goal), weight_,
+                        part(gradient(), goal), part(hessian(), goal));
       voters_.push_back({goal.first, goal.n_outputs, 1.0 / dispersion});
     });
   }
 
+  // Outputs take their factors in the order of the goals, wherever they stand.
+  void mix_slopes(std::span<const Goal> goals, std::span<const double> factors) {
+    const Table<double> mixed{mixed_.get(), 2, width()};
+    fill(mixed.values(), 0.0);
+    for (const Goal& goal : goals) {
+      const auto n = static_cast<std::size_t>(goal.n_outputs);
+      add_mixed(part(gradient(), goal), part(hessian(), goal), factors.first(n), mixed);
+      factors = factors.subspan(n);
+    }
+  }
+
+  // The goal is the only one that the tree grows for, unless slopes are mixed.
   BinnedTree grow(const RoundDraws& draws, const Goal& goal) {
     BinnedTable table = rows_.table;
     if (draws.n_edges > 0) {
@@ -173,7 +195,7 @@ class Run {
         table.codes = coarse;
       }
     }
-    const bool is_mixed = goal.n_outputs > 1;
+    const bool is_mixed = !draws.factors.empty();
     const std::span g(is_mixed ? mixed_.get() : gradient().row(goal.first), n_);
     const std::span h(is_mixed ? mixed_.get() + n_ : hessian().row(goal.first), n_);
     return grow_gradients(
@@ -246,6 +268,7 @@ class Run {
   std::span<const double> weight_;
   Buffer<double> slopes_;  // gradients, then Hessians, (n_outputs, n) each
   Buffer<double> mixed_;   // gradient and Hessian, (n,) each, where a goal has several outputs
+  std::vector<ScaledLoss> scaled_;  // of each goal, by the rows that train
   std::vector<Voters> voters_;
   Buffer<double> losses_;
   Queries training_, judging_;  // where rows are ranked

@@ -59,7 +59,7 @@ class Part {
   Part(const Rows& whole, const Cell& cell, std::uint32_t* number)
       : m_(cell.end - cell.begin),
         original_(make_buffer<std::uint32_t>(m_)),
-        y_(make_buffer<typename Rows::Y>(m_)),
+        y_(make_buffer<typename Rows::Y>(m_, whole.y.n_rows)),
         weight_(make_buffer<double>(whole.weight ? m_ : 0)),
         counts_(make_buffer<double>(whole.counts ? m_ : 0)),
         lists_(make_buffer<RankedRow>(m_, whole.lists.n_rows)),
@@ -68,7 +68,7 @@ class Part {
               whole.features,
               whole.few,
               original_.get(),
-              y_.get(),
+              {y_.get(), whole.y.n_rows, m_},
               whole.weight ? weight_.get() : nullptr,
               whole.weight_unit,
               whole.counts ? counts_.get() : nullptr,
@@ -80,10 +80,12 @@ class Part {
       const std::uint32_t row = members[i].row;
       number[row] = static_cast<std::uint32_t>(i);
       original_[i] = row;
-      y_[i] = whole.y[row];
       if (whole.weight) weight_[i] = whole.weight[row];
       if (whole.counts) counts_[i] = whole.counts[row];
     }
+    for (const std::size_t k : turns(whole.y.n_rows, m_))
+      std::ranges::transform(members, y_.get() + static_cast<std::int64_t>(k) * m_,
+                             [&](const RankedRow& e) { return whole.y.row(k)[e.row]; });
     for (const std::size_t l : turns(whole.lists.n_rows, m_)) {
       RankedRow* to = rows_.lists.row(l);
       for (const RankedRow& e : Rows::part(whole.lists.row(l), cell))
@@ -170,7 +172,7 @@ inline Buffer<double> row_counts(std::span<const double> weight, int unit, Greed
 // The features of numbers that cells count by value. Not where weights or numbers are summed, whose
 // order shows in the last bits, or where cells look at few features.
 template <class Sweep, class Real, class Y>
-FewValues counted_features(const Table<const Real>& X, const Y* y, std::int32_t n_classes,
+FewValues counted_features(const Table<const Real>& X, Table<const Y> y, std::int32_t n_classes,
                            const double* weight, const Greedy& greedy, int n_threads) {
   constexpr std::int64_t kMostRows = std::int64_t{1} << 26;  // their squares are exact
   if (std::is_same_v<Y, double> || weight || X.n_rows > kMostRows || greedy.random_cuts ||
@@ -180,7 +182,7 @@ FewValues counted_features(const Table<const Real>& X, const Y* y, std::int32_t 
 }
 
 template <class Sweep, class Real, class Y>
-TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, const Y* y,
+TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, Table<const Y> y,
                       std::int32_t n_classes, const Stopping& stopping, Greedy greedy,
                       int n_threads) {
   const std::int64_t n = X.n_rows;
@@ -220,36 +222,49 @@ template void rank_rows(Table<const double>, std::span<const std::uint8_t>, int,
 template <class Real>
 TreeColumns grow_cart(Table<const Real> X, const Ranked& ranked, const Response& response,
                       const Stopping& stopping, const Greedy& greedy, int n_threads) {
-  const auto with = [&]<class Sweep, class Y>(std::type_identity<Sweep>, const Y* y) {
+  const auto with = [&]<class Sweep, class Y>(std::type_identity<Sweep>, Table<const Y> y) {
     return grow_with<Sweep>(X, ranked, y, response.n_classes, stopping, greedy, n_threads);
   };
-  const std::int32_t* const y = response.y.data();
-  const bool binary = y && response.n_classes <= 2;
+  const Table<const std::int32_t> y = response.y;
+  const bool is_counted =
+      stopping.weight.empty() && static_cast<double>(X.n_rows / kParts) <= Information::kMost;
+  if (response.n_responses() > 1) {
+    const auto summed = [&]<class One>(std::type_identity<One>, auto responses) {
+      return with(std::type_identity<SummedSweep<One>>(), responses);
+    };
+    if (response.criterion == Criterion::squared)
+      return summed(std::type_identity<SquaredSweep<double>>(), response.target);
+    if (response.criterion == Criterion::gini) return summed(std::type_identity<GiniSweep>(), y);
+    if (is_counted && static_cast<double>(X.n_rows) <= Information::kMost)
+      return summed(std::type_identity<CountedEntropySweep<LookedUp>>(), y);
+    return summed(std::type_identity<EntropySweep>(), y);
+  }
+  const bool binary = y.data && response.n_classes <= 2;
   const auto bits = make_buffer<std::uint8_t>(binary ? X.n_rows : 0);
   if (binary)
-    std::transform(y, y + X.n_rows, bits.get(),
+    std::transform(y.data, y.data + X.n_rows, bits.get(),
                    [](std::int32_t k) { return static_cast<std::uint8_t>(k); });
+  const Table<const std::uint8_t> of_two{bits.get(), 1, X.n_rows};
   const auto by_counted_entropy = [&]<class Part>(std::type_identity<Part>) {
-    return binary ? with(std::type_identity<BinaryEntropySweep<Part>>(), bits.get())
+    return binary ? with(std::type_identity<BinaryEntropySweep<Part>>(), of_two)
                   : with(std::type_identity<CountedEntropySweep<Part>>(), y);
   };
   switch (response.criterion) {
     case Criterion::squared:
-      return with(std::type_identity<SquaredSweep<double>>(), response.target.data());
+      return with(std::type_identity<SquaredSweep<double>>(), response.target);
     case Criterion::absolute:
-      return with(std::type_identity<AbsoluteSweep>(), response.target.data());
+      return with(std::type_identity<AbsoluteSweep>(), response.target);
     case Criterion::poisson:
-      return with(std::type_identity<PoissonSweep>(), response.target.data());
+      return with(std::type_identity<PoissonSweep>(), response.target);
     case Criterion::entropy:
-      if (!stopping.weight.empty() || static_cast<double>(X.n_rows / kParts) > Information::kMost)
-        return with(std::type_identity<EntropySweep>(), y);
+      if (!is_counted) return with(std::type_identity<EntropySweep>(), y);
       if (static_cast<double>(X.n_rows) > Information::kMost)
         return by_counted_entropy(std::type_identity<LookedUpOrNot>());
       return by_counted_entropy(std::type_identity<LookedUp>());
     case Criterion::misclassification:
       return with(std::type_identity<MisclassificationSweep>(), y);
     default:
-      if (binary) return with(std::type_identity<SquaredSweep<std::uint8_t>>(), bits.get());
+      if (binary) return with(std::type_identity<SquaredSweep<std::uint8_t>>(), of_two);
       return with(std::type_identity<GiniSweep>(), y);
   }
 }

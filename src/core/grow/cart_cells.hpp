@@ -62,7 +62,7 @@ struct CartRows {
   const Features* features;
   const FewValues* few;
   const std::uint32_t* original;  // (n,) row of X, null if it is the same
-  const Y* y;                     // (n,)
+  Table<const Y> y;               // (number of responses, n)
   const double* weight;           // (n,) in units of 2^weight_unit; or null
   int weight_unit;
   const double* counts;  // (n,) how many rows each counts as; null: nobody asks, or its weight

@@ -76,8 +76,12 @@ class Decisions {
     const auto rows = rows_.members(cell);
     const auto weight_of = [&](const RankedRow& e) { return rows_.weight_of(e); };
     if (stopping_.too_few(rows.data(), rows.data() + rows.size(), weight_of)) return true;
-    const auto head = rows_.y[rows.front().row];
-    return all_of(rows, [&](const RankedRow& e) { return rows_.y[e.row] == head; });
+    for (std::int64_t k = 0; k < rows_.y.n_rows; ++k) {
+      const auto* const y = rows_.y.row(k);
+      const auto head = y[rows.front().row];
+      if (!all_of(rows, [&](const RankedRow& e) { return y[e.row] == head; })) return false;
+    }
+    return true;
   }
 
   int slope_of(std::int64_t j) const {

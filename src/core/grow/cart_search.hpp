@@ -363,8 +363,10 @@ class Search {
         const double one = rows_.weight ? rows_.weight[e.row] : 1.0;
         squares += one * one;
         if constexpr (numbers) {
-          const double beyond = rows_.y[e.row] - sums[1] / sums[0];
-          scatter.total += one * beyond * beyond;
+          for (std::size_t k = 0; k < sums.size() / 2; ++k) {
+            const double beyond = rows_.y.row(k)[e.row] - sums[2 * k + 1] / sums[0];
+            scatter.total += one * beyond * beyond;
+          }
         }
       }
     scatter.row = squares / sums[0];

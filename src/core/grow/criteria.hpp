@@ -1,8 +1,8 @@
 // The criteria of the greedy grower: what a sweep keeps of the rows left and right of a cut.
 //
-// Each has: the type of a response; start(rows), which puts all rows right; restart(), the
-// same once more; take(row), which moves one left; value(), to be maximised. The decrease in
-// impurity is decrease(value()).
+// Each is made of the responses of rows, (1, n), or (q, n) of several; and has: start(rows), which
+// puts all rows right; restart(), the same once more; take(row), which moves one left; value(), to
+// be maximised. The decrease in impurity is decrease(value()).
 //
 // Rows may also be moved by groups. The sums of a group are width() numbers, the first of which is
 // its weight: add(sums, row) adds a row to them, take(sums, 1) moves the group left and
@@ -58,8 +58,8 @@ struct SquaredSweep {
   RowCount count;
   double w = 0.0, s = 0.0, w_left = 0.0, s_left = 0.0;
 
-  SquaredSweep(const Y* y_, const double* weight_, const double* rows, std::int32_t)
-      : y(y_), weight(weight_), count{rows} {}
+  SquaredSweep(Table<const Y> y_, const double* weight_, const double* rows, std::int32_t)
+      : y(y_.data), weight(weight_), count{rows} {}
 
   void start(std::span<const RankedRow> rows) {
     w = s = 0.0;
@@ -162,8 +162,8 @@ struct AbsoluteSweep {
   std::vector<std::uint32_t> place;  // (n,) in numbers, of the rows of the cell
   double uncut = 0.0;
 
-  AbsoluteSweep(const double* y_, const double* weight_, const double* rows, std::int32_t)
-      : y(y_), weight(weight_), count{rows} {}
+  AbsoluteSweep(Table<const double> y_, const double* weight_, const double* rows, std::int32_t)
+      : y(y_.data), weight(weight_), count{rows} {}
 
   void start(std::span<const RankedRow> rows) {
     thread_local std::vector<std::uint32_t> order;
@@ -261,9 +261,9 @@ struct ClassSweep {
   double w = 0.0, w_left = 0.0;
   std::size_t n_present = 0, last_present = 0;  // classes in the cell
 
-  ClassSweep(const std::int32_t* y_, const double* weight_, const double* rows,
+  ClassSweep(Table<const std::int32_t> y_, const double* weight_, const double* rows,
              std::int32_t n_classes)
-      : y(y_),
+      : y(y_.data),
         weight(weight_),
         count{rows},
         all(static_cast<std::size_t>(n_classes)),
@@ -427,8 +427,9 @@ struct CountedEntropySweep {
   std::int64_t sum = 0, parts = 0;
   std::size_t n_present = 0, last_present = 0;  // classes in the cell
 
-  CountedEntropySweep(const std::int32_t* y_, const double*, const double*, std::int32_t n_classes)
-      : y(y_), all(static_cast<std::size_t>(n_classes)), left(all.size()) {}
+  CountedEntropySweep(Table<const std::int32_t> y_, const double*, const double*,
+                      std::int32_t n_classes)
+      : y(y_.data), all(static_cast<std::size_t>(n_classes)), left(all.size()) {}
 
   void start(std::span<const RankedRow> rows) {
     n = static_cast<std::uint32_t>(rows.size());
@@ -495,8 +496,9 @@ struct BinaryEntropySweep {
   Part part;
   std::uint32_t n = 0, ones = 0, n_left = 0, ones_left = 0;
 
-  BinaryEntropySweep(const std::uint8_t* y_, const double*, const double*, std::int32_t n_classes_)
-      : y(y_), n_classes(static_cast<std::size_t>(n_classes_)) {}
+  BinaryEntropySweep(Table<const std::uint8_t> y_, const double*, const double*,
+                     std::int32_t n_classes_)
+      : y(y_.data), n_classes(static_cast<std::size_t>(n_classes_)) {}
 
   void start(std::span<const RankedRow> rows) {
     n = static_cast<std::uint32_t>(rows.size());
@@ -538,6 +540,69 @@ struct BinaryEntropySweep {
   }
   bool is_ordered() const { return true; }
   double score(const double* sums) const { return sums[1] / sums[0]; }
+};
+
+// The sum of a criterion over several responses of each row.
+template <class One>
+struct SummedSweep {
+  std::vector<One> each;
+  const double* weight;
+  RowCount count;
+
+  template <class Y>
+  SummedSweep(Table<const Y> y, const double* weight_, const double* rows, std::int32_t n_classes)
+      : weight(weight_), count{rows} {
+    for (std::int64_t k = 0; k < y.n_rows; ++k)
+      each.emplace_back(Table<const Y>{y.row(k), 1, y.width}, weight_, nullptr, n_classes);
+  }
+
+  void start(std::span<const RankedRow> rows) {
+    for (One& one : each) one.start(rows);
+    count.start(rows);
+    count.left = 0.0;
+  }
+  void restart() {
+    for (One& one : each) one.restart();
+    count.left = 0.0;
+  }
+  void take(std::uint32_t row) {
+    for (One& one : each) one.take(row);
+    if (weight) count.take(row);
+  }
+  double value() const {
+    return sum([](const One& one) { return one.value(); });
+  }
+  double decrease(double value) const {
+    return value + sum([](const One& one) { return one.decrease(0.0); });
+  }
+  // Slopes are about one response.
+  double mean_left() const { return 0.0; }
+  double mean_right() const { return 0.0; }
+  Sides weights() const { return each.front().weights(); }
+  Sides rows() const { return count.sides(); }
+
+  // Sums of one response stand behind those of another, each with the weight once more.
+  std::size_t width() const { return each.size() * each.front().width(); }
+  std::size_t n_sums() const { return width() + (count.rows ? 1 : 0); }
+  void add(double* sums, std::uint32_t row) const {
+    for (std::size_t k = 0; k < each.size(); ++k) each[k].add(sums + k * each[k].width(), row);
+    count.add(sums + width(), row);
+  }
+  void take(const double* sums, double sign) {
+    for (std::size_t k = 0; k < each.size(); ++k) each[k].take(sums + k * each[k].width(), sign);
+    count.take(sums + width(), sign);
+  }
+  // No order of means is that of all responses.
+  bool is_ordered() const { return false; }
+  double score(const double*) const { return 0.0; }
+
+ private:
+  template <class Term>
+  double sum(const Term& term) const {
+    double total = 0.0;
+    for (const One& one : each) total += term(one);
+    return total;
+  }
 };
 
 // The sweep of the parts of a tree, of which none has more than 1 / kParts of the rows.

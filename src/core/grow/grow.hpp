@@ -54,12 +54,19 @@ inline bool is_of_numbers(Criterion criterion) {
          criterion == Criterion::poisson;
 }
 
-// Classes y in 0 .. n_classes - 1, or numbers target.
+// Classes y in 0 .. n_classes - 1, or numbers target; of several responses the criterion is the
+// sum, for gini, entropy and squared.
 struct Response {
   Criterion criterion;
-  std::span<const std::int32_t> y;
+  Table<const std::int32_t> y;  // (number of responses, n); or empty
   std::int32_t n_classes;
-  std::span<const double> target;
+  Table<const double> target;  // likewise
+
+  std::int64_t n_responses() const { return std::max(y.n_rows, target.n_rows); }
+  bool is_summed() const {
+    return criterion == Criterion::gini || criterion == Criterion::entropy ||
+           criterion == Criterion::squared;
+  }
 };
 
 // A row in a feature's list; equal values have equal ranks, missing ones the largest of all.

@@ -19,7 +19,7 @@ class Lanes:
     Parameters
     ----------
     n_of : tuple of int
-        1 for a number; of classes the share of the second of two, or one share for each of more.
+        1 for a number; of classes the share or score of the second of two, or one for each of more.
     """
 
     n_of: tuple[int, ...]
@@ -39,9 +39,14 @@ class Lanes:
         """How many they are of each target, (q,), as the core takes them."""
         return np.array(self.n_of, dtype=np.int64)
 
-    def of_each(self, values: Float64) -> list[Float64]:
-        """What leaves say, (n, width), of each target by itself."""
-        return np.split(values, np.cumsum(self.n_of)[:-1], axis=1)
+    @property
+    def first(self) -> tuple[int, ...]:
+        """The first number of each target."""
+        return tuple(int(k) for k in np.cumsum(self.n_of) - self.n_of)
+
+    def of_each(self, values: Float64, axis: int = 1) -> list[Float64]:
+        """What leaves say, (n, width) or along another axis, of each target by itself."""
+        return np.split(values, self.first[1:], axis=axis)
 
     def ordered(self, order: Indices) -> Lanes:
         """Those of the same targets in another order, (q,)."""

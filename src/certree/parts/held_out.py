@@ -1,0 +1,309 @@
+"""Which rows of parts are held out: those that would be in one table, whatever lies where.
+
+Copies of equal rows are numbered, and all rows stand in an order of their numbers: every so many are
+held out, of each class its share. Both take what rows of other parts are, told by hashes. A part
+knows its rows by their order among themselves, so that it does not matter in which order it reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.interface.arrays import Float64, Int32, Int64, UInt64, in_units_of_largest
+from certree.parts.chunks import Chunk, Weighing, training_of
+from certree.parts.exact_sums import exact_sum, rounded
+from certree.parts.executors import Executor
+from certree.rows.folds import contents, judging, mixed_copies
+from certree.rows.training import Training, expect_classes, n_held_out, refuse_lost_classes
+
+# Rows that are looked at together.
+_ROWS = 2**22
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsToDeal:
+    """What decides which rows of a part are held out, in the order of class, content and weight.
+
+    Parameters
+    ----------
+    number : int
+        Which of the parts it is.
+    classes : ndarray of int32, shape (n,)
+        Their classes; 0 for numbers.
+    content : ndarray of uint64, shape (n,)
+        Hashes of what they hold.
+    target, weight : ndarray of float64, shape (n,)
+        Targets, and weights (1 where there are none).
+    mixed : ndarray of uint64, shape (n,)
+        Numbers in whose order they are dealt, once these are known.
+    """
+
+    number: int
+    classes: Int32
+    content: UInt64
+    target: Float64
+    weight: Float64
+    mixed: UInt64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """What rows of one side are known by; those of more add up.
+
+    Parameters
+    ----------
+    n_of_class : ndarray of int64, shape (K,)
+        How many rows each class has.
+    largest : float
+        The largest weight.
+    ends : tuple of two floats
+        The smallest and the largest target.
+    """
+
+    n_of_class: Int64
+    largest: float
+    ends: tuple[float, float]
+
+    def __add__(self, other: Side) -> Side:
+        """That of both."""
+        counts = np.zeros(max(len(self.n_of_class), len(other.n_of_class)), dtype=np.int64)
+        for one in (self.n_of_class, other.n_of_class):
+            counts[: len(one)] += one
+        ends = min(self.ends[0], other.ends[0]), max(self.ends[1], other.ends[1])
+        return Side(counts, max(self.largest, other.largest), ends)
+
+    @property
+    def n(self) -> int:
+        """How many rows it has."""
+        return int(self.n_of_class.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sides:
+    """The rows that train, and those that are held out; what is told of more adds up."""
+
+    train: Side
+    held: Side
+
+    def __add__(self, other: Sides) -> Sides:
+        """Those of both."""
+        return Sides(self.train + other.train, self.held + other.held)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Division:
+    """How the rows of a part are told apart, and weighed.
+
+    Parameters
+    ----------
+    copies : Weighing or None
+        How weights that are copies become rows; None: there are none, or others.
+    seed : int
+        Decides the order of the rows.
+    weighings : tuple of two Weighings, or None
+        Of those that train, and of those that are held out, if weights are no copies.
+    """
+
+    copies: Weighing | None
+    seed: int
+    weighings: tuple[Weighing | None, Weighing | None] = (None, None)
+
+    def rows(self, reader: Any, chunk: Chunk) -> Training | None:
+        """The rows of a chunk, with their weights as they came; None: there are none."""
+        return training_of(reader, chunk, self.copies)
+
+    def order(self, training: Training) -> tuple[Any, UInt64, Int32]:
+        """Rows in an order that hangs on nothing but them; their contents and classes."""
+        random_state = np.random.RandomState(self.seed)
+        content, classes = contents(training.features.matrix, training.y, random_state)
+        weight = np.zeros(len(classes)) if training.weight is None else training.weight
+        return np.lexsort((weight, content, classes)), content, classes
+
+    def sides(self, training: Training, mask: Mask) -> list[Training]:
+        """The rows that train, and those that are held out, as a mask of them in order says."""
+        order, both = self.order(training)[0], []
+        if len(mask) != len(order):
+            raise ValueError(
+                f"a part has {len(order)} rows where it had {len(mask)} before: its source must give "
+                "the same rows whenever it is read"
+            )
+        for rows, weighing in zip((order[~mask], order[mask]), self.weighings, strict=True):
+            one = training.at(np.sort(rows))
+            if weighing is not None and one.weight is not None and len(rows):
+                one = replace(one, weight=weighing(one.weight))
+            both.append(one)
+        return both
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsHeldOut:
+    """Which rows are held out.
+
+    Parameters
+    ----------
+    division : Division
+        How rows are told apart and weighed.
+    masks : list of ndarray of bool
+        Of each part, which of its rows are held out, in their order.
+    sides : Sides
+        What is known of both.
+    """
+
+    division: Division
+    masks: list[Mask]
+    sides: Sides
+
+
+def rows_to_deal(
+    number: int, chunk: Chunk, reader: Any, division: Division
+) -> tuple[RowsToDeal, list[tuple[int, int]]]:
+    """The rows of a chunk in their order; tells how many they are."""
+    training = division.rows(reader, chunk)
+    if training is None:
+        none, no_hashes = np.zeros(0), np.zeros(0, dtype=np.uint64)
+        empty = RowsToDeal(number, np.zeros(0, np.int32), no_hashes, none, none, no_hashes)
+        return empty, [(number, 0)]
+    order, content, classes = division.order(training)
+    weight = np.ones(len(order)) if training.weight is None else training.weight
+    target = training.y.astype(np.float64)[order]
+    content = content[order]
+    rows = RowsToDeal(number, classes[order], content, target, weight[order], content.copy())
+    return rows, [(number, len(order))]
+
+
+def hold_out(
+    parts: Executor, reader: Any, weighing: Weighing | None, size: float, seed: int
+) -> RowsHeldOut:
+    """Decide which rows are held out: a number of them, or a share.
+
+    Parameters
+    ----------
+    parts : Executor
+        Where rows lie.
+    reader : estimator
+        Reads them.
+    weighing : Weighing or None
+        How rows are weighed; None: each counts once.
+    size : int or float
+        How many rows, or their share.
+    seed : int
+        Decides which.
+
+    Raises
+    ------
+    ValueError
+        If a side would be empty, or lack room for the classes.
+    """
+    copies = weighing if weighing is not None and weighing.are_copies else None
+    division = Division(copies, seed)
+    told = sorted(parts.make(rows_to_deal, reader, division))
+    n = sum(n_rows for _, n_rows in told)
+    n_held = n_held_out(size, n, "rows")
+    every = [np.zeros(n_rows, dtype=np.bool_) for _, n_rows in told]
+    n_of_class = parts.change(sides_of, own=every).train.n_of_class
+    is_of_classes = hasattr(reader, "classes_")
+    if is_of_classes:
+        expect_classes(n_of_class, size, n, n_held)
+    n_ranges = max(1, -(-n // _ROWS))
+    for i in range(n_ranges):
+        parts.change(with_mixed, i, n_ranges, own=_mixed_of(parts, i, n_ranges))
+    masks = _masks(parts, every, n_of_class, n_held, n_ranges)
+    sides: Sides = parts.change(sides_of, own=masks)
+    lost = (sides.train.n_of_class == 0) & (sides.held.n_of_class > 0)
+    if is_of_classes and lost.any():
+        refuse_lost_classes(size, int(lost.sum()))
+    if weighing is not None and copies is None:
+        largest = sides.train.largest, sides.held.largest
+        totals = parts.change(weights_of_sides, largest, own=masks)
+        n_of_sides = sides.train.n, sides.held.n
+        of_train, of_held = (
+            Weighing(False, most, n_rows / rounded(int(total)))
+            for most, n_rows, total in zip(largest, n_of_sides, totals, strict=True)
+        )
+        division = replace(division, weighings=(of_train, of_held))
+    return RowsHeldOut(division, masks, sides)
+
+
+def _mixed_of(parts: Executor, i: int, n_ranges: int) -> list[UInt64]:
+    """Numbers of the rows of each part whose hashes are in a range, in whose order they are dealt."""
+    told = sorted(parts.collect(in_range, i, n_ranges), key=itemgetter(0))
+    ends = np.cumsum([0, *(len(one[1]) for one in told)])
+    classes, content, weight = (np.concatenate([one[k] for one in told]) for k in (1, 2, 3))
+    order = np.lexsort((weight, content, classes))
+    mixed = np.empty(len(order), dtype=np.uint64)
+    mixed[order] = mixed_copies(content[order], classes[order])
+    return [mixed[a:b] for a, b in pairwise(ends)]
+
+
+def _masks(
+    parts: Executor, every: Sequence[Mask], n_of_class: Int64, n_held: int, n_ranges: int
+) -> list[Mask]:
+    """Which rows of each part are held out, by their places among all of them."""
+    masks, n = [one.copy() for one in every], int(n_of_class.sum())
+    next_place = np.cumsum(n_of_class) - n_of_class
+    ends = [(i << 64) // n_ranges for i in range(n_ranges + 1)]
+    for first, end in pairwise(ends):
+        told = parts.collect(between, first, end - 1)
+        part = np.repeat([one[0] for one in told], [len(one[1]) for one in told])
+        row, classes, mixed = (np.concatenate([one[k] for one in told]) for k in (1, 2, 3))
+        order = np.lexsort((mixed, classes))
+        counts = np.bincount(classes, minlength=len(n_of_class))
+        before = np.cumsum(counts) - counts
+        of_class = classes[order]
+        place = np.arange(len(order)) - before[of_class] + next_place[of_class]
+        next_place = next_place + counts
+        held = order[judging(place, n_held, n)]
+        for number in np.unique(part[held]).tolist():
+            masks[number][row[held[part[held] == number]]] = True
+    return masks
+
+
+def in_range(part: RowsToDeal, i: int, n: int) -> list[tuple[Any, ...]]:
+    """Classes, hashes and weights of the rows whose hashes are in the i-th of n ranges."""
+    rows = part.content % np.uint64(n) == i
+    return [(part.number, part.classes[rows], part.content[rows], part.weight[rows])]
+
+
+def with_mixed(part: RowsToDeal, i: int, n: int, mixed: UInt64) -> tuple[RowsToDeal, int]:
+    """A part that knows the numbers of these rows."""
+    every = np.array(part.mixed)
+    every[part.content % np.uint64(n) == i] = mixed
+    return replace(part, mixed=every), 0
+
+
+def between(part: RowsToDeal, first: int, last: int) -> list[tuple[Any, ...]]:
+    """The rows of a part whose numbers lie in a range, their classes, and these."""
+    inside = (part.mixed >= np.uint64(first)) & (part.mixed <= np.uint64(last))
+    rows = np.flatnonzero(inside)
+    return [(part.number, rows, part.classes[rows], part.mixed[rows])]
+
+
+def sides_of(part: RowsToDeal, mask: Mask) -> tuple[RowsToDeal, Sides]:
+    """What both sides of a part are known by."""
+    return part, Sides(*(_side(part, rows) for rows in (~mask, mask)))
+
+
+def _side(part: RowsToDeal, rows: Mask) -> Side:
+    target = part.target[rows]
+    ends = float(target.min(initial=np.inf)), float(target.max(initial=-np.inf))
+    largest = float(part.weight[rows].max(initial=0.0))
+    return Side(np.bincount(part.classes[rows]).astype(np.int64), largest, ends)
+
+
+def weights_of_sides(
+    part: RowsToDeal, largest: tuple[float, float], mask: Mask
+) -> tuple[RowsToDeal, NDArray[Any]]:
+    """Exact sums of the weights of both sides, in units of the largest one of each."""
+    sums = [
+        exact_sum(in_units_of_largest(part.weight[rows], most))
+        for rows, most in zip((~mask, mask), largest, strict=True)
+    ]
+    return part, np.array(sums, dtype=object)
