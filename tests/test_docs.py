@@ -179,6 +179,7 @@ def test_a_script_of_the_gallery_runs_and_draws(script, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plt, "show", lambda: None)
+    plt.close("all")  # what other tests have left
     try:
         names = runpy.run_path(str(script))
         drawn = [*map(plt.figure, plt.get_fignums())]

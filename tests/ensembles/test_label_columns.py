@@ -420,7 +420,7 @@ def test_headers_that_do_not_go_together_are_refused(tmp_path):
         refuses(place)
     save(CertifiedBoostedTreesClassifier(max_iter=2).fit(X, labels[:, 0]), place)
     rewrite(place, n_outputs=2)
-    refuses(place, "CertifiedBoostedTreesClassifier predicts one output")
+    refuses(place, "several targets, and CertifiedBoostedTreesClassifier predicts one")
 
 
 def test_sparse_rows_and_categories_are_taken():
@@ -521,7 +521,7 @@ def test_what_takes_one_target_says_so(tmp_path):
         with pytest.raises(ValueError, match=r"takes a model of one target.*MultiOutputClassifier"):
             ask(model, X, labels)
     for other in (CertifiedBoostedTreesClassifier(), AdaBoostTreeClassifier()):
-        takers = "TreeForestClassifier and BoostedTreesClassifier take several"
+        takers = "PACBayesTreeClassifier, .*, TreeForestClassifier and BoostedTreesClassifier take"
         with pytest.raises(ValueError, match=f"predicts one output. {takers}"):
             other.fit(X, labels)
     assert get_tags(model).target_tags.multi_output

@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 from certree import (
     BoostedTreesRegressor,
     CertifiedBoostedTreesRegressor,
-    PACBayesTreeRegressor,
+    CertifiedTreeRegressor,
     load,
     save,
 )
@@ -322,7 +322,7 @@ def test_what_takes_one_number_says_so():
         (regressor(loss=slopes), y, r"loss=CustomLoss\(...\) takes one number"),
         (regressor(loss="quantile", quantile=QUANTILES), y, r"quantile=\[...\] takes one number"),
         (CertifiedBoostedTreesRegressor(), y, "CertifiedBoostedTreesRegressor predicts one output"),
-        (PACBayesTreeRegressor(), y, "PACBayesTreeRegressor predicts one output"),
+        (CertifiedTreeRegressor(), y, "CertifiedTreeRegressor predicts one output"),
     ):
         with pytest.raises(ValueError, match=rf"{message}.*MultiOutputRegressor"):
             model.fit(X, target)
