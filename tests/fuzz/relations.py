@@ -325,7 +325,7 @@ def rows_come_and_go(random: Random, subject: Subject) -> None:
         certree.PrunedTreeClassifier,
         certree.PrunedTreeRegressor,
     )
-    if not isinstance(subject.model, kinds):
+    if not isinstance(subject.model, kinds) or np.ndim(subject.y) > 1:
         return
     p = subject.model.n_features_in_
     given = {

@@ -225,12 +225,24 @@ def test_other_growers_stop_where_no_target_varies():
         ),
         ("numbers", {"criterion": "poisson"}, "criterion='poisson' takes one target, got y of 2"),
         ("numbers", {"monotonic_cst": [1, 0, 0]}, "monotonic_cst takes one target, got y of 2 col"),
+        ("classes", {"max_bins": 8}, "max_bins=8 takes one target, got y of 2 columns"),
     ],
 )
 def test_what_takes_one_target_says_so(kind, switches, message):
     X, classes, numbers, _ = table(0)
     with pytest.raises(ValueError, match=message):
         grow_cart(X, classes[:, :2] if kind == "classes" else numbers, **switches)
+
+
+def test_a_target_that_differs_in_rows_of_hardly_any_weight_cuts_nothing():
+    X, _, numbers, _ = table(0)
+    flat = np.zeros(len(X))
+    flat[0] = 1.0
+    weight = np.ones(len(X))
+    weight[0] = 1e-300
+    both = np.column_stack([numbers[:, 0], flat])
+    tree = grow_cart(X, both, sample_weight=weight, max_depth=2)
+    assert tree.n_nodes > 1
 
 
 def test_what_is_no_target_is_refused():

@@ -399,14 +399,18 @@ def _comparable(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
 
 
 def _in_deviations(target: Float64, weight: Float64 | None) -> Float64:
-    """Distances of a target from the value next to its mean, in standard deviations."""
+    """Distances of a target from the value next to its mean, in standard deviations.
+
+    A target that differs only in rows of hardly any weight has none.
+    """
     target = _centred(np.ldexp(target, -_exponent(target)), weight)
     if not target.any():
         return target
     target = np.ldexp(target, -_exponent(target))
     mean = np.average(target, weights=weight)
     variance = np.average((target - mean) ** 2, weights=weight)
-    return target / float(np.float32(np.sqrt(variance)))
+    deviation = float(np.float32(np.sqrt(variance)))
+    return target / deviation if deviation > 0 else target
 
 
 def _exponent(target: Float64) -> int:
