@@ -24,23 +24,10 @@ from certree.ensembles.forest_samples import ForestSamples
 from certree.explain import shapley_values
 from certree.explain.lanes import Lanes
 from certree.show import plot_calibration, plot_ranking, plot_tree, report
+from several_targets import table
 
 LEAVES = ["auto", "plain", "refilled", "shrunk", "honest"]
 SHORT = {"n_estimators": 12, "random_state": 0}
-
-
-def table(n=300, seed=0):
-    """Rows, three numbers, and classes of them: words, and numbers in words."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 4))
-    X[random.random(X.shape) < 0.05] = np.nan
-    known = np.nan_to_num(X)
-    parts = np.column_stack([known[:, 0] * known[:, 1], np.sin(known[:, 2]), known[:, 3] > 0])
-    y = parts @ random.normal(size=(3, 3)) + 0.3 * random.normal(size=(n, 3))
-    labels = np.column_stack(
-        [np.where(y[:, 0] > 0, "yes", "no"), np.digitize(y[:, 1], [-0.5, 0.5]), y[:, 2] > 0]
-    )
-    return X, y, labels
 
 
 def models(**given):

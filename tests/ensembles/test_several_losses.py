@@ -12,6 +12,7 @@ from sklearn.metrics import mean_pinball_loss
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 
+import several_targets
 from certree import (
     BoostedTreesRegressor,
     CertifiedBoostedTreesRegressor,
@@ -29,12 +30,7 @@ QUANTILES = [0.1, 0.5, 0.9]
 
 
 def table(n=300, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 4))
-    X[random.random(X.shape) < 0.05] = np.nan
-    known = np.nan_to_num(X)
-    parts = np.column_stack([known[:, 0] * known[:, 1], np.sin(known[:, 2]), known[:, 3] > 0])
-    y = parts @ random.normal(size=(3, 3)) + 0.3 * random.normal(size=(n, 3))
+    X, y, _ = several_targets.table(n, seed)
     return X, y
 
 

@@ -15,6 +15,7 @@ from sklearn.utils import compute_sample_weight, get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
+import several_targets
 from certree import (
     CertifiedTreeClassifier,
     CertifiedTreeRegressor,
@@ -38,17 +39,7 @@ every_estimator = pytest.mark.parametrize("estimator", CLASSIFIERS + REGRESSORS)
 
 
 def table(n=200, seed=0):
-    """Rows, three numbers, and classes of them: words, and numbers in words."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 4))
-    X[random.random(X.shape) < 0.05] = np.nan
-    known = np.nan_to_num(X)
-    parts = np.column_stack([known[:, 0] * known[:, 1], np.sin(known[:, 2]), known[:, 3] > 0])
-    y = parts @ random.normal(size=(3, 3)) + 0.3 * random.normal(size=(n, 3))
-    labels = np.column_stack(
-        [np.where(y[:, 0] > 0, "yes", "no"), np.digitize(y[:, 1], [-0.5, 0.5]), y[:, 2] > 0]
-    )
-    return X, y, labels
+    return several_targets.table(n, seed)
 
 
 def target_of(estimator, y, labels):

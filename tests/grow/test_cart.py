@@ -1175,3 +1175,25 @@ def test_orders_that_do_not_go_with_the_rows_are_refused(order, place, message):
     given = {"order": order.astype(np.uint32), "place": np.array(place, dtype=np.int32)}
     with pytest.raises(ValueError, match=message):
         _core.grow_cart(np.zeros((3, 1)), **SWITCHES, **given)
+
+
+def test_the_core_takes_one_response_where_criteria_do_not_add_up():
+    X, codes, numbers = np.zeros((3, 1)), np.zeros((2, 3), dtype=np.int32), np.zeros((2, 3))
+    slopes = np.ones(1, dtype=np.int8)
+    for y, target, criterion, monotonic, message in (
+        (
+            codes,
+            None,
+            "misclassification",
+            None,
+            'criterion "misclassification" takes one response',
+        ),
+        (None, numbers, "poisson", None, 'criterion "poisson" takes one response'),
+        (None, numbers, "squared", slopes, "monotonic takes one response"),
+        (codes[:, :2].copy(), None, "gini", None, "y's row has length 2, expected 3"),
+        (codes[:0], None, "gini", None, "y is empty"),
+        (codes + 2, None, "gini", None, "y must lie in 0 .. 1"),
+    ):
+        given = {"y": y, "target": target, "criterion": criterion, "monotonic": monotonic}
+        with pytest.raises(ValueError, match=message):
+            _core.grow_cart(X, **{**SWITCHES, **given}, order=None, place=None)

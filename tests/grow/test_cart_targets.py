@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference
-from certree import Cart, _core, grow_cart, grow_dyadic, grow_kd
+from certree import Cart, grow_cart, grow_dyadic, grow_kd
 from certree.grow import TrainingSamples
 
 CRITERIA = ["gini", "entropy", "squared"]
@@ -259,41 +259,3 @@ def test_what_is_no_target_is_refused():
         grow_cart(X, numbers, criterion="gini")
     assert TrainingSamples.of(X, classes).n_targets == 3
     assert Cart().grow(TrainingSamples.of(X, classes[:, 0])).n_nodes > 1
-
-
-def test_the_core_takes_one_response_where_criteria_do_not_add_up():
-    how = {
-        "n_classes": 2,
-        "weight": None,
-        "min_samples_split": 2.0,
-        "max_depth": 9,
-        "min_gain": 0.0,
-        "min_leaf_rows": 0.0,
-        "min_leaf_weight": 0.0,
-        "max_leaves": 0,
-        "max_features": 1,
-        "random_cuts": False,
-        "key": 0,
-        "category": None,
-        "order": None,
-        "place": None,
-        "n_threads": 1,
-    }
-    X, codes, numbers = np.zeros((3, 1)), np.zeros((2, 3), dtype=np.int32), np.zeros((2, 3))
-    slopes = np.ones(1, dtype=np.int8)
-    for y, target, criterion, monotonic, message in (
-        (
-            codes,
-            None,
-            "misclassification",
-            None,
-            'criterion "misclassification" takes one response',
-        ),
-        (None, numbers, "poisson", None, 'criterion "poisson" takes one response'),
-        (None, numbers, "squared", slopes, "monotonic takes one response"),
-        (codes[:, :2].copy(), None, "gini", None, "y's row has length 2, expected 3"),
-        (codes[:0], None, "gini", None, "y is empty"),
-        (codes + 2, None, "gini", None, "y must lie in 0 .. 1"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            _core.grow_cart(X, y=y, target=target, criterion=criterion, monotonic=monotonic, **how)

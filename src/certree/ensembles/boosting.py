@@ -213,11 +213,6 @@ class BoostedTrees(StagedTrees):
         """Standard errors of what scores predict, here themselves, by theirs, (n_outputs, n) each."""
         return columns_of(errors)
 
-    @property
-    def _n_targets(self) -> int:
-        """How many columns y has."""
-        return int(self.__dict__.get("n_outputs_", 1))
-
     def _n_folds(self) -> int:
         """How many of four folds choose rounds where rows are few."""
         return _FOLDS
@@ -307,7 +302,18 @@ class BoostedTrees(StagedTrees):
         training = self._take(X, y, sample_weight, groups=groups, again=before is not None)
         self._expect_offsets(offset, offset_val, X_val, before is not None)
         training = self._beside("offset", offset, training)
-        judges, hashes = self._judges(X_val, y_val, sample_weight_val, offset_val)
+        judged = self._judges(X_val, y_val, sample_weight_val, offset_val)
+        return self._fit_judged(training, before, *judged, callbacks)
+
+    def _fit_judged(
+        self,
+        training: Training,
+        before: Trees | None,
+        judges: Training | None,
+        hashes: UInt64 | None,
+        callbacks: Sequence[Callback] = (),
+    ) -> Self:
+        """Grow trees; where others decide how many, their rows have a part in the fit."""
         evaluation = self._fit_rounds(training, before, judges, callbacks)
         if evaluation.decides and hashes is not None:
             self.sample_hashes_ = hashes
@@ -331,17 +337,13 @@ class BoostedTrees(StagedTrees):
         n_threads, shown = all_threads(self.n_jobs), self.verbose > 0
         with rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as parts:
             try:
-                fit_on_parts(self, parts, *([judged] if has_judges else []))
+                fit_on_parts(self, parts, judged if has_judges else None)
                 return self
             except InMemory:
                 rows = parts.gathered()
         training = self._take(*rows)
         self._has_offset = False
-        judges, hashes = judged()
-        evaluation = self._fit_rounds(training, None, judges)
-        if evaluation.decides and hashes is not None:
-            self.sample_hashes_ = hashes
-        return self
+        return self._fit_judged(training, None, *judged())
 
     def _trees_before(self) -> Trees | None:
         """The trees of the fit before, if this one adds to them."""
@@ -1601,6 +1603,10 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
             return SeveralLosses.each(losses, self._loss_shares)
         one = self._loss_of_one(*quantiles)
         return one if n == 1 else SeveralLosses.each([one] * n, self._loss_shares)
+
+    @property
+    def _n_targets(self) -> int:
+        return int(self.__dict__.get("n_outputs_", 1))
 
     def _slopes(self) -> Slopes:
         slopes = super()._slopes()

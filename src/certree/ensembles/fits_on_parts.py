@@ -47,11 +47,6 @@ from certree.rows.training import Training
 Judged = Callable[[], tuple[Training | None, UInt64 | None]]
 
 
-def nobody() -> tuple[None, None]:
-    """No rows judge."""
-    return None, None
-
-
 class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
     """Raised where the rows are so few that a fit in memory is meant, and does more."""
 
@@ -192,7 +187,7 @@ def _start(loss: Loss, parts: Executor, n: int, totals: Counter[Any], is_weighed
     return np.log(mean) if loss.is_log else mean
 
 
-def fit_on_parts(model: Any, parts: Executor, judged: Judged = nobody) -> None:
+def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> None:
     """Fit a boosted model to rows that an executor holds.
 
     Parameters
@@ -201,9 +196,9 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged = nobody) -> None:
         The model.
     parts : Executor
         Holds the rows.
-    judged : callable
+    judged : callable or None
         Gives once the model knows classes and features the rows that judge it, in memory, and the
-        hashes of a fit in which they have a part; or None twice.
+        hashes of a fit in which they have a part; None: none do.
 
     Raises
     ------
@@ -220,7 +215,7 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged = nobody) -> None:
         _expect_copies(model, loss)
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     stops, held = _stops(model, found, weighing), None
-    if stops and model.validation_fraction is not None and judged is nobody:
+    if stops and model.validation_fraction is not None and judged is None:
         held = _held_out(model, parts, reader, found, weighing)
     known, weighings = _sketched(parts, reader, weighing, held)
     n_rounds = _n_rounds(model, known.n, stops)
@@ -230,7 +225,7 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged = nobody) -> None:
     n_held = 0 if held is None else held.sides.held.n
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, known.n + n_held)
-    judges, hashes = judged()
+    judges, hashes = (None, None) if judged is None else judged()
     if judges is not None:
         n_held, weighings = len(judges.y), (weighings[0], _put_beside(parts, judges))
     set_keys(parts, known.n)

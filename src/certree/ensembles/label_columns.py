@@ -36,7 +36,8 @@ class LabelColumns(TreeModel):
     def _given_targets(self, y: NDArray[Any]) -> NDArray[Any]:
         """The same by codes, (n,) or (n, q)."""
         if not self._has_several_targets():
-            return self._in_columns(self.classes_[y])
+            known: NDArray[Any] = self.classes_[y]
+            return known
         columns = zip(self.classes_, y.T, strict=True)
         return self._in_columns([known[codes] for known, codes in columns])
 

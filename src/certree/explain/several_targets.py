@@ -27,8 +27,7 @@ def parts_of_columns(
     base: Float64, added: Float64, classes: list[NDArray[Any]], lanes: Lanes, link: str
 ) -> dict[str, Any]:
     """The fields of an explanation that speak of the targets, of what is added up of each."""
-    columns = np.cumsum(lanes.n_of)[:-1]
-    of_each = zip(np.split(base, columns), np.split(added, columns, axis=1), classes, strict=True)
+    of_each = zip(lanes.of_each(base, axis=0), lanes.of_each(added), classes, strict=True)
     parts = [parts_of(*one, link) for one in of_each]
     names = [f"y[{k}]={name}" for k, one in enumerate(parts) for name in one["output_names"]]
     return {
