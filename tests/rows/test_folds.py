@@ -287,3 +287,14 @@ def test_rows_of_several_columns_of_classes_are_dealt_by_all_of_them():
         assert (
             abs(np.bincount(sets, fold.judge_weight, 6) - np.bincount(expected, weight, 6) / 3) <= 1
         ).all()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_of_the_rarest_of_several_classes_are_in_all_folds_alike(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, (60, 4)).astype(np.int32)
+    rare = rng.permutation(60)[:6]
+    y[:, 2] = 0
+    y[rare, 2] = 1
+    for fold in deal(X, y, 3, seed):
+        assert np.isin(fold.judge, rare).sum() == 2
