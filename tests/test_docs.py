@@ -225,3 +225,13 @@ def test_figures_on_pages_are_those_of_the_results(monkeypatch):
         if renewed(found[0]) != found[0]
     ]
     assert not stale, "make figures writes them anew"
+
+
+def test_no_figure_in_a_sentence_begins_a_line(monkeypatch):
+    """A comment there ends the paragraph, and what follows it is no Markdown."""
+    monkeypatch.syspath_prepend(str(PROJECT))
+    from benchmarks.figures import pages
+
+    begins = re.compile(r"^ *<!-- figure[^>]*-->.", re.MULTILINE)
+    found = {name_of(page): begins.findall(page.read_text(encoding="utf-8")) for page in pages()}
+    assert not {name: lines for name, lines in found.items() if lines}
