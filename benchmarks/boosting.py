@@ -252,12 +252,11 @@ def lost(
     return found, n_cells
 
 
-def told(rows: Fits) -> Fits:
-    """The cells in which the log loss of CatBoost is large enough to tell something."""
-    losses = by_cell(rows, "log_loss")
+def told(rows: Fits, field: str = "log_loss") -> Fits:
+    """The cells in which the loss of CatBoost is large enough to tell something."""
     tells = {
         where
-        for where, cell in losses.items()
+        for where, cell in by_cell(rows, field).items()
         if np.mean([*cell.get("CatBoost", {0: 1.0}).values()]) > TELLS
     }
     return [row for row in rows if (row["table"], row["rows"]) in tells]
@@ -274,7 +273,7 @@ def summary(rows: Fits) -> None:
             for name, (rank, ratio) in standings(some, field).items():
                 print(f"   {word}: {name:22} rank {rank:.2f}, ours / its {ratio:.3f}")
             for ours, peer in product((OURS, FAST, BEST), ("LightGBM", "CatBoost")):
-                print(f"   {word}: {ours} / {peer}", *_by_size(told(some), field, ours, peer))
+                print(f"   {word}: {ours} / {peer}", *_by_size(told(some, field), field, ours, peer))
             which, n_cells = lost(some, field, "CatBoost")
             print(f"   {word}: lost to CatBoost {len(which)} of {n_cells} cells: {which}")
         for numbers in (False, True):
