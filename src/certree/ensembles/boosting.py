@@ -90,9 +90,9 @@ from certree.tree import Trees
 # Below so many rows four folds choose the number of rounds, below so many one of them does: it is
 # known well enough then, and others cost time. Beyond, more rounds than needed do little harm.
 _FEW_ROWS, _SOME_ROWS = 3000, 30_000
-_FOLDS, _ROUNDS, _FAST_ROUNDS = 4, 400, 200
-# The best fit may have so many rounds where they are chosen, and so many times as many where not.
-_BEST_ROUNDS, _MORE_ROUNDS = 4800, 3
+_FOLDS, _MOST_ROUNDS, _ROUNDS, _FAST_ROUNDS = 4, 1600, 400, 200
+# The best fit may go on so many times as long.
+_MORE_ROUNDS = 3
 # Runs that choose the number of rounds take steps so many times as long at most.
 _LONGEST_STEPS = 4
 # Shorter steps than these take more rounds, but no more than so many times as many.
@@ -192,9 +192,9 @@ class BoostedTrees(StagedTrees):
     _LEAVES: ClassVar[tuple[int, int]]
     # Whether folds choose the number of rounds where rows are few.
     _CHOOSES_ROUNDS: ClassVar[bool] = True
-    # So many rounds at most by default where they are chosen: numbers gain little by more.
-    _MOST_ROUNDS: ClassVar[int] = 1600
-    # So many times as long are steps of runs that choose it among few rows. Of many rows these take
+    # So many times fewer rounds are the most by default from which one fold chooses.
+    _FEWER_OF_MANY: ClassVar[int] = 1
+    # So many times as long are steps of runs that choose rounds by few rows. Of many rows these take
     # steps as long as can be, and tell as well how many shorter ones serve.
     _LONGER: ClassVar[int] = 2
 
@@ -715,8 +715,11 @@ class BoostedTrees(StagedTrees):
 
     def _most_rounds(self) -> int:
         """So many rounds at most where they are chosen."""
-        most = _BEST_ROUNDS if self.quality == "best" else self._MOST_ROUNDS
-        return most * self._slower()
+        return _MOST_ROUNDS * self._longer() * self._slower()
+
+    def _longer(self) -> int:
+        """How many times as many rounds the quality takes."""
+        return _MORE_ROUNDS if self.quality == "best" else 1
 
     def _known_rounds(self, n: int, stops: bool) -> int | None:
         """How many rounds there are of n rows; None: folds choose."""
@@ -727,8 +730,7 @@ class BoostedTrees(StagedTrees):
         if stops:
             return self._most_rounds()
         if n >= _SOME_ROWS or not self._CHOOSES_ROUNDS:
-            longer = _MORE_ROUNDS if self.quality == "best" else 1
-            return _ROUNDS * longer * self._slower()
+            return _ROUNDS * self._longer() * self._slower()
         return 1 if n < 2 else None
 
     def _starts_from_line(self, n: int) -> bool:  # noqa: ARG002
@@ -750,7 +752,8 @@ class BoostedTrees(StagedTrees):
         if not are_many:
             kinds = kinds[:1]
         of_kinds = [[one.anew(thresholds=kind) for one in runs] for kind in kinds]
-        best, n_rounds = best_rounds(of_kinds, self._most_rounds() // factor)
+        fewer = self._FEWER_OF_MANY if are_many and self.quality == "default" else 1
+        best, n_rounds = best_rounds(of_kinds, self._most_rounds() // fewer // factor)
         self.thresholds_ = kinds[best]
         return n_rounds * factor
 
@@ -1441,14 +1444,15 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         Of the loss "tweedie", between 1 (Poisson) and 2 (gamma): the variance is this power of the
         mean; None: 1.5.
     quality : {"fast", "default", "best"}, default="default"
-        "fast": 200 rounds without cross-validation. "best": up to six times as many rounds as else,
+        "fast": 200 rounds without cross-validation. "best": up to three times as many rounds as else,
         and the average of four fits of different seeds, stored as one model; not with `warm_start`.
         Early stopping judges what they say together. Parameters that are given win.
     learning_rate : float, default=0.1
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
         Number of rounds; see `BoostedTreesClassifier`. "auto": by two of the four folds below 3000
-        rows; 800 at most with ``quality="default"``, as more gain little for numbers.
+        rows; by one of them it chooses 800 at most with ``quality="default"``, as more gain little for
+        numbers.
     max_leaf_nodes : int, "auto" or None, default="auto"
         So many leaves a tree at most. "auto": 16 below 3000 rows, else 31.
     max_depth : int or None, default=None
@@ -1568,7 +1572,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     _MEMBERS: ClassVar[int] = 4
     _LEAVES: ClassVar[tuple[int, int]] = 16, 31
-    _MOST_ROUNDS: ClassVar[int] = 800
+    _FEWER_OF_MANY: ClassVar[int] = 2
     _LONGER: ClassVar[int] = _LONGEST_STEPS
     _takes_outputs: ClassVar[bool] = True
 
