@@ -921,6 +921,11 @@ def test_quality_decides_what_is_not_given(kind):
     assert kind(quality="fast", learning_rate=0.05, **given).fit(X, y).n_iter_ == 400
     assert kind(quality="fast", learning_rate=5e-324, **given).fit(X, y).n_iter_ == 4000
     assert kind(quality="fast", max_iter=7, **given).fit(X, y).n_iter_ == 7
+    for n_outputs, most in ((3, 200), (4, 267), (13, 800)):
+        several = np.arange(300) % n_outputs
+        if kind is BoostedTreesRegressor:
+            several = np.random.default_rng(0).normal(size=(300, n_outputs))
+        assert kind(quality="fast", max_leaf_nodes=2).fit(X, several).n_iter_ == most
     unlimited = kind(max_leaf_nodes="auto", max_iter=1).fit(X, y)
     assert unlimited.max_leaf_nodes_ == (31 if kind is BoostedTreesClassifier else 16)
     assert clone(unlimited).get_params()["max_leaf_nodes"] == "auto"

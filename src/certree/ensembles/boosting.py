@@ -95,6 +95,8 @@ _FOLDS, _MOST_ROUNDS, _ROUNDS, _FAST_ROUNDS = 4, 1600, 400, 200
 _MORE_ROUNDS = 3
 # Runs that choose the number of rounds take steps so many times as long at most.
 _LONGEST_STEPS = 4
+# Fast fits that learn more scores than these have as many times more rounds, at most so many times.
+_FAST_SCORES, _MORE_FAST_ROUNDS = 3, 4
 # Shorter steps than these take more rounds, but no more than so many times as many.
 _RATE, _SLOWEST = 0.1, 20
 # Numbers hardly overfit, so half of the folds are enough.
@@ -711,7 +713,9 @@ class BoostedTrees(StagedTrees):
         return round(min(max(_RATE / self.learning_rate, 1), _SLOWEST))
 
     def _fast_rounds(self) -> int:
-        return _FAST_ROUNDS * self._slower()
+        """How many rounds the fast quality has: more where many scores share the trees."""
+        more = min(max(self._loss().n_outputs / _FAST_SCORES, 1), _MORE_FAST_ROUNDS)
+        return round(_FAST_ROUNDS * more) * self._slower()
 
     def _most_rounds(self) -> int:
         """So many rounds at most where they are chosen."""
@@ -1136,9 +1140,9 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     Parameters
     ----------
     quality : {"fast", "default", "best"}, default="default"
-        "fast": 200 rounds without cross-validation. "best": up to three times as many rounds as else,
-        and the average of two fits of different seeds, stored as one model; not with `warm_start`.
-        Early stopping judges what they say together. Parameters that are given win.
+        "fast": 200 rounds without cross-validation, 67 for each class if there are more than three, and
+        800 at most. "best": up to three times as many rounds as else, and the average of two fits of
+        different seeds, stored as one model; not with `warm_start`. Early stopping judges what they say together. Parameters that are given win.
     learning_rate : float, default=0.1
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
@@ -1444,9 +1448,9 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         Of the loss "tweedie", between 1 (Poisson) and 2 (gamma): the variance is this power of the
         mean; None: 1.5.
     quality : {"fast", "default", "best"}, default="default"
-        "fast": 200 rounds without cross-validation. "best": up to three times as many rounds as else,
-        and the average of four fits of different seeds, stored as one model; not with `warm_start`.
-        Early stopping judges what they say together. Parameters that are given win.
+        "fast": 200 rounds without cross-validation, 67 for each output if there are more than three,
+        and 800 at most. "best": up to three times as many rounds as else, and the average of four fits
+        of different seeds, stored as one model; not with `warm_start`. Early stopping judges what they say together. Parameters that are given win.
     learning_rate : float, default=0.1
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
