@@ -1142,7 +1142,8 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     quality : {"fast", "default", "best"}, default="default"
         "fast": 200 rounds without cross-validation, 67 for each class if there are more than three, and
         800 at most. "best": up to three times as many rounds as else, and the average of two fits of
-        different seeds, stored as one model; not with `warm_start`. Early stopping judges what they say together. Parameters that are given win.
+        different seeds, stored as one model; not with `warm_start`. Early stopping judges what they say
+        together. Parameters that are given win.
     learning_rate : float, default=0.1
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
@@ -1450,7 +1451,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     quality : {"fast", "default", "best"}, default="default"
         "fast": 200 rounds without cross-validation, 67 for each output if there are more than three,
         and 800 at most. "best": up to three times as many rounds as else, and the average of four fits
-        of different seeds, stored as one model; not with `warm_start`. Early stopping judges what they say together. Parameters that are given win.
+        of different seeds, stored as one model; not with `warm_start`. Early stopping judges what they
+        say together. Parameters that are given win.
     learning_rate : float, default=0.1
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
