@@ -47,6 +47,13 @@ def qualities() -> str:
     return table(["", *QUALITIES], lines)
 
 
+def over(quality: str, peer: str, field: str) -> str:
+    """Log loss ("log_loss") or time ("seconds") of classes by a quality over a peer's."""
+    rows = _that_count(numbers=False)
+    rows = told(rows) if field == "log_loss" else rows
+    return short(ratio_by_table(rows, field, QUALITIES[quality], peer)[0])
+
+
 def many_rows() -> str:
     """Losses and seconds of a fit to the most rows of each table that chose nothing."""
     methods = (*QUALITIES.values(), *PEERS)
