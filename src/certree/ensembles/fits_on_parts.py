@@ -30,7 +30,6 @@ from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import RowsHeldOut, hold_out
 from certree.parts.keys import set_keys
 from certree.parts.made_parts import make_parts, put_beside, sketched, total_weight
-from certree.rows.categories import warn_if_identifier
 from certree.rows.folds import MOST_COPIES
 from certree.rows.training import Training
 
@@ -225,11 +224,9 @@ def _expect_copies(model: Any, loss: Loss) -> None:
 
 def _expect_few_levels(model: Any, known: Sketch) -> None:
     names = getattr(model, "feature_names_in_", None)
+    known.warn_of_identifiers(names)
     for j, values in enumerate(known.values):
-        if not isinstance(values, tuple):
-            continue
-        n_levels = len(values[0])
-        warn_if_identifier(j, names, int(values[1].sum()), n_levels)
+        n_levels = len(values[0]) if isinstance(values, tuple) else 0
         if n_levels > FEW_LEVELS:
             feature = j if names is None else repr(str(names[j]))
             raise ValueError(

@@ -103,7 +103,9 @@ def sketched(
     return Sketched(known, (weighing, None))
 
 
-def make_parts(parts: Executor, reader: Any, known: Sketched) -> tuple[Bins, Counter[Any]]:
+def make_parts(
+    parts: Executor, reader: Any, known: Sketched, *, fine_ends: bool = False
+) -> tuple[Bins, Counter[Any]]:
     """Let an executor make parts of the rows, whose keys are hashes as yet.
 
     Parameters
@@ -114,6 +116,8 @@ def make_parts(parts: Executor, reader: Any, known: Sketched) -> tuple[Bins, Cou
         Reads them.
     known : Sketched
         What is known of them.
+    fine_ends : bool
+        Whether bins are fine towards the ends; see `Bins.of`.
 
     Returns
     -------
@@ -122,7 +126,7 @@ def make_parts(parts: Executor, reader: Any, known: Sketched) -> tuple[Bins, Cou
     totals : Counter
         See `Made`.
     """
-    edges, held = known.sketch.edges(), known.held
+    edges, held = known.sketch.edges(fine_ends=fine_ends), known.held
     given = reader, known.weighings[0], edges
     if held is None:
         made: Made = parts.make(_made_part, *given)
