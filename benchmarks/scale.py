@@ -1,10 +1,11 @@
-"""Boosted trees on rows in files against the same rows in memory: time, memory and bits.
+"""Boosted trees and forests on rows in files against the same rows in memory: time, memory and bits.
 
 Tables are generated, seeded, and written as Parquet in files of a million rows: normal features, of
 which three and a product tell two classes. Each fit runs in a process of its own, memory and files in
 turn. Figures are the ratio of the CPU times of both fits, reading of the files included on both
 sides, at most 1.3; and the peak of the anonymous memory of the process that fits to files, in MB, at
-most 3000. The models must have the same bits. Sizes go by ``--rows``, up to 1e8 and beyond: of sizes
+most 3000. The models must have the same bits. ``--model forest`` fits as many trees as there would be
+rounds, of so many leaves at most, or full ones (0). Sizes go by ``--rows``, up to 1e8 and beyond: of sizes
 above ``--most-in-memory`` only files are fitted. Linux alone says what the anonymous memory is.
 """
 
@@ -63,13 +64,19 @@ class Watching(threading.Thread):
             time.sleep(PAUSE)
 
 
+def model_of(options: Any) -> Any:
+    """What is fitted."""
+    from certree import BoostedTreesClassifier, TreeForestClassifier
+
+    leaves = options.leaves or None
+    if options.model == "forest":
+        return TreeForestClassifier(options.rounds, max_leaf_nodes=leaves, random_state=0)
+    return BoostedTreesClassifier(max_iter=options.rounds, max_leaf_nodes=leaves, random_state=0)
+
+
 def print_case(kind: str, folder: Path, options: Any) -> None:
     """Fit, and print CPU time, wall time, peak memory and a hash of the model."""
-    from certree import BoostedTreesClassifier
-
-    model = BoostedTreesClassifier(
-        max_iter=options.rounds, max_leaf_nodes=options.leaves, random_state=0
-    )
+    model = model_of(options)
     watching = Watching()
     watching.start()
     cpu, wall = time.process_time(), time.perf_counter()
@@ -81,7 +88,8 @@ def print_case(kind: str, folder: Path, options: Any) -> None:
         model.fit(table.drop_columns(["y"]), y)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     trees = model.trees_
-    parts = trees.feature, trees.threshold, trees.left, trees.value, model.start_
+    parts = [trees.feature, trees.threshold, trees.left, trees.value]
+    parts += [model.start_] if options.model == "boosting" else []
     known = hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in parts))
     print(cpu, wall, watching.most, known.hexdigest())
 
@@ -90,6 +98,7 @@ def measured(kind: str, folder: Path, options: Any) -> tuple[float, float, float
     """What a process of its own says."""
     command = [sys.executable, "-m", "benchmarks.scale", "--case", kind, str(folder)]
     command += ["--rounds", str(options.rounds), "--leaves", str(options.leaves)]
+    command += ["--model", options.model]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     cpu, wall, most, known = done.stdout.split()
     return float(cpu), float(wall), float(most), known
@@ -106,7 +115,8 @@ def rows_of(n: int, options: Any) -> list[Row]:
                 found[kind].append(measured(kind, Path(folder), options))
     if len({one[3] for told in found.values() for one in told}) > 1:
         raise SystemExit(f"the models of {n:,} rows differ")
-    case = f"{n:.0e} x {options.features}, {options.rounds} rounds of {options.leaves} leaves"
+    of = "rounds" if options.model == "boosting" else "trees"
+    case = f"{n:.0e} x {options.features}, {options.rounds} {of} of {options.leaves or 'all'} leaves"
     cpu = {kind: statistics.median(one[0] for one in told) for kind, told in found.items()}
     wall = {kind: statistics.median(one[1] for one in told) for kind, told in found.items()}
     most = {kind: max(one[2] for one in told) for kind, told in found.items()}
@@ -125,6 +135,7 @@ def main() -> None:
     """Measure all sizes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, nargs="*", default=[1e6])
+    parser.add_argument("--model", choices=["boosting", "forest"], default="boosting")
     parser.add_argument("--features", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--leaves", type=int, default=31)

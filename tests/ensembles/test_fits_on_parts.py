@@ -17,8 +17,8 @@ from certree.ensembles import (
     BoostedTreesRanker,
     BoostedTreesRegressor,
     CertifiedBoostedTreesClassifier,
+    CertifiedForestClassifier,
     CustomLoss,
-    TreeForestClassifier,
     evaluation,
 )
 from certree.ensembles.fits_on_parts import InMemory, fit_on_parts
@@ -475,11 +475,12 @@ def test_weights_that_are_no_copies_take_rows_in_memory_for_quantiles(how, tmp_p
 
 
 @pytest.mark.parametrize(
-    "model", [CertifiedBoostedTreesClassifier(), TreeForestClassifier(), BoostedTreesRanker()]
+    "model",
+    [CertifiedBoostedTreesClassifier(), CertifiedForestClassifier(), BoostedTreesRanker()],
 )
 def test_other_estimators_are_refused(model, tmp_path):
     how = {"qid": np.zeros(2)} if isinstance(model, BoostedTreesRanker) else {}
-    with pytest.raises(TypeError, match="BoostedTreesClassifier and BoostedTreesRegressor take"):
+    with pytest.raises(TypeError, match="BoostedTrees and TreeForest take files"):
         model.fit(written(tmp_path), [0, 1], **how)
 
 

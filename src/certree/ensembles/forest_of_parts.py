@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
@@ -20,7 +21,7 @@ from certree.parts.executors import Executor
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.made_parts import make_parts, sketched
-from certree.parts.part import PartOfRows
+from certree.parts.part import PartOfRows, digests, expect_same_rows
 from certree.parts.scratch import Scratch
 from certree.rows.copies import repeated
 from certree.rows.folds import Indices
@@ -105,6 +106,7 @@ _NONE = GivenRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
 
 def _put_in_order(parts: Executor, n: int) -> tuple[Indices, int]:
     """Let parts know where their rows stand in the order of all keys; gives this, and a digest."""
+    known = dict(parts.collect(digests))
     told = sorted(parts.collect(hashes_of), key=itemgetter(0))
     ends = np.cumsum([0, *(len(one[1]) for one in told)])
     if ends[-1] != n:
@@ -115,7 +117,7 @@ def _put_in_order(parts: Executor, n: int) -> tuple[Indices, int]:
     order, content = ordered(keys_of(np.concatenate([one[1] for one in told])))
     place = np.empty(n, dtype=np.uint64)
     place[order] = np.arange(n, dtype=np.uint64)
-    parts.change(at_places, own=[place[begin:end] for begin, end in pairwise(ends)])
+    parts.change(at_places, known, own=[place[begin:end] for begin, end in pairwise(ends)])
     return order, content
 
 
@@ -156,8 +158,11 @@ def hashes_of(part: PartOfRows) -> list[tuple[int, UInt64]]:
     return [(part.number, np.array(part.keys))]
 
 
-def at_places(part: PartOfRows, place: UInt64) -> tuple[PartOfRows, int]:
-    """A part that knows the places of its rows among all."""
+def at_places(
+    part: PartOfRows, known: Mapping[int, int], place: UInt64
+) -> tuple[PartOfRows, int]:
+    """A part that knows the places of its rows among all; these are what they have been."""
+    expect_same_rows(part, known)
     return replace(part, keys=place), 0
 
 

@@ -1,4 +1,4 @@
-"""A part of the rows of a boosted model: what rounds ask of it, and what becomes of it.
+"""A part of the rows of a fit: what rounds of boosting ask of it, and what becomes of it.
 
 A part is never changed: what becomes of it is another one, so that whoever has lost the second can make
 it of the first again.
@@ -187,13 +187,18 @@ class Cuts:
 
 def start(part: PartOfRows, digests: Mapping[int, int], scores: Float64) -> tuple[PartOfRows, int]:
     """A part before the first round, whose rows are those that they have been."""
+    expect_same_rows(part, digests)
+    every, held = (np.repeat(scores[:, None], len(y), axis=1) for y in (part.y, part.y_held))
+    return replace(part, scores=every, scores_held=held), 0
+
+
+def expect_same_rows(part: PartOfRows, digests: Mapping[int, int]) -> None:
+    """Refuse a part that has been made anew of other rows than those of which digests are known."""
     if digests[part.number] != part.digest:
         raise ValueError(
             f"partition {part.number} has been made anew and has other rows than before: its source "
             "must give the same rows whenever it is read"
         )
-    every, held = (np.repeat(scores[:, None], len(y), axis=1) for y in (part.y, part.y_held))
-    return replace(part, scores=every, scores_held=held), 0
 
 
 def digests(part: PartOfRows) -> list[tuple[int, int]]:
