@@ -5,8 +5,8 @@ which three and a product tell two classes. Each fit runs in a process of its ow
 turn. Figures are the ratio of the CPU times of both fits, reading of the files included on both
 sides, at most 1.3; and the peak of the anonymous memory of the process that fits to files, in MB, at
 most 3000. The models must have the same bits. ``--model forest`` fits as many trees as there would be
-rounds, of so many leaves at most, or full ones (0). Sizes go by ``--rows``, up to 1e8 and beyond: of sizes
-above ``--most-in-memory`` only files are fitted. Linux alone says what the anonymous memory is.
+rounds, of so many leaves at most, or full ones (0). Sizes go by ``--rows``, up to 1e8 and beyond: of
+sizes above ``--most-in-memory`` only files are fitted. Linux alone says what the anonymous memory is.
 """
 
 import argparse

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from certree._core import whole_weights
 from certree.ensembles import TreeForestClassifier, TreeForestRegressor, coded_features, leaves
 from certree.ensembles import forest_of_parts as module
-from certree.ensembles.forest_of_parts import WholeWeighing, samples_of_parts
+from certree.ensembles.forest_of_parts import WholeWeighing, at_places, samples_of_parts
 from certree.ensembles.forest_samples import ForestSamples, GivenRows
 from certree.files import load, save
 from certree.parts import scratch, sources
 from certree.parts.executors import Here
+from certree.parts.part import PartOfRows
 from certree.parts.scratch import Scratch
 from certree.rows.training import training_rows
 from same_models import InChunks, assert_same, expect_same, parted, table
@@ -264,6 +265,14 @@ def test_a_source_that_changes_is_named():
         pytest.raises(ValueError, match="rows are 1499 where they were 1500"),
     ):
         samples_of_parts(model_of("two"), Here(source, None, 1), Scratch(folder))
+
+
+def test_a_part_of_other_rows_than_before_is_named():
+    part = PartOfRows(3, np.zeros((1, 0), np.uint8), np.zeros(0), None, np.zeros(0, np.uint64), 7)
+    place = np.zeros(0, np.uint64)
+    assert at_places(part, {3: 7}, place)[0].keys is place
+    with pytest.raises(ValueError, match="partition 3 has been made anew and has other rows"):
+        at_places(part, {3: 8}, place)
 
 
 def test_a_full_disk_is_named(tmp_path, monkeypatch, left_nothing):

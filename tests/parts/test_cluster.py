@@ -14,7 +14,12 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
+from certree.ensembles import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
+)
 from certree.parts import resources, rows_elsewhere, sources
 from certree.parts.cluster import OnCluster, received
 from same_models import expect_same, parted, table
@@ -307,3 +312,77 @@ def test_arrays_of_messages_are_read_wherever_they_start():
     assert told[1] is even
     assert told[2] == 7
     assert told[3][0].numbers is even
+
+
+def forest_of(target, **how):
+    made = TreeForestRegressor if target == "numbers" else TreeForestClassifier
+    return made(**{"n_estimators": 11, "oob_score": True, "random_state": 0, "n_jobs": 1, **how})
+
+
+FORESTS = [
+    ("two", False, [0, N], False),
+    ("three", True, [0, 900, 900, 1299, N], True),
+    ("numbers", True, [0, 350, 351, N], False),
+]
+
+
+@pytest.mark.parametrize(("target", "weighed", "ends", "by_class"), FORESTS)
+def test_forests_on_workers_are_the_same(
+    target, weighed, ends, by_class, client, tmp_path, monkeypatch
+):
+    X, y, weight = frames(target, weighed)
+    order = np.argsort(y, kind="stable") if by_class else np.arange(N)
+    rows = [None if one is None else one.iloc[order] for one in (X, y, weight)]
+    here = forest_of(target).fit(*rows)
+    spread, jobs = OnCluster.spread, []
+
+    def noted(self, f, shared, given):
+        jobs.extend(given)
+        return spread(self, f, shared, given)
+
+    monkeypatch.setattr(OnCluster, "spread", noted)
+    there = forest_of(target).fit(*(None if one is None else cut(one, ends) for one in rows))
+    assert len(jobs) == (6 if len(client.nthreads()) == 2 else 1)
+    expect_same(here, there, tmp_path)
+    shuffled = np.random.RandomState(0).permutation(N)
+    cuts = (None if one is None else cut(one.iloc[shuffled], ends) for one in rows)
+    other = forest_of(target, oob_score=False).fit(*cuts)
+    assert here.trees_.value.tobytes() == other.trees_.value.tobytes()
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_forests_on_one_worker_or_more_are_the_same(n_workers, tmp_path):
+    X, y = arrays()
+    here = forest_of("two").fit(X, y)
+    with (
+        distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        given = da.from_array(X, chunks=((600, 0, 700), 3)), da.from_array(y, chunks=500)
+        expect_same(here, forest_of("two").fit(*given), tmp_path)
+
+
+def test_workers_read_the_files_of_forests(client, tmp_path):
+    rows = table(N, "numbers").drop_columns(["w"])
+    folder = write_files(tmp_path / "rows", rows, "parquet")
+    here = forest_of("numbers", oob_score=False)
+    here.fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
+    with resources(client=client):
+        there = forest_of("numbers", oob_score=False).fit(folder, "y")
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("call", [0, 1, 2] if LONG else [2])
+def test_parts_of_forests_whose_workers_are_killed_are_made_anew(
+    call, client, tmp_path, monkeypatch
+):
+    X, y = arrays()
+    here = forest_of("two").fit(X, y)
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+    calls = kill_before(monkeypatch, client, "collect", call)
+    there = forest_of("two").fit(*given)
+    assert len(calls) > call
+    client.wait_for_workers(2, timeout=60)
+    expect_same(here, there, tmp_path)

@@ -23,7 +23,11 @@ from certree.ensembles.forest_importances import (
     permutation_importances,
     sums_in_bags,
 )
-from certree.ensembles.forest_of_parts import expect_what_parts_can, samples_of_parts
+from certree.ensembles.forest_of_parts import (
+    expect_what_parts_can,
+    samples_of_parts,
+    without_hashes,
+)
 from certree.ensembles.forest_samples import (
     Drawing,
     ForestSamples,
@@ -61,6 +65,7 @@ from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
 from certree.interface.stored import Stored
 from certree.interface.threads import N_JOBS, all_threads
+from certree.parts.executors import Executor
 from certree.parts.lazy_answers import answers_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.scratch import scratch
@@ -79,6 +84,8 @@ _OF_ALL_TREES = ("n_estimators", "leaves", "oob_score", "warm_start")
 
 # A progress bar advances by so many trees.
 _AT_A_TIME = 10
+# Where several machines grow trees, each gets so many shares of them, as some are slower.
+_SHARES = 4
 
 
 class Forest(TreeModel):
@@ -316,10 +323,10 @@ class TreeForest(Forest):
             Class of each row, or a number; of several targets a column each. Of rows elsewhere a
             column's name, or a collection.
         sample_weight : array-like of shape (n,), or None
-            Likewise: how many rows each row counts as. A row of weight zero is as if absent, rows of whole
-            weights are like copies, up to ten for each row on average. Others count, whenever they are
-            drawn, as their weight times a power of two that makes the largest at least 2^15, rounded
-            to a whole number.
+            Likewise: how many rows each row counts as. A row of weight zero is as if absent, rows of
+            whole weights are like copies, up to ten for each row on average. Others count, whenever
+            they are drawn, as their weight times a power of two that makes the largest at least 2^15,
+            rounded to a whole number.
 
         Returns
         -------
@@ -351,16 +358,25 @@ class TreeForest(Forest):
         """Fit to rows in files or on a cluster."""
         expect_what_parts_can(self)
         n_threads, shown = all_threads(self.n_jobs), self.verbose > 0
-        with scratch() as kept:
-            with rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as parts:
-                rows, given = samples_of_parts(self, parts, kept)
+        with (
+            scratch() as kept,
+            rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as parts,
+        ):
+            rows, given = samples_of_parts(self, parts, kept)
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-            return self._fit_samples(rows, given, None)
+            return self._fit_samples(rows, given, None, parts)
 
-    def _fit_samples(self, rows: ForestSamples, given: GivenRows, before: Trees | None) -> Self:
+    def _fit_samples(
+        self,
+        rows: ForestSamples,
+        given: GivenRows,
+        before: Trees | None,
+        parts: Executor | None = None,
+    ) -> Self:
+        """Grow trees, on the machines that hold parts of the rows if some do, and fill their leaves."""
         grower = self._grower(rows)
         self._expect_same_origin(rows.content ^ _folded(grower.drawing), before)
-        trees, sums = self._grown(grower, rows, before)
+        trees, sums = self._grown(grower, rows, before, parts)
         self._fill(trees, sums, rows, grower.drawing, given)
         return self
 
@@ -442,30 +458,43 @@ class TreeForest(Forest):
         return np.repeat(units, lanes.counts)
 
     def _grown(
-        self, grower: BinnedGrower, rows: ForestSamples, before: Trees | None
+        self,
+        grower: BinnedGrower,
+        rows: ForestSamples,
+        before: Trees | None,
+        parts: Executor | None,
     ) -> tuple[Trees, Float64]:
         """The trees and what their nodes sum up to; those of the fit before are not grown again."""
-        parts = []
+        made = []
         if before is not None and self._kept is not None:
             # What nodes say is made of all trees at the end.
-            parts.append((before.saying(before.value[:, :0]), self._kept))
-        first = len(parts[0][0]) if parts else 0
-        importances = self._importances if parts else np.zeros(rows.n_features)
-        last = int(self.n_estimators)
-        step = _AT_A_TIME if self.verbose else max(last - first, 1)
-        starts = range(first, last, step)
-        with progress(self.verbose > 0, len(starts), type(self).__name__) as advance:
-            for start in starts:
-                n_trees = min(step, last - start)
-                forest = self._grow_trees(grower, rows, start, n_trees)
+            made.append((before.saying(before.value[:, :0]), self._kept))
+        first = len(made[0][0]) if made else 0
+        importances = self._importances if made else np.zeros(rows.n_features)
+        jobs = self._jobs(first, 1 if parts is None else parts.n_workers)
+        forests = (
+            (self._grow_trees(grower, rows, *job) for job in jobs)
+            if parts is None
+            else parts.spread(grown_trees, (without_hashes(self), rows), jobs)
+        )
+        with progress(self.verbose > 0, len(jobs), type(self).__name__) as advance:
+            for forest in forests:
                 sums = self._sums(forest)
                 units = self._units_of_importance(rows)
                 importances = impurity_importances(forest.trees, sums, units, importances)
-                parts.append((forest.trees, sums))
+                made.append((forest.trees, sums))
                 advance()
         self._importances = importances
-        trees = Trees.joined([one for one, _ in parts], rows.n_features, 0)
-        return trees, np.concatenate([sums for _, sums in parts])
+        trees = Trees.joined([one for one, _ in made], rows.n_features, 0)
+        return trees, np.concatenate([sums for _, sums in made])
+
+    def _jobs(self, first: int, n_workers: int) -> list[tuple[int, int]]:
+        """The first of the trees that grow together, from one on, and how many they are."""
+        last = int(self.n_estimators)
+        step = _AT_A_TIME if self.verbose else max(last - first, 1)
+        if n_workers > 1:
+            step = min(step, ceil((last - first) / (_SHARES * n_workers)))
+        return [(start, min(step, last - start)) for start in range(first, last, step)]
 
     def _leaf_rows(
         self, trees: Trees, sums: Float64, rows: ForestSamples, drawing: Drawing
@@ -633,6 +662,12 @@ class TreeForest(Forest):
         return permutation_importances(
             known, X, leaves, drawing, classes=self._classes, seed=self._seed
         )
+
+
+def grown_trees(model: Any, rows: ForestSamples, first: int, n_trees: int) -> GrownForest:
+    """Some of the trees of a forest, which may grow anywhere."""
+    grown: GrownForest = model._grow_trees(model._grower(rows), rows, first, n_trees)
+    return grown
 
 
 def _folded(drawing: Drawing) -> int:

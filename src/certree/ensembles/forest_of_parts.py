@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
@@ -53,6 +54,13 @@ def expect_what_parts_can(model: Any) -> None:
     """Refuse what takes rows in memory, by its name."""
     if model.warm_start:
         raise ValueError("warm_start=True takes rows in memory, got X that lies elsewhere")
+
+
+def without_hashes(model: Any) -> Any:
+    """A model as it is handed on to those who grow its trees."""
+    made = copy(model)
+    made.__dict__.pop("sample_hashes_", None)
+    return made
 
 
 def samples_of_parts(
@@ -133,7 +141,8 @@ def _gathered(
             codes[place], y[place] = own, numbers
             if weights is not None:
                 weight[place], is_weighed = weights, True
-    return codes, y, weight if is_weighed else None
+    # What is no memmap any more still lies in the file.
+    return np.asarray(codes), y, weight if is_weighed else None
 
 
 def _given(model: Any, parts: Executor, learned: Learned) -> tuple[GivenRows, Indices]:

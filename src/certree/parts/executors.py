@@ -86,6 +86,17 @@ class Executor(Protocol):
         """
         ...
 
+    @property
+    def n_workers(self) -> int:
+        """How many jobs go on at a time where they are spread; 1: they are not."""
+        ...
+
+    def spread(
+        self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        """F(*shared, *job) of each job, in their order, wherever there is room."""
+        ...
+
     def gathered(self) -> tuple[Any, Any, Any]:
         """All rows in memory: X, target, and weights or None."""
         ...
@@ -160,6 +171,17 @@ class Here:
         each = [()] * self.n_parts if own is None else [(one,) for one in own]
         parts = zip(self._parts, each, strict=True)
         return added(self._put(self._mapped(partial(_changed, f, given, self._scratch), parts)))
+
+    @property
+    def n_workers(self) -> int:
+        """See `Executor`: jobs have threads of their own."""
+        return 1
+
+    def spread(
+        self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        """See `Executor`."""
+        return (f(*shared, *job) for job in jobs)
 
     def gathered(self) -> tuple[Any, Any, Any]:
         """See `Executor`."""

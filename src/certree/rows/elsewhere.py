@@ -36,5 +36,5 @@ def expect_in_memory(model: Any, X: Any) -> None:
     if lies_elsewhere(X):
         raise TypeError(
             f"{type(model).__name__} takes rows in memory, got {type(X).__name__}: "
-            "classifiers and regressors of BoostedTrees and TreeForest take files and collections of Dask"
+            "BoostedTrees and TreeForest take files and collections of Dask"
         )
