@@ -116,7 +116,9 @@ def rows_of(n: int, options: Any) -> list[Row]:
     if len({one[3] for told in found.values() for one in told}) > 1:
         raise SystemExit(f"the models of {n:,} rows differ")
     of = "rounds" if options.model == "boosting" else "trees"
-    case = f"{n:.0e} x {options.features}, {options.rounds} {of} of {options.leaves or 'all'} leaves"
+    case = (
+        f"{n:.0e} x {options.features}, {options.rounds} {of} of {options.leaves or 'all'} leaves"
+    )
     cpu = {kind: statistics.median(one[0] for one in told) for kind, told in found.items()}
     wall = {kind: statistics.median(one[1] for one in told) for kind, told in found.items()}
     most = {kind: max(one[2] for one in told) for kind, told in found.items()}

@@ -306,9 +306,7 @@ class Trees(OfColumns):
 
     def comparing(self, threshold: Float64, category_start: Int64, categories: Int32) -> Self:
         """The same trees, whose nodes compare the same features with something else."""
-        return self._with(
-            threshold=threshold, category_start=category_start, categories=categories
-        )
+        return self._with(threshold=threshold, category_start=category_start, categories=categories)
 
     def saying(self, value: Float64) -> Self:
         """The same trees, with other values of their nodes, (m, n_outputs)."""

@@ -110,9 +110,7 @@ def test_criteria_and_slopes_mean_the_same(target, how, tmp_path, left_nothing):
 @pytest.mark.parametrize("weights", ["real", "whole"])
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.5}, {"one": 0.5, "third": 0}])
 @pytest.mark.parametrize("target", ["two", "three", "numbers"])
-def test_weights_mean_the_same(
-    target, class_weight, weights, tmp_path, left_nothing, small_blocks
-):
+def test_weights_mean_the_same(target, class_weight, weights, tmp_path, left_nothing, small_blocks):
     if class_weight is not None and target == "numbers":
         pytest.skip("no classes")
     if isinstance(class_weight, dict) and (0 in class_weight) != (target == "two"):
@@ -207,9 +205,7 @@ def test_weights_of_parts_become_the_whole_numbers_of_all(weight, cuts):
 def test_threads_change_nothing(tmp_path, left_nothing):
     rows = table(N, "three").drop_columns(["w"])
     files = write_parts(tmp_path, rows)
-    one, more = (
-        model_of("three", n_jobs=n, oob_score=True).fit(files, "y") for n in (1, 3)
-    )
+    one, more = (model_of("three", n_jobs=n, oob_score=True).fit(files, "y") for n in (1, 3))
     expect_same(one, more)
 
 

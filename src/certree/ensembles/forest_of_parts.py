@@ -63,9 +63,7 @@ def without_hashes(model: Any) -> Any:
     return made
 
 
-def samples_of_parts(
-    model: Any, parts: Executor, kept: Scratch
-) -> tuple[ForestSamples, GivenRows]:
+def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[ForestSamples, GivenRows]:
     """Read the rows of a forest, and let the model know classes and features.
 
     Parameters
@@ -167,9 +165,7 @@ def hashes_of(part: PartOfRows) -> list[tuple[int, UInt64]]:
     return [(part.number, np.array(part.keys))]
 
 
-def at_places(
-    part: PartOfRows, known: Mapping[int, int], place: UInt64
-) -> tuple[PartOfRows, int]:
+def at_places(part: PartOfRows, known: Mapping[int, int], place: UInt64) -> tuple[PartOfRows, int]:
     """A part that knows the places of its rows among all; these are what they have been."""
     expect_same_rows(part, known)
     return replace(part, keys=place), 0

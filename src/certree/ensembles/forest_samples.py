@@ -27,7 +27,10 @@ Drawing = tuple[str, int, int]
 class Walk(Protocol):
     """Where rows arrive in trees out of whose bags they are: complements of leaves, 0 for others."""
 
-    trees: Trees
+    @property
+    def trees(self) -> Trees:
+        """The trees."""
+        ...
 
     @property
     def first(self) -> Int32:

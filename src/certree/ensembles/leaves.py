@@ -102,9 +102,7 @@ class LeafRows:
 
     def __post_init__(self) -> None:
         sums = [
-            sum_leaves(
-                left, root, leaf, self.y, self.weight, self.lanes.counts, self.n_threads
-            )
+            sum_leaves(left, root, leaf, self.y, self.weight, self.lanes.counts, self.n_threads)
             for left, root, leaf in self.walk.parts()
         ]
         self._outside = sums[0] if len(sums) == 1 else np.concatenate(sums)
