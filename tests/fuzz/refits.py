@@ -185,14 +185,15 @@ def rows_in_files(random: Random, subject: Subject) -> None:
     model, table = subject.model, subject.table
     if "levels of numbers" in table.kinds:  # Parquet keeps none
         return
-    takes_files = isinstance(model, certree.BoostedTreesClassifier | certree.BoostedTreesRegressor)
-    if not takes_files or table.container not in FRAMES or subject.y.ndim > 1:
+    if not isinstance(model, _SAME_BITS) or table.container not in FRAMES or subject.y.ndim > 1:
         return
     y, weight, model = subject.y, None, clone(model)
     if isinstance(model, certree.BoostedTreesRegressor) and random.random() < 0.7:
         model.set_params(loss=random.choice(_LOSSES), quantile=None, power=None)
         y = 1.0 + np.minimum(np.abs(y), 1e6) if model.loss in _OF_POSITIVE else y
-    if random.random() < 0.3:
+    if isinstance(model, certree.TreeForestClassifier | certree.TreeForestRegressor):
+        model.set_params(warm_start=False)
+    elif random.random() < 0.3:
         model.set_params(early_stopping=True, validation_fraction=0.3, n_iter_no_change=2)
     X = replace(table, container="pyarrow").X
     frame = X.append_column("what to learn", [y])
