@@ -151,7 +151,8 @@ def main() -> None:
     if options.case:
         print_case(options.case[0], Path(options.case[1]), options)
         return
-    report("scale", [row for n in options.rows for row in rows_of(int(n), options)])
+    name = "scale" if options.model == "boosting" else "scale_of_forests"
+    report(name, [row for n in options.rows for row in rows_of(int(n), options)])
 
 
 if __name__ == "__main__":

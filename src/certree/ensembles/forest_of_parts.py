@@ -100,11 +100,14 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
         model.sample_hashes_ = hashes_of_fit(parts, known.n)
     order, content = _put_in_order(parts, known.n)
     codes, y, weight = _gathered(parts, kept, known.n, bins.n_features)
-    given, place = _given(model, parts, learned) if model.oob_score else (_NONE, order)
+    given, place = _NONE, _NONE.indices
+    if model.oob_score:
+        given, place = _given(model, parts, learned)
+        place = place[order]
     if is_classifier(model):
         y = y.astype(np.int32)
     features, one = CodedFeatures(codes, bins), np.zeros(1, dtype=np.intp)
-    return ForestSamples(features, y, weight, place[order], content, one), given
+    return ForestSamples(features, y, weight, place, content, one), given
 
 
 _NONE = GivenRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
