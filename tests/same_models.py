@@ -1,5 +1,6 @@
 """Tables for fits on parts, and what it means that two models are the same."""
 
+from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
@@ -96,3 +97,16 @@ def assert_same(one, other, name):
     assert one.dtype == other.dtype, name
     assert one.shape == other.shape, name
     assert one.tobytes() == other.tobytes() if one.dtype != object else (one == other).all(), name
+
+
+def expect_same_tree(model, other, folder):
+    """Two single trees have the same bits in tree, statistics, posterior and vote, and the same file."""
+    for part in ("tree_", "stats_", "weights_", "vote_"):
+        one, two = getattr(model, part), getattr(other, part)
+        assert type(one) is type(two), part
+        for field in fields(one):
+            assert_same(getattr(one, field.name), getattr(two, field.name), f"{part}.{field.name}")
+    assert set(vars(model)) == set(vars(other))
+    for name, one in (("one", model), ("other", other)):
+        save(one, folder / f"{name}.certree")
+    assert (folder / "one.certree").read_bytes() == (folder / "other.certree").read_bytes()

@@ -17,8 +17,9 @@ PartTarget target_of(const TargetOfParts& given) {
   if (n_classes < 0 || bits < 1 || bits > 62)
     throw std::invalid_argument("a target has classes, or whole numbers of at most 62 bits");
   const Criterion of_numbers = criterion == "poisson" ? Criterion::poisson : Criterion::squared;
-  return {n_classes, n_classes > 0 ? criterion_of(criterion) : of_numbers,
-          counts_rows, has_sets, bits, unit};
+  return {n_classes,   n_classes > 0 ? criterion_of(criterion) : of_numbers,
+          counts_rows, has_sets,
+          bits,        unit};
 }
 
 // begin, lane, sum.
@@ -129,8 +130,8 @@ auto cut_cells(const Kept& kept, const Limits& limits, const Slopes& monotonic,
   const LanesOfCells lanes = lanes_of(totals, target);
   const std::size_t n = lanes.size();
   const WaitingCells cells{sized("n_rows", n_rows, n), sized("depth", depth, n),
-                           sized("key", key, n),
-                           sized("bounds", bounds, monotonic ? n : 0, 2), lanes};
+                           sized("key", key, n), sized("bounds", bounds, monotonic ? n : 0, 2),
+                           lanes};
   expect_codes("features", sized("features", features, p), static_cast<std::int64_t>(p));
   const KeptBins bins = kept_bins(kept, p);
   const CellTables known = tables_of(tables, widths(lanes, target.counts_rows));
@@ -189,6 +190,7 @@ void bind_cells_of_parts(nb::module_& core) {
            "totals"_a, "target"_a, "What cells of a part add up to; see CellTables.");
   core.def("add_tables", &add_tables, "one"_a, "other"_a, "width"_array,
            "What cells of two parts add up to.");
+  core.def("key_of_root", &key_of_root, "seed"_a, "The key of the root of a tree.");
   core.def("cut_cells", &cut_cells, "kept"_a, "limits"_a, "monotonic"_array_or_none, "target"_a,
            "waiting"_a, "tables"_a, "features"_array, "least"_a,
            "How cells are cut by what all parts add up to, and the cells below; see CutCells.");

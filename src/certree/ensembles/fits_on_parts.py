@@ -29,8 +29,13 @@ from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import RowsHeldOut, hold_out
 from certree.parts.keys import set_keys
-from certree.parts.made_parts import make_parts, put_beside, sketched, total_weight
-from certree.rows.categories import warn_if_identifier
+from certree.parts.made_parts import (
+    make_parts,
+    put_beside,
+    sketched,
+    total_weight,
+    warn_of_identifiers,
+)
 from certree.rows.folds import MOST_COPIES
 from certree.rows.training import Training
 
@@ -75,6 +80,7 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
         held = _held_out(model, parts, learned)
     known = sketched(parts, reader, weighing, held)
     n_rounds = _n_rounds(model, known.n, stops)
+    warn_of_identifiers(model, known.sketch)
     _expect_few_levels(model, known.sketch)
     bins, totals = make_parts(parts, reader, known)
     if is_classifier(model):
@@ -229,7 +235,6 @@ def _expect_few_levels(model: Any, known: Sketch) -> None:
         if not isinstance(values, tuple):
             continue
         n_levels = len(values[0])
-        warn_if_identifier(j, names, int(values[1].sum()), n_levels)
         if n_levels > FEW_LEVELS:
             feature = j if names is None else repr(str(names[j]))
             raise ValueError(

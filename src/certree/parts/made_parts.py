@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from certree._core import fixed_unit
-from certree.grow.bins import Bins
+from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import UInt64
 from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded
 from certree.parts.chunks import Chunk, Weighing, training_of
@@ -18,6 +18,7 @@ from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
 from certree.parts.executors import Executor
 from certree.parts.held_out import Division, Mask, RowsHeldOut
 from certree.parts.part import PartOfRows
+from certree.rows.categories import warn_if_identifier
 from certree.rows.hashes import fit_hashes, sample_hashes
 from certree.rows.training import Training
 
@@ -103,7 +104,9 @@ def sketched(
     return Sketched(known, (weighing, None))
 
 
-def make_parts(parts: Executor, reader: Any, known: Sketched) -> tuple[Bins, Counter[Any]]:
+def make_parts(
+    parts: Executor, reader: Any, known: Sketched, max_bins: int = MISSING
+) -> tuple[Bins, Counter[Any]]:
     """Let an executor make parts of the rows, whose keys are hashes as yet.
 
     Parameters
@@ -114,6 +117,8 @@ def make_parts(parts: Executor, reader: Any, known: Sketched) -> tuple[Bins, Cou
         Reads them.
     known : Sketched
         What is known of them.
+    max_bins : int
+        Most bins of a feature of numbers.
 
     Returns
     -------
@@ -122,13 +127,21 @@ def make_parts(parts: Executor, reader: Any, known: Sketched) -> tuple[Bins, Cou
     totals : Counter
         See `Made`.
     """
-    edges, held = known.sketch.edges(), known.held
+    edges, held = known.sketch.edges(max_bins), known.held
     given = reader, known.weighings[0], edges
     if held is None:
         made: Made = parts.make(_made_part, *given)
     else:
         made = parts.make(_made_part, *given, held.division, own=held.masks)
     return bins_of(edges, made.ends, _category(reader)), made.totals
+
+
+def warn_of_identifiers(model: Any, known: Sketch) -> None:
+    """Warn of features of categories most of which hardly any two rows share."""
+    names = getattr(model, "feature_names_in_", None)
+    for j, values in enumerate(known.values):
+        if isinstance(values, tuple):
+            warn_if_identifier(j, names, int(values[1].sum()), len(values[0]))
 
 
 def total_weight(

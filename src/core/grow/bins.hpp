@@ -72,8 +72,8 @@ BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int3
 // The distinct values of a part, ascending, if there are at most 255; NaN is none.
 bool distinct_values(std::span<const double> column, std::vector<double>& values);
 
-// The edges of bins by the values of the sampled rows.
-std::vector<double> edges_of(std::vector<double> values);
+// The edges of bins by the values of the sampled rows, so many bins at most.
+std::vector<double> edges_of(std::vector<double> values, std::size_t most);
 
 // Codes of a part by at most 254 edges; and the smallest and largest value in each bin, infinite
 // where it has none: (n_bins,).

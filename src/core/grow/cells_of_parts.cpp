@@ -19,14 +19,12 @@ CellSums::One one_of(const LanesOfCells& lanes, std::size_t c) {
 template <class F>
 auto with_target(const PartTarget& given, std::int64_t min_rows, std::int64_t weight, const F& f) {
   const Weighing weighing{0, min_rows};
-  if (given.n_classes > 2)
-    return f(Classes3({{}, given.n_classes, given.criterion}, weighing));
+  if (given.n_classes > 2) return f(Classes3({{}, given.n_classes, given.criterion}, weighing));
   std::vector<double> logs;
   if (given.criterion == Criterion::entropy) logs = logs_up_to(weight);
   const bool are_classes = given.n_classes > 0;
-  const PairResponse response{are_classes, given.criterion == Criterion::poisson,
-                              logs,        {},
-                              given.bits,  given.unit};
+  const PairResponse response{
+      are_classes, given.criterion == Criterion::poisson, logs, {}, given.bits, given.unit};
   return f(Numbers2(response, weighing));
 }
 
@@ -70,9 +68,8 @@ class PartOfCells {
     const auto codes_of = [&](std::int32_t j) { return CodesOfFeature{codes_.row(j)}; };
     const std::size_t together = few_.together(of_);
     for (std::size_t first = 0; first < features_.size(); first += together) {
-      const auto some =
-          std::span(std::as_const(features_))
-              .subspan(first, std::min(together, features_.size() - first));
+      const auto some = std::span(std::as_const(features_))
+                            .subspan(first, std::min(together, features_.size() - first));
       few_.add_up(of_, {items_, nullptr}, codes_of, some);
       for (std::size_t f = 0; f < some.size(); ++f) tell(few_.take(of_, f, kMissingBin));
     }
@@ -284,8 +281,8 @@ struct LookedUp {
     split.threshold = cells.threshold[c];
     split.missing_left = cells.missing_left[c] != 0;
     const auto begin = static_cast<std::size_t>(cells.category_start[c]);
-    const auto some =
-        cells.categories.subspan(begin, static_cast<std::size_t>(cells.category_start[c + 1]) - begin);
+    const auto some = cells.categories.subspan(
+        begin, static_cast<std::size_t>(cells.category_start[c + 1]) - begin);
     split.categories.assign(some.begin(), some.end());
     left = cell_of(cells.child[c]);
     right = cell_of(cells.child[c] + 1);
@@ -360,6 +357,8 @@ CellTables added(const CellTables& one, const CellTables& other,
   }
   return made;
 }
+
+std::uint64_t key_of_root(std::uint64_t seed) { return key_of_tree(seed, 0, Draw::cells); }
 
 CutCells cut_cells(const KeptBins& bins, const BinnedGrowth& growth, const PartTarget& wanted,
                    const WaitingCells& cells, const CellTables& tables, OfRoot& of_root) {

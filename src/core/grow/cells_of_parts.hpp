@@ -36,10 +36,10 @@ struct LanesOfCells {
 struct CellTables {
   std::vector<std::int32_t> n_bins;  // (c, p)
   std::vector<std::uint8_t> bin;     // ascending in a cell and feature
-  std::vector<std::int64_t> sum;     // of each of these the lanes of the cell, and the number of rows
-                                     // if they are counted
-  std::vector<std::int64_t> about;   // (c, 4) of the cells: smallest and largest number, squares of
-                                     // numbers beyond the mean, and squares of weights
+  std::vector<std::int64_t> sum;  // of each of these the lanes of the cell, and the number of rows
+                                  // if they are counted
+  std::vector<std::int64_t> about;  // (c, 4) of the cells: smallest and largest number, squares of
+                                    // numbers beyond the mean, and squares of weights
 };
 
 // order: (n,) numbers of the rows; cells: (c, 2) where those of each cell begin and end in it.
@@ -60,6 +60,9 @@ struct WaitingCells {
   LanesOfCells totals;
 };
 
+// The key of the root of the first tree of a seed.
+std::uint64_t key_of_root(std::uint64_t seed);
+
 // What the root decides for all cells below.
 struct OfRoot {
   std::vector<std::int32_t> features;  // in the order in which they are looked at
@@ -72,13 +75,13 @@ struct CutCells {
   std::vector<double> gain, threshold;
   std::vector<std::int32_t> feature;
   std::vector<std::uint8_t> missing_left, has_missing;
-  std::vector<std::uint8_t> goes_left;             // (d, 256) by code
-  std::vector<std::int64_t> category_start{0};     // (d + 1,)
+  std::vector<std::uint8_t> goes_left;          // (d, 256) by code
+  std::vector<std::int64_t> category_start{0};  // (d + 1,)
   std::vector<std::int32_t> categories;
-  std::vector<std::int64_t> n_rows;                // (2 d,)
-  std::vector<std::uint64_t> key;                  // (2 d,)
-  std::vector<double> bounds;                      // (2 d, 2)
-  std::vector<std::int64_t> begin{0};              // (2 d + 1,) of their sums
+  std::vector<std::int64_t> n_rows;    // (2 d,)
+  std::vector<std::uint64_t> key;      // (2 d,)
+  std::vector<double> bounds;          // (2 d, 2)
+  std::vector<std::int64_t> begin{0};  // (2 d + 1,) of their sums
   std::vector<std::int32_t> lane;
   std::vector<std::int64_t> sum;
 };

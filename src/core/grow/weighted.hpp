@@ -1,8 +1,8 @@
 // Weights of classes, and numbers with weights, as targets of growth from sums.
 //
-// Belongs to what grows trees from sums; gradients.hpp says what a target has. What is gained by a cut
-// is the decrease of impurity times the weight of the cell; its value is that up to a factor that
-// is the same for all cuts of a cell.
+// Belongs to what grows trees from sums; gradients.hpp says what a target has. What is gained by a
+// cut is the decrease of impurity times the weight of the cell; its value is that up to a factor
+// that is the same for all cuts of a cell.
 #pragma once
 
 #include "grow/binned_growth.hpp"
@@ -27,9 +27,9 @@ struct Weighing {
 // What is known of the rows of a cell that lie elsewhere.
 struct GivenRows {
   std::int64_t n = 0;
-  bool is_pure = false;         // of numbers
+  bool is_pure = false;  // of numbers
   double squared_weights = 0.0;
-  std::int64_t squares = 0;     // of numbers beyond the mean, as PairTarget rounds them
+  std::int64_t squares = 0;  // of numbers beyond the mean, as PairTarget rounds them
 };
 
 template <class Item>
@@ -513,8 +513,8 @@ class ClassTarget {
       double value = logs_ ? value_by_logs(cuts, n, uncut_, own.value.data())
                            : value_by_squares(cuts, n, own.value.data());
       if (bins.rows)
-        value = value_enough(own.prefix.data() + n_sums() * width, n, shift_.back(),
-                             n_rows_, target_.weighing_, own.value.data());
+        value = value_enough(own.prefix.data() + n_sums() * width, n, shift_.back(), n_rows_,
+                             target_.weighing_, own.value.data());
       return first_of_best<ClassTarget>(own, width, n, shift_, value, allows, most, left);
     }
     std::pair<double, bool> gain(double value, double least) const {
