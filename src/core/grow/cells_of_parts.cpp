@@ -247,7 +247,8 @@ CutCells cut_by(const KeptBins& bins, const BinnedGrowth& growth, const Target& 
     for (const BinnedCell& child : children)
       write(child, tree.bounds_of(child.node), totals.of(child.node), made);
   }
-  of_root = {sums.features(), sums.least()};
+  if (growth.ties_by_root) of_root.features = sums.features();
+  of_root.least = sums.least();
   return made;
 }
 
