@@ -108,7 +108,7 @@ def assert_same_fields(one, other, name):
 
 
 def expect_same_tree(model, other, folder):
-    """Two single trees have the same bits in tree, statistics, posterior and vote, and the same file."""
+    """Two single trees have the same bits in all that a fit sets, and the same file."""
     for part in ("tree_", "stats_", "weights_", "vote_"):
         assert_same_fields(getattr(model, part), getattr(other, part), part)
     assert set(vars(model)) == set(vars(other))

@@ -21,10 +21,10 @@ from certree.ensembles import (
     TreeForestClassifier,
     evaluation,
 )
-from certree.ensembles.fits_on_parts import InMemory, fit_on_parts
+from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.fitted import replaces_state
 from certree.parts import executors, scratch, sources
-from certree.parts.executors import Here
+from certree.parts.executors import Here, InMemory
 from same_models import InChunks, expect_same, parted, table
 
 N = 1500

@@ -24,7 +24,7 @@ from certree.interface.progress import Pace, progress
 from certree.parts.binned_parts import Sketch
 from certree.parts.chunks import Weighing
 from certree.parts.exact_sums import exact_sum, rounded
-from certree.parts.executors import Executor
+from certree.parts.executors import Executor, InMemory
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import RowsHeldOut, hold_out
@@ -41,10 +41,6 @@ from certree.rows.training import Training
 
 # See `fit_on_parts`.
 Judged = Callable[[], tuple[Training | None, UInt64 | None]]
-
-
-class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
-    """Raised where the rows are so few that a fit in memory is meant, and does more."""
 
 
 def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -235,7 +235,7 @@ class TreeVoteEstimator(TreeModel):
             grown = self._on_sides(folds, trees, leaves, training.y)
             return tree, self._tuned(grown, advance), grown
 
-    def _progress(self, folds: list[Fold]) -> AbstractContextManager[Callable[[], None]]:
+    def _progress(self, folds: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:
         steps = len(folds) + 1 + 4 * len(self._candidates())
         return progress(self.verbose > 0, steps, type(self).__name__)
 

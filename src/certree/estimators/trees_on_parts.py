@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
+from certree.estimators.tune import GrownFold
+from certree.grow.bins import Bins
 from certree.grow.cart import Cart
-from certree.grow.growing import limit_of_depth
 from certree.interface.threads import threads
+from certree.parts.cells import GrowingRows, growing_rows
 from certree.parts.exact_sums import rounded
-from certree.parts.executors import Executor
-from certree.parts.first_look import learn
+from certree.parts.executors import Executor, InMemory
+from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
+from certree.parts.held_out import deal_to_folds
 from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
 from certree.parts.part import PartOfRows
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.tree_of_parts import GrowthOfParts, grow_on_parts
+from certree.rows.folds import MOST_COPIES
 from certree.stats import Stats
 from certree.stats.in_any_order import (
     Ask,
@@ -28,6 +33,11 @@ from certree.stats.in_any_order import (
     measured_in_any_order,
 )
 from certree.tree import Tree
+
+# So few rows for each class are fitted in memory: of them folds may have fewer than there are classes.
+_FEW_ROWS = 20
+# Folds are numbered in bytes.
+_MOST_FOLDS = 255
 
 
 def fit_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
@@ -47,44 +57,80 @@ def fit_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -
     ValueError, TypeError
         If the fit is one that takes rows in memory, or rows are wrong.
     """
-    _expect_what_parts_can(model, groups)
+    _expect_cart(model)
+    if groups is not None:
+        raise ValueError("groups takes rows in memory, got X that lies elsewhere")
     shown = model.verbose > 0
     with rows_elsewhere(X, y, sample_weight, threads(model.n_jobs), shown=shown) as parts:
-        fit_tree_on_parts(model, parts)
+        try:
+            fit_tree_on_parts(model, parts)
+        except InMemory:
+            model._fit(model._take(*parts.gathered()))
 
 
 def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     """The same of rows that an executor holds."""
-    grower: Any = _expect_cart(model)
+    grower = _expect_cart(model)
     learned = learn(model, parts)
+    n_folds = _n_folds(model, learned)
+    if n_folds and learned.found.n < _FEW_ROWS * len(np.atleast_1d(learned.found.classes)):
+        raise InMemory
     learned.teach(model)
-    weighing, found = learned.weighing, learned.found
+    weighing = learned.weighing
     are_copies = weighing is not None and weighing.are_copies
-    # Others count by what they weigh: nothing is in units of their mean.
-    known = sketched(parts, learned.reader, weighing if are_copies else None)
-    warn_of_identifiers(model, known.sketch)
-    bins, _ = make_parts(parts, learned.reader, known, grower.max_bins)
-    if is_classifier(model):
-        model.sample_hashes_ = hashes_of_fit(parts, known.n)
-    is_weighed = weighing is not None and not are_copies
-    n = rounded(found.total()) if is_weighed else float(known.n)
+    copies = weighing if are_copies else None  # others count by what they weigh
+    random_state = check_random_state(model.random_state)
     growth = GrowthOfParts(
-        limit_of_depth(model.max_depth, model.n_features_in_, n),
+        model.max_depth,
         model._slopes(),
         model._category_mask(),
-        int(check_random_state(model.random_state).randint(2**31 - 1)),
+        int(random_state.randint(2**31 - 1)),
         model.n_jobs,
+        is_classifier(model),
+        weighing is not None and not are_copies,
     )
-    tree, lacking = grow_on_parts(
-        grower, parts, found, bins, known.n, growth, is_weighed=is_weighed
-    )
-    stats = _stats(model, tree, partial(parts.collect, _asked))
-    model._vote(tree.lacking_at(lacking), stats, model._tuned([]))
+    known = sketched(parts, learned.reader, copies)
+    warn_of_identifiers(model, known.sketch)
+    dealt = None
+    if n_folds:
+        dealt = deal_to_folds(parts, learned.reader, copies, n_folds, random_state)
+    bins, _ = make_parts(parts, learned.reader, known, int(grower.max_bins or 0), dealt)
+    if is_classifier(model):
+        model.sample_hashes_ = hashes_of_fit(parts, known.n)
+    folds = []
+    with model._progress(range(n_folds)) as advance:
+        for fold in range(n_folds):
+            folds += _grown_fold(model, grower, parts, bins, growth, fold)
+            advance()
+        tree, lacking = grow_on_parts(grower, parts, bins, growth)
+        advance()
+        stats = _stats(model, tree, partial(parts.collect, _asked, None))
+        model._vote(tree.lacking_at(lacking), stats, model._tuned(folds, advance))
 
 
-def _asked(part: PartOfRows, f: Any, *given: Any) -> Any:
-    """Ask the rows of a part that know their leaves."""
-    return f(RowsInLeaves(np.asarray(part.leaf), part.y, part.weight), *given)
+def _grown_fold(
+    model: Any, grower: Cart, parts: Executor, bins: Bins, growth: GrowthOfParts, fold: int
+) -> list[GrownFold]:
+    """The tree of a fold and both its sides; none if a side has no rows."""
+    about: GrowingRows = parts.collect(growing_rows, fold)
+    if about.n == 0 or about.n_others == 0:
+        return []
+    tree, _ = grow_on_parts(grower, parts, bins, growth, fold)
+    stats, judging = (
+        _stats(model, tree, partial(parts.collect, _asked, are_growing))
+        for are_growing in (True, False)
+    )
+    return [GrownFold(tree, stats, judging.table)]
+
+
+def _asked(part: PartOfRows, are_growing: bool | None, f: Any, *given: Any) -> Any:
+    """Ask the rows of a part that know their leaves: all, those that grow a tree, or the others."""
+    leaf, y, weight = np.asarray(part.leaf), part.y, part.weight
+    if are_growing is not None:
+        n = part.n_growing
+        rows = np.asarray(part.order[:n] if are_growing else part.order[n:])
+        leaf, y, weight = leaf[rows], y[rows], None if weight is None else weight[rows]
+    return f(RowsInLeaves(leaf, y, weight), *given)
 
 
 def _stats(model: Any, tree: Tree, ask: Ask) -> Stats:
@@ -93,6 +139,28 @@ def _stats(model: Any, tree: Tree, ask: Ask) -> Stats:
     leaf, y, weight = counted_in_any_order(ask, model._lanes.n_of[0])
     stats: Stats = model._summarise(tree, leaf, y, weight)
     return stats
+
+
+def _n_folds(model: Any, learned: Learned) -> int:
+    """How many folds choose what is not given; 0: all is."""
+    if not model._is_tuned():
+        return 0
+    cv = 5 if model.cv is None else model.cv
+    if not isinstance(cv, Integral) or not cv <= _MOST_FOLDS:
+        raise ValueError(
+            f"cv must be a number of folds, at most {_MOST_FOLDS}, where X lies elsewhere, got "
+            f"{model.cv!r}"
+        )
+    weighing, found = learned.weighing, learned.found
+    total = rounded(found.total()) if weighing is not None else 0.0
+    are_copies = weighing is not None and weighing.are_copies
+    if found.are_whole and weighing is not None and are_copies != (total <= MOST_COPIES):
+        raise ValueError(
+            "whole weights of more than ten for each row on average, or more than "
+            f"{MOST_COPIES:,} in all, take rows in memory where folds deal each copy by itself, got X "
+            f"that lies elsewhere: set {', '.join(model._temperatures)}"
+        )
+    return int(cv)
 
 
 def _expect_cart(model: Any) -> Cart:
@@ -105,16 +173,3 @@ def _expect_cart(model: Any) -> Cart:
         )
     grower.expect_settings_on_bins()
     return grower
-
-
-def _expect_what_parts_can(model: Any, groups: Any) -> None:
-    """Refuse what takes rows in memory, by its name."""
-    _expect_cart(model)
-    if groups is not None:
-        raise ValueError("groups takes rows in memory, got X that lies elsewhere")
-    for name, value in zip(model._temperatures, model._given(), strict=True):
-        if value is None:
-            raise ValueError(
-                f"{name}=None is chosen by folds of rows in memory, got X that lies elsewhere: set "
-                f"{name}"
-            )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree._core import fixed_unit
@@ -16,7 +17,7 @@ from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded
 from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
 from certree.parts.executors import Executor
-from certree.parts.held_out import Division, Mask, RowsHeldOut
+from certree.parts.held_out import DealtRows, Division, Mask, RowsHeldOut
 from certree.parts.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
 from certree.rows.hashes import fit_hashes, sample_hashes
@@ -105,7 +106,11 @@ def sketched(
 
 
 def make_parts(
-    parts: Executor, reader: Any, known: Sketched, max_bins: int = MISSING
+    parts: Executor,
+    reader: Any,
+    known: Sketched,
+    max_bins: int = MISSING,
+    dealt: DealtRows | None = None,
 ) -> tuple[Bins, Counter[Any]]:
     """Let an executor make parts of the rows, whose keys are hashes as yet.
 
@@ -119,6 +124,8 @@ def make_parts(
         What is known of them.
     max_bins : int
         Most bins of a feature of numbers.
+    dealt : DealtRows or None
+        To which folds rows are dealt, none of which is held out; None: to none.
 
     Returns
     -------
@@ -129,8 +136,10 @@ def make_parts(
     """
     edges, held = known.sketch.edges(max_bins), known.held
     given = reader, known.weighings[0], edges
-    if held is None:
-        made: Made = parts.make(_made_part, *given)
+    if dealt is not None:
+        made: Made = parts.make(_made_part_of_folds, *given, dealt.division, own=dealt.folds)
+    elif held is None:
+        made = parts.make(_made_part, *given)
     else:
         made = parts.make(_made_part, *given, held.division, own=held.masks)
     return bins_of(edges, made.ends, _category(reader)), made.totals
@@ -227,6 +236,26 @@ def _made_part(
     if is_classifier(reader):
         part = replace(part, known=fit_hashes(*training.features.parts))
     return part, made
+
+
+def _made_part_of_folds(
+    number: int,
+    chunk: Chunk,
+    reader: Any,
+    weighing: Weighing | None,
+    edges: tuple[Any, ...],
+    division: Division,
+    folds: NDArray[np.uint8],
+) -> tuple[PartOfRows, Made | None]:
+    """The same of rows that are dealt to folds."""
+    part, made = _made_part(number, chunk, reader, weighing, edges)
+    training = division.rows(reader, chunk)
+    if training is None:
+        return part, made
+    order, of_row = division.order(training)[0], np.empty(len(part.y), dtype=np.uint8)
+    division.expect_rows(len(folds), len(order))
+    of_row[order] = folds
+    return replace(part, fold=of_row), made
 
 
 def _coded(

@@ -58,8 +58,11 @@ class PartOfRows:
         How many rows grow the tree.
     cells : mapping
         Where the growing rows of cells, by their keys, are in the order.
-    ranges : ndarray of int64, shape (c, 2)
-        Where the rows of the cells of a single tree begin and end in the order, by number.
+    ranges : ndarray of int64, shape (c, 2, 2)
+        Where the rows of the cells of a single tree begin and end in the order, by number: those that
+        grow it, and those that judge it.
+    fold : ndarray of uint8, shape (n,)
+        The fold that each row judges; of no use where there are no folds.
     values : ndarray of float64, shape (n_held, p)
         Rows that are held out. A threshold may lie anywhere between values of bins, so bins would not
         tell all of them apart.
@@ -80,7 +83,8 @@ class PartOfRows:
     items: Int64 = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     n_growing: int = 0
     cells: Cells = field(default_factory=dict)
-    ranges: Int64 = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    ranges: Int64 = field(default_factory=lambda: np.zeros((0, 2, 2), dtype=np.int64))
+    fold: UInt8 = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     values: Float64 = field(default_factory=lambda: np.zeros((0, 1)))
     y_held: Float64 = field(default_factory=lambda: np.zeros(0))
     weight_held: Float64 | None = None

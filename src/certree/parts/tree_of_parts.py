@@ -12,25 +12,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from certree._core import cut_cells, fixed_unit, key_of_root, tree_of_cells
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.grow.cart import Cart, expect_slopes_fit
-from certree.grow.growing import Slopes, expect_counts
+from certree.grow.growing import DEEPEST, MaxDepth, Slopes, expect_counts, limit_of_depth
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.parts.cells import (
+    GrowingRows,
     Lanes,
     WholeUnits,
     begin_cells,
     divide,
+    growing_rows,
     settle,
     tables_of,
 )
+from certree.parts.exact_sums import rounded
 from certree.parts.executors import Executor
-from certree.parts.first_look import Found
 from certree.parts.part import digests
 from certree.tree import LEAF, Tree, Trees
 
@@ -42,14 +43,33 @@ _WEIGHT_BITS = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrowthOfParts:
-    """What is said of the growth of a tree on rows that lie in parts; see `TrainingSamples`."""
+    """What is said of the growth of trees on rows that lie in parts.
 
-    depth_limit: int
+    Parameters
+    ----------
+    max_depth, slopes, categorical, random_state, n_jobs
+        See `TrainingSamples`.
+    are_classes : bool
+        Whether targets are classes.
+    are_weighed : bool
+        Whether rows count by weights.
+    depth_limit : int
+        Depth at which cells are leaves, once it is known.
+    """
+
+    max_depth: MaxDepth
     slopes: Slopes
     categorical: NDArray[np.bool_] | None
-    random_state: int | RandomState | None
+    random_state: int
     n_jobs: int | None
+    are_classes: bool
+    are_weighed: bool
+    depth_limit: int = DEEPEST
     n_targets: int = 1
+
+    def depth(self, p: int, n: float) -> int:
+        """Depth at which cells are leaves, of n rows of p features."""
+        return limit_of_depth(self.max_depth, p, n)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -307,16 +327,9 @@ def _sets_by_cell(n: int, number: Int32, cuts: list[CutCells]) -> tuple[Int64, I
 
 
 def grow_on_parts(
-    cart: Cart,
-    parts: Executor,
-    found: Found,
-    bins: Bins,
-    n: int,
-    growth: GrowthOfParts,
-    *,
-    is_weighed: bool,
+    cart: Cart, parts: Executor, bins: Bins, growth: GrowthOfParts, fold: int | None = None
 ) -> tuple[Tree, NDArray[np.bool_]]:
-    """Grow the tree of all rows of an executor; parts know then the leaf of each.
+    """Grow a tree of the rows of an executor; parts know then the leaf of each.
 
     Parameters
     ----------
@@ -324,16 +337,12 @@ def grow_on_parts(
         Says how the tree is grown; with `max_bins`.
     parts : Executor
         Holds the rows, of which parts are made.
-    found : Found
-        What is known of their targets and weights.
     bins : Bins
         Their bins, without codes.
-    n : int
-        How many rows there are, copies counted.
     growth : GrowthOfParts
         What else is said of the growth.
-    is_weighed : bool
-        Whether rows count by weights.
+    fold : int or None
+        Rows of this fold are sent along, without influence; None: all rows grow the tree.
 
     Returns
     -------
@@ -342,35 +351,39 @@ def grow_on_parts(
     lacking : ndarray of bool, shape (m,)
         Nodes that compare a value that some row there lacks.
     """
-    n_classes = 0 if found.classes is None else len(found.classes)
+    about: GrowingRows = parts.collect(growing_rows, fold)
+    n_classes = int(about.ends[1]) + 1 if growth.are_classes else 0
     criterion = cart.criterion_on_bins(np.zeros(0, np.int32 if n_classes else np.float64))
-    is_number = criterion in ("squared", "poisson")
     if growth.slopes is not None:
-        expect_slopes_fit(growth, 0 if is_number else n_classes)
+        expect_slopes_fit(growth, n_classes)
     if criterion == "poisson":
-        expect_counts(np.array(found.ends))
-    units, bits = _units(found, n, criterion, is_weighed=is_weighed)
+        expect_counts(np.array(about.ends))
+    units, bits = _units(about, n_classes, criterion, growth)
     known = dict(parts.collect(digests))
-    total: Int64 = parts.change(begin_cells, known, units)
-    grower = cart.binned_grower(bins, n, growth)
+    total: Int64 = parts.change(begin_cells, known, units, fold)
+    weight = rounded(about.weight) if growth.are_weighed else float(about.n)
+    settings = replace(growth, depth_limit=growth.depth(bins.n_features, weight))
+    grower = cart.binned_grower(bins, about.n, settings)
     has_sets = bool(bins.category.any())
-    target = units.n_classes, criterion, is_weighed, has_sets, bits, units.unit
+    target = n_classes, criterion, growth.are_weighed, has_sets, bits, units.unit
     every = np.arange(bins.n_features, dtype=np.int32)
-    return _Growing(parts, grower, target, (every, 0.0)).grow(_root(total, n, grower.seed))
+    return _Growing(parts, grower, target, (every, 0.0)).grow(_root(total, about.n, grower.seed))
 
 
-def _units(found: Found, n: int, criterion: str, *, is_weighed: bool) -> tuple[WholeUnits, int]:
-    """What n rows are added up in, as in memory; and the bits of the largest number."""
+def _units(
+    about: GrowingRows, n_classes: int, criterion: str, growth: GrowthOfParts
+) -> tuple[WholeUnits, int]:
+    """What rows are added up in, as in memory; and the bits of the largest number."""
     shift, heaviest = None, 1
-    if is_weighed:
-        if not found.are_whole or found.largest >= 2**_WEIGHT_BITS:
-            shift = int(np.frexp(found.largest)[1]) - _WEIGHT_BITS
-        heaviest = int(WholeUnits(0, shift).weights(np.array([found.largest]), 1)[0])
-    if criterion not in ("squared", "poisson"):
-        return WholeUnits(len(np.atleast_1d(found.classes)), shift), 1
-    least, most = found.ends
+    if growth.are_weighed:
+        if not about.are_whole or about.largest >= 2**_WEIGHT_BITS:
+            shift = int(np.frexp(about.largest)[1]) - _WEIGHT_BITS
+        heaviest = int(WholeUnits(0, shift).weights(np.array([about.largest]), 1)[0])
+    if n_classes > 0:
+        return WholeUnits(n_classes, shift), 1
+    least, most = about.ends
     start = 0.0 if criterion == "poisson" else least
-    units = WholeUnits(0, shift, start, fixed_unit(most - start, n * heaviest))
+    units = WholeUnits(0, shift, start, fixed_unit(most - start, about.n * heaviest))
     return units, max(1, int(units.numbers(np.array([most]))[0]).bit_length())
 
 
