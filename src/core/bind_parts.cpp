@@ -24,12 +24,12 @@ nb::object distinct_values(const Doubles& column) {
   return are_few ? nb::cast(owned(std::move(values))) : nb::none();
 }
 
-auto bin_edges(const Doubles& values, std::int64_t max_bins) {
-  if (max_bins < 2 || max_bins > kMostBins) throw std::invalid_argument("bins must be 2 .. 255");
+auto bin_edges(const Doubles& values, std::int64_t most) {
+  if (most < 2 || most > kMostBins) throw std::invalid_argument("bins must be 2 .. 255");
   std::vector<double> edges;
   run([&] {
     edges = certree::edges_of({values.data(), values.data() + values.size()},
-                              static_cast<std::size_t>(max_bins));
+                              static_cast<std::size_t>(most));
   });
   return owned(std::move(edges));
 }
@@ -301,7 +301,7 @@ auto round_steps_by_sums(const Ints& left, const SidesOfAll& sides, const Wholes
 void bind_parts(nb::module_& core) {
   core.def("distinct_values", &distinct_values, "column"_array,
            "The distinct values of a part, ascending; None where there are more than 255.");
-  core.def("bin_edges", &bin_edges, "values"_array, "max_bins"_a,
+  core.def("bin_edges", &bin_edges, "values"_array, "most"_a,
            "Edges of so many bins at most by values of sampled rows.");
   core.def("encode_numbers", &encode_numbers, "column"_array, "edges"_array,
            "Codes of a part, and the smallest and largest value in each bin.");

@@ -12,9 +12,9 @@ from sklearn.utils import check_random_state
 
 from certree.estimators.tune import GrownFold
 from certree.grow.bins import Bins
-from certree.grow.cart import Cart
+from certree.grow.cart import Cart, cart_on_bins
 from certree.interface.threads import threads
-from certree.parts.cells import GrowingRows, growing_rows
+from certree.parts.cells_of_tree import GrowingRows, growing_rows
 from certree.parts.exact_sums import rounded
 from certree.parts.executors import Executor, InMemory
 from certree.parts.first_look import Learned, learn
@@ -57,7 +57,7 @@ def fit_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -
     ValueError, TypeError
         If the fit is one that takes rows in memory, or rows are wrong.
     """
-    _expect_cart(model)
+    cart_on_bins(model._grower_of(model.grower))
     if groups is not None:
         raise ValueError("groups takes rows in memory, got X that lies elsewhere")
     shown = model.verbose > 0
@@ -70,10 +70,11 @@ def fit_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -
 
 def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     """The same of rows that an executor holds."""
-    grower = _expect_cart(model)
+    grower = cart_on_bins(model._grower_of(model.grower))
     learned = learn(model, parts)
     n_folds = _n_folds(model, learned)
-    if n_folds and learned.found.n < _FEW_ROWS * len(np.atleast_1d(learned.found.classes)):
+    n_classes = 1 if learned.found.classes is None else len(learned.found.classes)
+    if n_folds and learned.found.n < _FEW_ROWS * n_classes:
         raise InMemory
     learned.teach(model)
     weighing = learned.weighing
@@ -94,7 +95,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     dealt = None
     if n_folds:
         dealt = deal_to_folds(parts, learned.reader, copies, n_folds, random_state)
-    bins, _ = make_parts(parts, learned.reader, known, int(grower.max_bins or 0), dealt)
+    bins, _ = make_parts(parts, learned.reader, known, grower.number_of_bins, dealt)
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, known.n)
     folds = []
@@ -161,15 +162,3 @@ def _n_folds(model: Any, learned: Learned) -> int:
             f"that lies elsewhere: set {', '.join(model._temperatures)}"
         )
     return int(cv)
-
-
-def _expect_cart(model: Any) -> Cart:
-    """The grower, which must be one that sums over bins suffice for."""
-    grower = model._grower_of(model.grower)
-    if not isinstance(grower, Cart) or grower.max_bins is None:
-        raise ValueError(
-            "rows that lie elsewhere take grower=Cart(max_bins=255), or fewer bins, got "
-            f"grower={model.grower!r}"
-        )
-    grower.expect_settings_on_bins()
-    return grower

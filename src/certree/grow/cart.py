@@ -217,7 +217,7 @@ class Cart(BaseEstimator):
             y, n_classes = _classes(y)
         if rows.slopes is not None:
             expect_slopes_fit(rows, 0 if numeric else n_classes)
-        bins, copied = rows.on_bins(self._number_of_bins())
+        bins, copied = rows.on_bins(self.number_of_bins)
         y, weight = (y, rows.weight) if copied is None else (y[copied], None)
         if weight is not None:
             weight = None if (weight == 1).all() else whole_weights(weight)
@@ -239,7 +239,7 @@ class Cart(BaseEstimator):
     def expect_settings_on_bins(self) -> None:
         """Refuse what cuts between bins do not take."""
         self._expect_settings()
-        max_bins = self._number_of_bins()
+        max_bins = self.number_of_bins
         if self.min_weight_fraction_leaf != 0:
             raise ValueError(
                 "min_weight_fraction_leaf takes max_bins=None, which looks at every cut, got "
@@ -256,7 +256,9 @@ class Cart(BaseEstimator):
             )
         return criterion
 
-    def _number_of_bins(self) -> int:
+    @property
+    def number_of_bins(self) -> int:
+        """Most bins of a feature of numbers."""
         max_bins: Any = self.max_bins
         if not isinstance(max_bins, int | np.integer) or not 2 <= max_bins <= MISSING:
             raise ValueError(
@@ -484,6 +486,17 @@ def _least_gain(least: Any, n: float, unit: int) -> float:
         return 0.0
     with np.errstate(over="ignore", under="ignore"):
         return float(np.ldexp(least * n, -unit))
+
+
+def cart_on_bins(grower: Any) -> Cart:
+    """A grower that sums over bins suffice for; others are refused, as of rows that lie elsewhere."""
+    if not isinstance(grower, Cart) or grower.max_bins is None:
+        raise ValueError(
+            "rows that lie elsewhere take grower=Cart(max_bins=255), or fewer bins, got "
+            f"grower={grower!r}"
+        )
+    grower.expect_settings_on_bins()
+    return grower
 
 
 def expect_slopes_fit(rows: Any, n_classes: int) -> None:

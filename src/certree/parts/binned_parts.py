@@ -76,20 +76,20 @@ class Sketch:
             weight=self.weight + other.weight,
         )
 
-    def edges(self, max_bins: int = MISSING) -> tuple[NDArray[Any] | tuple[Int32, UInt8, int], ...]:
+    def edges(self, most: int = MISSING) -> tuple[NDArray[Any] | tuple[Int32, UInt8, int], ...]:
         """What tells the bin of a value: edges of numbers; levels, their bins, and how many bins.
 
-        max_bins: most bins of a feature of numbers.
+        most: most bins of a feature of numbers.
         """
         told: list[Any] = []
         for j, known in enumerate(self.values):
             if isinstance(known, tuple):
                 told.append((known[0], *bin_levels(*known)))
-            elif known is not None and len(known) <= max_bins:
+            elif known is not None and len(known) <= most:
                 told.append(known[:-1] if len(known) else None)
             else:
                 column = np.ascontiguousarray(self.rows[:, j])
-                told.append(bin_edges(column[~np.isnan(column)], max_bins))
+                told.append(bin_edges(column[~np.isnan(column)], most))
         return tuple(told)
 
 

@@ -109,7 +109,7 @@ def make_parts(
     parts: Executor,
     reader: Any,
     known: Sketched,
-    max_bins: int = MISSING,
+    n_bins: int = MISSING,
     dealt: DealtRows | None = None,
 ) -> tuple[Bins, Counter[Any]]:
     """Let an executor make parts of the rows, whose keys are hashes as yet.
@@ -122,7 +122,7 @@ def make_parts(
         Reads them.
     known : Sketched
         What is known of them.
-    max_bins : int
+    n_bins : int
         Most bins of a feature of numbers.
     dealt : DealtRows or None
         To which folds rows are dealt, none of which is held out; None: to none.
@@ -134,7 +134,7 @@ def make_parts(
     totals : Counter
         See `Made`.
     """
-    edges, held = known.sketch.edges(max_bins), known.held
+    edges, held = known.sketch.edges(n_bins), known.held
     given = reader, known.weighings[0], edges
     if dealt is not None:
         made: Made = parts.make(_made_part_of_folds, *given, dealt.division, own=dealt.folds)

@@ -20,7 +20,7 @@ from certree.grow.bins import Bins
 from certree.grow.cart import Cart, expect_slopes_fit
 from certree.grow.growing import DEEPEST, MaxDepth, Slopes, expect_counts, limit_of_depth
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
-from certree.parts.cells import (
+from certree.parts.cells_of_tree import (
     GrowingRows,
     Lanes,
     WholeUnits,
@@ -99,12 +99,18 @@ class WaitingCells:
 
     def at(self, some: NDArray[Any]) -> WaitingCells:
         """Some of them."""
-        rows = (self.number, self.n_rows, self.depth, self.key, self.bounds)
         begin, lane, total = self.totals
         sizes = np.diff(begin)[some]
         starts = np.append(0, np.cumsum(sizes)).astype(np.int64)
         entries = np.repeat(begin[:-1][some] - starts[:-1], sizes) + np.arange(starts[-1])
-        return WaitingCells(*(one[some] for one in rows), (starts, lane[entries], total[entries]))
+        return WaitingCells(
+            self.number[some],
+            self.n_rows[some],
+            self.depth[some],
+            self.key[some],
+            self.bounds[some],
+            (starts, lane[entries], total[entries]),
+        )
 
     @property
     def n_lanes(self) -> Int32:
@@ -306,11 +312,16 @@ _NO_SIDES = np.zeros((0, 256), dtype=np.uint8)
 
 def _joined(cells: list[WaitingCells]) -> WaitingCells:
     """Cells one behind the other."""
-    columns = ("number", "n_rows", "depth", "key", "bounds")
-    joined = [np.concatenate([getattr(one, name) for one in cells]) for name in columns]
-    starts = np.append(0, np.cumsum([size for one in cells for size in one.n_lanes]))
-    lanes = [np.concatenate([one.totals[k] for one in cells]) for k in (1, 2)]
-    return WaitingCells(*joined, (starts.astype(np.int64), lanes[0], lanes[1]))
+
+    def column(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(one, name) for one in cells])
+
+    starts = np.append(0, np.cumsum(column("n_lanes"))).astype(np.int64)
+    lanes = starts, *(np.concatenate([one.totals[k] for one in cells]) for k in (1, 2))
+    return WaitingCells(
+        *(column("number"), column("n_rows"), column("depth"), column("key"), column("bounds")),
+        totals=(lanes[0], lanes[1], lanes[2]),
+    )
 
 
 def _sets_by_cell(n: int, number: Int32, cuts: list[CutCells]) -> tuple[Int64, Int32]:
