@@ -311,7 +311,7 @@ def distinct_values(column: Annotated[NDArray[numpy.float64], dict(shape=(None,)
     The distinct values of a part, ascending; None where there are more than 255.
     """
 
-def bin_edges(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], max_bins: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]:
+def bin_edges(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], most: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]:
     """Edges of so many bins at most by values of sampled rows."""
 
 def encode_numbers(column: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], edges: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]]:
