@@ -1,9 +1,11 @@
-"""Boosted trees on rows in files against the same rows in memory: time, memory and bits.
+"""Trees on rows in files against the same rows in memory: time, memory and bits.
+
+Boosted trees, or with ``--tree`` a single one on bins, of at most 100,000 leaves, with given settings.
 
 Tables are generated, seeded, and written as Parquet in files of a million rows: normal features, of
 which three and a product tell two classes. Each fit runs in a process of its own, memory and files in
 turn. Figures are the ratio of the CPU times of both fits, reading of the files included on both
-sides, at most 1.3; and the peak of the anonymous memory of the process that fits to files, in MB, at
+sides, at most 1.3, of a single tree 3; and the peak of the anonymous memory of the process that fits to files, in MB, at
 most 3000. The models must have the same bits. Sizes go by ``--rows``, up to 1e8 and beyond: of sizes
 above ``--most-in-memory`` only files are fitted. Linux alone says what the anonymous memory is.
 """
@@ -26,7 +28,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.timing import Row, report
 
-RATIO, ANONYMOUS = 1.3, 3000
+RATIO, RATIO_OF_TREE, ANONYMOUS = 1.3, 3.0, 3000
+LEAVES = 100_000
 ROWS_OF_FILE = 1_000_000
 # Between looks at the memory, in seconds.
 PAUSE = 0.01
@@ -65,11 +68,14 @@ class Watching(threading.Thread):
 
 def print_case(kind: str, folder: Path, options: Any) -> None:
     """Fit, and print CPU time, wall time, peak memory and a hash of the model."""
-    from certree import BoostedTreesClassifier
+    from certree import BoostedTreesClassifier, Cart, PACBayesTreeClassifier
 
-    model = BoostedTreesClassifier(
+    model: Any = BoostedTreesClassifier(
         max_iter=options.rounds, max_leaf_nodes=options.leaves, random_state=0
     )
+    if options.tree:
+        grower = Cart(max_bins=255, max_leaf_nodes=LEAVES)
+        model = PACBayesTreeClassifier(grower, lambda_error=1.0, lambda_penalty=0.0, random_state=0)
     watching = Watching()
     watching.start()
     cpu, wall = time.process_time(), time.perf_counter()
@@ -80,8 +86,9 @@ def print_case(kind: str, folder: Path, options: Any) -> None:
         y = table["y"].to_numpy()
         model.fit(table.drop_columns(["y"]), y)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    trees = model.trees_
-    parts = trees.feature, trees.threshold, trees.left, trees.value, model.start_
+    trees = model.tree_ if options.tree else model.trees_
+    said = model.vote_.score if options.tree else (trees.value, model.start_)
+    parts = trees.feature, trees.threshold, trees.left, *said
     known = hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in parts))
     print(cpu, wall, watching.most, known.hexdigest())
 
@@ -90,6 +97,7 @@ def measured(kind: str, folder: Path, options: Any) -> tuple[float, float, float
     """What a process of its own says."""
     command = [sys.executable, "-m", "benchmarks.scale", "--case", kind, str(folder)]
     command += ["--rounds", str(options.rounds), "--leaves", str(options.leaves)]
+    command += ["--tree"] if options.tree else []
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     cpu, wall, most, known = done.stdout.split()
     return float(cpu), float(wall), float(most), known
@@ -107,11 +115,15 @@ def rows_of(n: int, options: Any) -> list[Row]:
     if len({one[3] for told in found.values() for one in told}) > 1:
         raise SystemExit(f"the models of {n:,} rows differ")
     case = f"{n:.0e} x {options.features}, {options.rounds} rounds of {options.leaves} leaves"
+    if options.tree:
+        case = f"{n:.0e} x {options.features}, a tree of {LEAVES:.0e} leaves at most"
     cpu = {kind: statistics.median(one[0] for one in told) for kind, told in found.items()}
     wall = {kind: statistics.median(one[1] for one in told) for kind, told in found.items()}
     most = {kind: max(one[2] for one in told) for kind, told in found.items()}
     peer = ("memory", cpu["memory"]) if "memory" in kinds else ("", None)
-    lines = [Row(f"files, CPU: {case}", cpu["files"], *peer, target=RATIO if peer[0] else None)]
+    most_times = RATIO_OF_TREE if options.tree else RATIO
+    target = most_times if peer[0] else None
+    lines = [Row(f"files, CPU: {case}", cpu["files"], *peer, target=target)]
     lines.append(Row(f"files, wall: {case}", wall["files"], peer[0], wall.get("memory")))
     for kind in kinds:
         target = ANONYMOUS if kind == "files" else None
@@ -128,6 +140,7 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--leaves", type=int, default=31)
+    parser.add_argument("--tree", action="store_true", help="fit a single tree")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--most-in-memory", type=float, default=1e7)
     parser.add_argument(
@@ -138,7 +151,10 @@ def main() -> None:
     if options.case:
         print_case(options.case[0], Path(options.case[1]), options)
         return
-    report("scale", [row for n in options.rows for row in rows_of(int(n), options)])
+    report(
+        "scale_tree" if options.tree else "scale",
+        [row for n in options.rows for row in rows_of(int(n), options)],
+    )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from certree import Cart, PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree._core import ends_of_cells, numbers_of_sums, sums_of_cells
 from certree.stats.in_any_order import (
-    Cells,
+    LeafCells,
     asking,
     cells_of,
     counted_in_any_order,
@@ -81,7 +81,7 @@ def test_moments_are_those_of_other_trees_but_for_rounding(weighed):
 def test_cells_of_parts_are_those_of_all(seed, place, n_classes):
     rs = np.random.RandomState(seed)
     leaf, y = rs.randint(0, 9, 60).astype(np.int32), rs.randint(0, max(1, n_classes), 60)
-    whole: Cells = asking(leaf, y, None)(cells_of, n_classes)
+    whole: LeafCells = asking(leaf, y, None)(cells_of, n_classes)
     sides = (slice(place), slice(place, None))
     one, two = (asking(leaf[some], y[some], None)(cells_of, n_classes) for some in sides)
     for found in (one + two, two + one):

@@ -55,7 +55,7 @@ class RowsInLeaves:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class LeafCells:
     """Cells of some rows: leaves, or leaves and classes; those of more add up.
 
     Parameters
@@ -98,7 +98,7 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Largest:
+class LargestInCells:
     """The largest magnitude of a number in each cell, (k,); of more rows the larger one."""
 
     of_cell: Float64
@@ -111,29 +111,29 @@ class Largest:
 # -- what is asked of rows
 
 
-def cells_of(rows: RowsInLeaves, n_classes: int) -> Cells:
+def cells_of(rows: RowsInLeaves, n_classes: int) -> LeafCells:
     """The cells that rows lie in; of each class apart, if there are classes."""
     own = rows.cells(n_classes)
     is_table = len(own) > 0 and own.max() < _TABLE
     number = np.flatnonzero(np.bincount(own)) if is_table else np.unique(own)
-    found = Cells(number.astype(np.int64), number, np.zeros((0, 2)), rows.weight is not None)
+    found = LeafCells(number.astype(np.int64), number, np.zeros((0, 2)), rows.weight is not None)
     at, y = found.places(own), rows.y.astype(np.float64)
     n_rows = np.bincount(at, minlength=len(number)).astype(np.int64)
     return replace(found, n_rows=n_rows, ends=ends_of_cells(at, y, len(number)))
 
 
 def largest_in(
-    rows: RowsInLeaves, cells: Cells, n_classes: int, values: Any, *given: Any
-) -> Largest:
+    rows: RowsInLeaves, cells: LeafCells, n_classes: int, values: Any, *given: Any
+) -> LargestInCells:
     """The largest magnitudes of numbers in cells."""
     at = cells.places(rows.cells(n_classes))
     ends = ends_of_cells(at, values(rows, at, *given), len(cells.number))
-    return Largest(np.where(ends[:, 0] <= ends[:, 1], np.abs(ends).max(axis=1), 0.0))
+    return LargestInCells(np.where(ends[:, 0] <= ends[:, 1], np.abs(ends).max(axis=1), 0.0))
 
 
 def sums_in(
     rows: RowsInLeaves,
-    cells: Cells,
+    cells: LeafCells,
     n_classes: int,
     n: int,
     largest: Float64,
@@ -166,7 +166,9 @@ def weighed_squares(rows: RowsInLeaves, at: Int32, mean: Float64) -> Float64:
 # -- what is made of the answers
 
 
-def _totals(ask: Ask, cells: Cells, n_classes: int, n: int, values: Any, *given: Any) -> Float64:
+def _totals(
+    ask: Ask, cells: LeafCells, n_classes: int, n: int, values: Any, *given: Any
+) -> Float64:
     """Sums of numbers in cells, of n rows in all."""
     largest: Float64 = ask(largest_in, cells, n_classes, values, *given).of_cell
     if not np.isfinite(largest).all():
@@ -176,11 +178,11 @@ def _totals(ask: Ask, cells: Cells, n_classes: int, n: int, values: Any, *given:
     return numbers_of_sums(sums, largest, n)
 
 
-def _ends(cells: Cells) -> tuple[float, float]:
+def _ends(cells: LeafCells) -> tuple[float, float]:
     return float(cells.ends[:, 0].min()), float(cells.ends[:, 1].max())
 
 
-def _weight(ask: Ask, cells: Cells, n_classes: int, n: int) -> Float64:
+def _weight(ask: Ask, cells: LeafCells, n_classes: int, n: int) -> Float64:
     if not cells.are_weighed:
         return cells.n_rows.astype(np.float64)
     return _totals(ask, cells, n_classes, n, weights)
@@ -188,7 +190,7 @@ def _weight(ask: Ask, cells: Cells, n_classes: int, n: int) -> Float64:
 
 def measured_in_any_order(tree: Tree, ask: Ask) -> TargetStats:
     """The moments of a numeric target in every node, of rows in their leaves."""
-    cells: Cells = ask(cells_of, 0)
+    cells: LeafCells = ask(cells_of, 0)
     n, leaf = int(cells.n_rows.sum()), cells.number.astype(np.int32)
     varies = cells.ends[:, 0] < cells.ends[:, 1]
     total = _weight(ask, cells, 0, n)
@@ -204,7 +206,7 @@ def measured_in_any_order(tree: Tree, ask: Ask) -> TargetStats:
 
 def counted_in_any_order(ask: Ask, n_classes: int) -> tuple[Int32, Int32, Float64]:
     """Leaf, class and weight of as many rows as leaves have classes, which stand for all rows."""
-    cells: Cells = ask(cells_of, n_classes)
+    cells: LeafCells = ask(cells_of, n_classes)
     weight = _weight(ask, cells, n_classes, int(cells.n_rows.sum()))
     leaf, y = np.divmod(cells.number, n_classes)
     return leaf.astype(np.int32), y.astype(np.int32), weight
