@@ -273,7 +273,9 @@ def summary(rows: Fits) -> None:
             for name, (rank, ratio) in standings(some, field).items():
                 print(f"   {word}: {name:22} rank {rank:.2f}, ours / its {ratio:.3f}")
             for ours, peer in product((OURS, FAST, BEST), ("LightGBM", "CatBoost")):
-                print(f"   {word}: {ours} / {peer}", *_by_size(told(some, field), field, ours, peer))
+                print(
+                    f"   {word}: {ours} / {peer}", *_by_size(told(some, field), field, ours, peer)
+                )
             which, n_cells = lost(some, field, "CatBoost")
             print(f"   {word}: lost to CatBoost {len(which)} of {n_cells} cells: {which}")
         for numbers in (False, True):

@@ -21,10 +21,10 @@ from certree.ensembles import (
     CustomLoss,
     evaluation,
 )
-from certree.ensembles.fits_on_parts import InMemory, fit_on_parts
+from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.fitted import replaces_state
 from certree.parts import executors, scratch, sources
-from certree.parts.executors import Here
+from certree.parts.executors import Here, InMemory
 from same_models import InChunks, expect_same, parted, table
 
 N = 1500
@@ -480,7 +480,7 @@ def test_weights_that_are_no_copies_take_rows_in_memory_for_quantiles(how, tmp_p
 )
 def test_other_estimators_are_refused(model, tmp_path):
     how = {"qid": np.zeros(2)} if isinstance(model, BoostedTreesRanker) else {}
-    with pytest.raises(TypeError, match="BoostedTrees and TreeForest take files"):
+    with pytest.raises(TypeError, match="boosted trees and forests take files"):
         model.fit(written(tmp_path), [0, 1], **how)
 
 

@@ -91,4 +91,4 @@ def test_parts_of_other_lengths_are_refused():
     model = BoostedTreesRegressor()
     training = model._take(np.zeros((3, 2)), np.zeros(3))
     with pytest.raises(ValueError, match="a part has 3 rows where it had 2 before"):
-        held_out.Division(None, 0).sides(training, np.zeros(2, dtype=bool))
+        held_out.Division(None, np.random.RandomState(0)).sides(training, np.zeros(2, dtype=bool))

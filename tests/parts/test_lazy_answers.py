@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from certree import PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree.ensembles import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
@@ -99,3 +100,13 @@ def test_forests_tell_collections(method, rows):
     assert said.compute().to_numpy().tobytes() == expected.tobytes()
     numbers = TreeForestRegressor(3, random_state=0).fit(frame, y)
     assert (numbers.predict(cut(frame)).compute() == numbers.predict(frame)).all()
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_std"])
+def test_single_trees_answer_collections(method, rows):
+    frame, y = rows
+    kind = PACBayesTreeRegressor if method == "predict_std" else PACBayesTreeClassifier
+    model = kind(random_state=0).fit(frame, y)
+    said, expected = (getattr(model, method)(X) for X in (cut(frame), frame))
+    assert said.compute().to_numpy().tobytes() == expected.tobytes()
+    assert said.compute().shape == expected.shape

@@ -24,21 +24,23 @@ from certree.interface.progress import Pace, progress
 from certree.parts.binned_parts import Sketch
 from certree.parts.chunks import Weighing
 from certree.parts.exact_sums import exact_sum, rounded
-from certree.parts.executors import Executor
+from certree.parts.executors import Executor, InMemory
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import RowsHeldOut, hold_out
 from certree.parts.keys import set_keys
-from certree.parts.made_parts import make_parts, put_beside, sketched, total_weight
+from certree.parts.made_parts import (
+    make_parts,
+    put_beside,
+    sketched,
+    total_weight,
+    warn_of_identifiers,
+)
 from certree.rows.folds import MOST_COPIES
 from certree.rows.training import Training
 
 # See `fit_on_parts`.
 Judged = Callable[[], tuple[Training | None, UInt64 | None]]
-
-
-class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
-    """Raised where the rows are so few that a fit in memory is meant, and does more."""
 
 
 def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> None:
@@ -74,6 +76,7 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
         held = _held_out(model, parts, learned)
     known = sketched(parts, reader, weighing, held)
     n_rounds = _n_rounds(model, known.n, stops)
+    warn_of_identifiers(model, known.sketch)
     _expect_few_levels(model, known.sketch)
     bins, totals = make_parts(parts, reader, known)
     if is_classifier(model):
@@ -224,7 +227,6 @@ def _expect_copies(model: Any, loss: Loss) -> None:
 
 def _expect_few_levels(model: Any, known: Sketch) -> None:
     names = getattr(model, "feature_names_in_", None)
-    known.warn_of_identifiers(names)
     for j, values in enumerate(known.values):
         n_levels = len(values[0]) if isinstance(values, tuple) else 0
         if n_levels > FEW_LEVELS:

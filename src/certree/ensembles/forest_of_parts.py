@@ -21,7 +21,7 @@ from certree.parts.chunks import Chunk, Weighing, positive
 from certree.parts.executors import Executor
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
-from certree.parts.made_parts import make_parts, sketched
+from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
 from certree.parts.part import PartOfRows, digests, expect_same_rows
 from certree.parts.scratch import Scratch
 from certree.rows.copies import repeated
@@ -94,7 +94,7 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
         found = learned.found
         weighing = WholeWeighing(weighing.are_copies, found.largest, are_whole=found.are_whole)
     known = sketched(parts, learned.reader, weighing)
-    known.sketch.warn_of_identifiers(getattr(model, "feature_names_in_", None))
+    warn_of_identifiers(model, known.sketch)
     bins, _ = make_parts(parts, learned.reader, known, fine_ends=True)
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, known.n)

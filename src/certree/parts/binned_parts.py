@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from certree._core import bin_edges, bin_levels, distinct_values, encode_numbers
 from certree.grow.bins import EDGE_ROWS, MISSING, Bins, UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
-from certree.rows.categories import warn_if_identifier
 from certree.rows.features import FeatureColumns
 from certree.rows.hashes import sample_hashes
 
@@ -77,31 +76,22 @@ class Sketch:
             weight=self.weight + other.weight,
         )
 
-    def warn_of_identifiers(self, names: Any) -> None:
-        """Warn of features whose categories are nearly as many as the rows that have one.
-
-        names: of the features; None: they have numbers.
-        """
-        for j, known in enumerate(self.values):
-            if isinstance(known, tuple):
-                warn_if_identifier(j, names, int(known[1].sum()), len(known[0]))
-
     def edges(
-        self, *, fine_ends: bool = False
+        self, most: int = MISSING, *, fine_ends: bool = False
     ) -> tuple[NDArray[Any] | tuple[Int32, UInt8, int], ...]:
         """What tells the bin of a value: edges of numbers; levels, their bins, and how many bins.
 
-        fine_ends: as in `Bins.of`.
+        most: most bins of a feature of numbers; fine_ends: see `Bins.of`.
         """
         told: list[Any] = []
         for j, known in enumerate(self.values):
             if isinstance(known, tuple):
                 told.append((known[0], *bin_levels(*known)))
-            elif known is not None:
+            elif known is not None and len(known) <= most:
                 told.append(known[:-1] if len(known) else None)
             else:
                 column = np.ascontiguousarray(self.rows[:, j])
-                told.append(bin_edges(column[~np.isnan(column)], fine_ends))
+                told.append(bin_edges(column[~np.isnan(column)], most, fine_ends))
         return tuple(told)
 
 

@@ -14,6 +14,10 @@ from certree.parts.part import PartOfRows
 from certree.parts.scratch import Scratch
 
 
+class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
+    """Raised where the rows are so few that a fit in memory is meant, and does more."""
+
+
 def added(told: Iterable[Any]) -> Any:
     """What parts tell, together; None tells nothing."""
     known = (one for one in told if one is not None)

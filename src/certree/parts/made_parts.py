@@ -7,17 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree._core import fixed_unit
-from certree.grow.bins import Bins
+from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import UInt64
 from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded
 from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
 from certree.parts.executors import Executor
-from certree.parts.held_out import Division, Mask, RowsHeldOut
+from certree.parts.held_out import DealtRows, Division, Mask, RowsHeldOut
 from certree.parts.part import PartOfRows
+from certree.rows.categories import warn_if_identifier
 from certree.rows.hashes import fit_hashes, sample_hashes
 from certree.rows.training import Training
 
@@ -104,7 +106,13 @@ def sketched(
 
 
 def make_parts(
-    parts: Executor, reader: Any, known: Sketched, *, fine_ends: bool = False
+    parts: Executor,
+    reader: Any,
+    known: Sketched,
+    n_bins: int = MISSING,
+    dealt: DealtRows | None = None,
+    *,
+    fine_ends: bool = False,
 ) -> tuple[Bins, Counter[Any]]:
     """Let an executor make parts of the rows, whose keys are hashes as yet.
 
@@ -116,6 +124,10 @@ def make_parts(
         Reads them.
     known : Sketched
         What is known of them.
+    n_bins : int
+        Most bins of a feature of numbers.
+    dealt : DealtRows or None
+        To which folds rows are dealt, none of which is held out; None: to none.
     fine_ends : bool
         Whether bins are fine towards the ends; see `Bins.of`.
 
@@ -126,13 +138,23 @@ def make_parts(
     totals : Counter
         See `Made`.
     """
-    edges, held = known.sketch.edges(fine_ends=fine_ends), known.held
+    edges, held = known.sketch.edges(n_bins, fine_ends=fine_ends), known.held
     given = reader, known.weighings[0], edges
-    if held is None:
-        made: Made = parts.make(_made_part, *given)
+    if dealt is not None:
+        made: Made = parts.make(_made_part_of_folds, *given, dealt.division, own=dealt.folds)
+    elif held is None:
+        made = parts.make(_made_part, *given)
     else:
         made = parts.make(_made_part, *given, held.division, own=held.masks)
     return bins_of(edges, made.ends, _category(reader)), made.totals
+
+
+def warn_of_identifiers(model: Any, known: Sketch) -> None:
+    """Warn of features of categories most of which hardly any two rows share."""
+    names = getattr(model, "feature_names_in_", None)
+    for j, values in enumerate(known.values):
+        if isinstance(values, tuple):
+            warn_if_identifier(j, names, int(values[1].sum()), len(values[0]))
 
 
 def total_weight(
@@ -218,6 +240,26 @@ def _made_part(
     if is_classifier(reader):
         part = replace(part, known=fit_hashes(*training.features.parts))
     return part, made
+
+
+def _made_part_of_folds(
+    number: int,
+    chunk: Chunk,
+    reader: Any,
+    weighing: Weighing | None,
+    edges: tuple[Any, ...],
+    division: Division,
+    folds: NDArray[np.uint8],
+) -> tuple[PartOfRows, Made | None]:
+    """The same of rows that are dealt to folds."""
+    part, made = _made_part(number, chunk, reader, weighing, edges)
+    training = division.rows(reader, chunk)
+    if training is None:
+        return part, made
+    order, of_row = division.order(training)[0], np.empty(len(part.y), dtype=np.uint8)
+    division.expect_rows(len(folds), len(order))
+    of_row[order] = folds
+    return replace(part, fold=of_row), made
 
 
 def _coded(
