@@ -1,7 +1,7 @@
 """Trees on rows in files against the same rows in memory: time, memory and bits.
 
 Boosted trees; forests (``--model forest``), of as many trees as there would be rounds, full ones with
-``--leaves 0``; or a single tree on bins (``--model tree``) of at most 100,000 leaves, with given settings.
+``--leaves 0``; or a single tree on bins (``--model tree``) of at most 100,000 leaves.
 
 Tables are generated, seeded, and written as Parquet in files of a million rows: normal features, of
 which three and a product tell two classes. Each fit runs in a process of its own, memory and files in

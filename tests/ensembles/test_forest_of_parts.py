@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from certree._core import whole_weights
@@ -194,6 +194,7 @@ def test_rows_of_parts_are_those_of_one_table(target, weights):
     weight=st.lists(st.floats(1e-6, 1e6) | st.integers(1, 10**6).map(float), min_size=1),
     cuts=st.integers(0, 2**31),
 )
+@example(weight=[303.0, 0.5], cuts=1)
 def test_weights_of_parts_become_the_whole_numbers_of_all(weight, cuts):
     weight = np.array(weight)
     weighing = WholeWeighing(False, weight.max(), are_whole=bool((weight % 1 == 0).all()))

@@ -46,7 +46,8 @@ class WholeWeighing(Weighing):
 
     def __call__(self, weight: Float64) -> Float64:
         """Weights of some rows as whole numbers, as those of all rows tell."""
-        others = [self.largest] if self.are_whole else [self.largest, self.largest / 3]
+        # What is below 1 is not whole.
+        others = [self.largest] if self.are_whole else [self.largest, min(self.largest, 0.5)]
         return whole_weights(np.append(weight, others))[: len(weight)]
 
 
