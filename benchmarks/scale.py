@@ -6,9 +6,9 @@ Tables are generated, seeded, and written as Parquet in files of a million rows:
 which three and a product tell two classes. Each fit runs in a process of its own, memory and files in
 turn. Figures are the ratio of the CPU times of both fits, reading of the files included on both
 sides, at most 1.3, and 3 of a single tree; and the peak of the anonymous memory of the process that
-fits to files, in MB, at most 3000. The models must have the same bits. Sizes go by ``--rows``, up to 1e8 and
-beyond: of sizes above ``--most-in-memory`` only files are fitted. Linux alone says what the anonymous
-memory is.
+fits to files, in MB, at most 3000. The models must have the same bits. Sizes go by ``--rows``, up to
+1e8 and beyond: of sizes above ``--most-in-memory`` only files are fitted. Linux alone says what the
+anonymous memory is.
 """
 
 import argparse
