@@ -1,11 +1,9 @@
 """The same forest, bit by bit, of rows in memory and of rows in files, however these are divided."""
 
 import tempfile
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -21,7 +19,7 @@ from certree.parts.executors import Here
 from certree.parts.part import PartOfRows
 from certree.parts.scratch import Scratch
 from certree.rows.training import training_rows
-from same_models import InChunks, assert_same, expect_same, parted, table
+from same_models import InChunks, assert_same, expect_same, parted, table, write_parts
 
 N = 1500
 pytestmark = pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
@@ -33,16 +31,6 @@ def model_of(target, **how):
 
 
 @pytest.fixture
-def left_nothing(monkeypatch, tmp_path):
-    """The folder of scratch files, which is empty in the end."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert not list(folder.iterdir())
-
-
-@pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of rows and of trees that are passed one after the other, also of few rows."""
     monkeypatch.setattr(module, "_BYTES", 1300)
@@ -50,14 +38,6 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(leaves, "JUDGES", 299)
     for name, size in (("JUDGES", 299), ("_CODES", 350), ("_LEAVES", 2 * N)):
         monkeypatch.setattr(coded_features, name, size)
-
-
-def write_parts(folder, rows, ends=(0, 400, 400, 1499, N)):
-    files = []
-    for number, (begin, end) in enumerate(pairwise(ends)):
-        files.append(folder / f"{number}.parquet")
-        pq.write_table(rows.slice(begin, end - begin), files[-1], row_group_size=300)
-    return files
 
 
 SETTINGS = [
