@@ -213,8 +213,8 @@ PAGES = (
 FIGURES: dict[str, Callable[..., str]] = {
     one.__name__: one
     for one in (
-        average, span, largest, how_many_tables, mean_ratio, below, lower, lowest, scores, summary, speed,
-        slower, behind, single_trees, ranking, runs, of_case, made,
+        average, span, largest, how_many_tables, mean_ratio, below, lower, lowest, scores, summary,
+        speed, slower, behind, single_trees, ranking, runs, of_case, made,
         *(one for page in PAGES for one in vars(page).values() if defined_in(page, one)),
     )
 }  # fmt: skip
