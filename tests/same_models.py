@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from certree.files import save
 from certree.parts.chunks import Chunk
@@ -75,6 +76,15 @@ def parted(rows, weighed=True):
     y = rows["y"].to_numpy(zero_copy_only=False)
     weight = rows["w"].to_numpy() if weighed else None
     return rows.drop_columns(["y", "w"]), y, weight
+
+
+def write_parts(folder, rows, ends=(0, 400, 400, 1499, 1500)):
+    """Files of some rows each, as Parquet."""
+    files = []
+    for number, (begin, end) in enumerate(pairwise(ends)):
+        files.append(folder / f"{number}.parquet")
+        pq.write_table(rows.slice(begin, end - begin), files[-1], row_group_size=300)
+    return files
 
 
 def expect_same(model, other, folder=None):

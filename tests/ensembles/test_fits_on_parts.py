@@ -1,6 +1,5 @@
 """The same model, bit by bit, of rows in memory and of rows in files, however these are divided."""
 
-import tempfile
 from itertools import pairwise
 
 import numpy as np
@@ -25,7 +24,7 @@ from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.fitted import replaces_state
 from certree.parts import executors, scratch, sources
 from certree.parts.executors import Here, InMemory
-from same_models import InChunks, expect_same, parted, table
+from same_models import InChunks, expect_same, parted, table, write_parts
 
 N = 1500
 
@@ -39,24 +38,6 @@ def model_of(target, **how):
 def fit_in_chunks(model, X, y, weight, ends, n_threads=1):
     fit_on_parts(model, Here(InChunks(X, y, weight, ends), None, n_threads))
     return model
-
-
-@pytest.fixture
-def left_nothing(monkeypatch, tmp_path):
-    """The folder of scratch files, which is empty in the end."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert not list(folder.iterdir())
-
-
-def write_parts(folder, rows, ends=(0, 400, 400, 1499, N)):
-    files = []
-    for number, (begin, end) in enumerate(pairwise(ends)):
-        files.append(folder / f"{number}.parquet")
-        pq.write_table(rows.slice(begin, end - begin), files[-1], row_group_size=300)
-    return files
 
 
 SETTINGS = [

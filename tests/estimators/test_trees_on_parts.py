@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ from certree.estimators.trees_on_parts import fit_tree_on_parts
 from certree.interface.fitted import replaces_state
 from certree.parts import sources, tree_of_parts
 from certree.parts.executors import Here
-from same_models import InChunks, expect_same_tree, parted, table
+from same_models import InChunks, expect_same_tree, parted, table, write_parts
 
 N = 900
 
@@ -43,22 +42,7 @@ def fit_in_chunks(model, X, y, weight, ends, n_threads=1):
     return model
 
 
-@pytest.fixture
-def left_nothing(monkeypatch, tmp_path):
-    """The folder of scratch files, which is empty in the end."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert not list(folder.iterdir())
-
-
-def write_parts(folder, rows, ends=(0, 400, 400, N - 1, N)):
-    files = []
-    for number, (begin, end) in enumerate(pairwise(ends)):
-        files.append(folder / f"{number}.parquet")
-        pq.write_table(rows.slice(begin, end - begin), files[-1], row_group_size=300)
-    return files
+ENDS = (0, 400, 400, N - 1, N)
 
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -86,7 +70,7 @@ def test_files_and_memory_have_the_same_tree(
     here = model_of(target, how).fit(*parted(rows, weighed=False))
     monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
     moved = rows.take(np.random.RandomState(1).permutation(N)).drop_columns(["w"])
-    there = model_of(target, how).fit(write_parts(tmp_path, moved), "y")
+    there = model_of(target, how).fit(write_parts(tmp_path, moved, ENDS), "y")
     expect_same_tree(here, there, tmp_path)
     n_leaves = here.tree_.n_leaves
     assert n_leaves == grower["max_leaf_nodes"] if "max_leaf_nodes" in grower else n_leaves > 20
@@ -289,14 +273,14 @@ REFUSED = [
 
 @pytest.mark.parametrize(("model", "said"), REFUSED)
 def test_what_takes_rows_in_memory_is_refused_by_name(model, said, tmp_path, left_nothing):
-    files = write_parts(tmp_path, table(N))
+    files = write_parts(tmp_path, table(N), ENDS)
     with pytest.raises(ValueError, match=said):
         model.fit(files, "y")
     assert not hasattr(model, "tree_")
 
 
 def test_groups_are_refused(tmp_path):
-    files = write_parts(tmp_path, table(N))
+    files = write_parts(tmp_path, table(N), ENDS)
     with pytest.raises(ValueError, match="groups takes rows in memory"):
         model_of("two").fit(files, "y", groups=np.zeros(N))
 
@@ -313,5 +297,5 @@ def test_an_error_leaves_the_model_as_it_was(tmp_path):
     before = model.tree_
     rows = table(N, "numbers").drop_columns(["w"])
     with pytest.raises(ValueError, match="Unknown label type"):
-        model.fit(write_parts(tmp_path, rows), "y")
+        model.fit(write_parts(tmp_path, rows, ENDS), "y")
     assert model.tree_ is before
