@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import count, repeat
 from typing import Any, Protocol
@@ -194,6 +195,8 @@ def _made(
 ) -> tuple[PartOfRows, Any]:
     number, chunk, own = item
     part, told = f(number, chunk, *given, *own)
+    if isinstance(part, PartOfRows):
+        part = replace(part, is_own=True)
     return part if kept is None else kept.keep(part), told
 
 
