@@ -111,6 +111,8 @@ class Here:
         self, source: Source, kept: Scratch | None, n_threads: int, *, shown: bool = False
     ) -> None:
         self._source, self._scratch, self._n_threads = source, kept, n_threads
+        # Its threads stay, and with them the memory that loops keep for the next of their calls.
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
         self._shown = shown
         self._parts: list[PartOfRows] = []
         self.has_weights = source.has_weights
@@ -168,19 +170,22 @@ class Here:
 
     def _mapped(self, f: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
         """F of items, one after the other; no more of them are taken than there are threads."""
-        if self._n_threads == 1:
+        if self._pool is None:
             yield from map(f, items)
             return
         waiting: list[Future[Any]] = []
-        with ThreadPoolExecutor(self._n_threads) as pool:
+        try:
             for item in items:
-                waiting.append(pool.submit(f, item))
+                waiting.append(self._pool.submit(f, item))
                 if len(waiting) > self._n_threads:
                     yield waiting.pop(0).result()
                 elif len(waiting) == self._n_threads:
                     wait(waiting, return_when=FIRST_COMPLETED)
-            for one in waiting:
-                yield one.result()
+            while waiting:
+                yield waiting.pop(0).result()
+        finally:
+            # Where something has failed, nobody works on the parts any more once it is told.
+            wait([one for one in waiting if not one.cancel()])
 
 
 def _looked(f: Callable[..., Any], given: tuple[Any, ...], item: Any) -> Any:

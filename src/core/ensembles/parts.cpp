@@ -237,7 +237,8 @@ PartItems part_items(const PartRows& rows, const PartDraws& draws, const Largest
                             FixedPoint(largest.of_dispersion[1], largest.n)};
   static_assert(sizeof(GradientItem) == 2 * sizeof(std::int64_t));
   auto* const as_items = reinterpret_cast<GradientItem*>(items.data);
-  const auto all_others = make_buffer<std::int32_t>(rows.y.size());
+  thread_local std::vector<std::int32_t> all_others;
+  if (all_others.size() < rows.y.size()) all_others.resize(rows.y.size());
   std::size_t n_growing = 0, n_others = 0;
   BlockSlopes slopes(rows);
   Growing growing;
@@ -247,7 +248,7 @@ PartItems part_items(const PartRows& rows, const PartDraws& draws, const Largest
     mark_growing(rows.keys.data() + first, n, draws, growing);
     const std::size_t own = deal(growing, first, n, ones.data(), others.data());
     std::copy_n(ones.data(), own, order.data() + n_growing);
-    std::copy_n(others.data(), n - own, all_others.get() + n_others);
+    std::copy_n(others.data(), n - own, all_others.data() + n_others);
     n_growing += own;
     n_others += n - own;
     slopes.make(first, n);
@@ -260,7 +261,7 @@ PartItems part_items(const PartRows& rows, const PartDraws& draws, const Largest
       ++i;
     }
   });
-  std::copy_n(all_others.get(), n_others, order.data() + n_growing);
+  std::copy_n(all_others.data(), n_others, order.data() + n_growing);
   made.n_growing = made.total[2] = static_cast<std::int64_t>(n_growing);
   return made;
 }
@@ -290,11 +291,10 @@ void part_sums(Table<const std::uint8_t> codes, const PartLayout& layout,
                PartCells cells, Table<std::int64_t> sums, std::span<std::int64_t> squares) {
   const SumsLayout bins(layout.features, layout.n_bins, Gradients::kLanes);
   const auto* const as_items = reinterpret_cast<const GradientItem*>(items.data);
-  std::int64_t most = 0;
-  for (std::int64_t c = 0; c < cells.n_rows; ++c)
-    most = std::max(most, cells.row(c)[1] - cells.row(c)[0]);
-  const auto gathered = make_buffer<GradientItem>(most);
-  const auto by_bin = make_buffer<std::int64_t>(bins.size());
+  // Serve one call after the other: their first touch takes longer than what is done with them.
+  thread_local std::vector<GradientItem> gathered;
+  thread_local std::vector<std::int64_t> by_bin;
+  if (by_bin.size() < bins.size()) by_bin.resize(bins.size());
   fill(sums.values(), std::int64_t{0});
   for (std::int64_t c = 0; c < cells.n_rows; ++c) {
     const std::int64_t* const range = cells.row(c);
@@ -302,17 +302,19 @@ void part_sums(Table<const std::uint8_t> codes, const PartLayout& layout,
                                     static_cast<std::size_t>(range[1] - range[0]));
     if (!squares.empty()) squares[static_cast<std::size_t>(c)] = Gradients::squares(rows, as_items);
     if (rows.empty()) continue;
-    GradientItem* to = gathered.get();
+    if (gathered.size() < rows.size()) gathered.resize(rows.size());
+    GradientItem* to = gathered.data();
     for (const auto some : stretches(rows))
       for (const std::int32_t row : some) *to++ = as_items[row];
-    add_up(Part<Gradients>{rows, gathered.get()}, codes, layout.features, bins, by_bin.get());
-    join_places(layout, bins, by_bin.get(), sums.row(c));
+    add_up(Part<Gradients>{rows, gathered.data()}, codes, layout.features, bins, by_bin.data());
+    join_places(layout, bins, by_bin.data(), sums.row(c));
   }
 }
 
 void part_divide(Table<const std::uint8_t> codes, PartCells cells, const PartCuts& cuts,
                  std::span<std::int32_t> order, Table<std::int64_t> below) {
-  const auto room = make_buffer<std::int32_t>(order.size() + 1);
+  thread_local std::vector<std::int32_t> room;
+  if (room.size() < order.size()) room.resize(order.size());
   for (const std::size_t d : turns(cuts.cell.size())) {
     const std::int64_t cell = cuts.cell[d];
     const std::int64_t* const range =
@@ -322,7 +324,7 @@ void part_divide(Table<const std::uint8_t> codes, PartCells cells, const PartCut
     std::copy_n(cuts.goes_left.row(d), goes_left.size(), goes_left.begin());
     const std::int64_t n_left =
         send(order.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)),
-             CodesOfFeature{codes.row(cuts.feature[d])}, goes_left, room.get());
+             CodesOfFeature{codes.row(cuts.feature[d])}, goes_left, room.data());
     std::int64_t* const to = below.row(2 * d);
     to[0] = begin;
     to[1] = to[2] = begin + n_left;
