@@ -22,7 +22,7 @@ from certree.ensembles.rounds_of_parts import RoundsOfParts
 from certree.ensembles.scales_of_parts import start_at_quantile
 from certree.interface.arrays import Float64, UInt64, in_units_of_largest
 from certree.interface.progress import Pace, progress
-from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded
+from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded, hashes_below
 from certree.parts.chunks import Chunk, Weighing, reader_of, training_of, without_class_weights
 from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
 from certree.parts.executors import Executor
@@ -74,12 +74,17 @@ class Made:
         return replace(self, ends=ends, totals=totals)
 
 
-def sketch(chunk: Chunk, reader: Any, weighing: Weighing | None) -> Sketch | None:
-    """What decides the bins of a chunk, and the sum of its weights in units of the largest one."""
+def sketch(
+    chunk: Chunk, reader: Any, weighing: Weighing | None, below: int | None = None
+) -> Sketch | None:
+    """What decides the bins of a chunk, and the sum of its weights in units of the largest one.
+
+    below: of rows whose hashes are below it; None: of all.
+    """
     training: Any = training_of(reader, chunk, weighing)
     if training is None:
         return None
-    made = Sketch.of(training.features, _category(reader))
+    made = Sketch.of(training.features, _category(reader), below)
     weight = training.weight
     return made if weight is None else replace(made, weight=exact_sum(weight))
 
@@ -217,7 +222,7 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
     stops, held = _stops(model, found, weighing), None
     if stops and model.validation_fraction is not None and judged is None:
         held = _held_out(model, parts, reader, found, weighing)
-    known, weighings = _sketched(parts, reader, weighing, held)
+    known, weighings = _sketched(parts, reader, found.n, weighing, held)
     n_rounds = _n_rounds(model, known.n, stops)
     _expect_few_levels(model, known)
     edges = known.edges()
@@ -249,13 +254,15 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
 
 
 def _sketched(
-    parts: Executor, reader: Any, weighing: Weighing | None, held: RowsHeldOut | None
+    parts: Executor, reader: Any, n: int, weighing: Weighing | None, held: RowsHeldOut | None
 ) -> tuple[Sketch, tuple[Weighing | None, Weighing | None]]:
     """What decides the bins, and how rows that train and rows that are held out are weighed."""
     if held is not None:
         known: Sketch = parts.make(sketch_of_side, reader, held.division, own=held.masks)
         return known, held.division.weighings
-    known = parts.look(sketch, reader, weighing)
+    known = parts.look(sketch, reader, weighing, hashes_below(n))
+    if not known.is_whole:
+        known = parts.look(sketch, reader, weighing)
     if weighing is not None and not weighing.are_copies:
         weighing = replace(weighing, factor=known.n / rounded(known.weight))
     return known, (weighing, None)

@@ -1,13 +1,14 @@
 """Rows of Dask: their parts stay in the memory of workers, where each is asked.
 
 All scheduling and transport are Dask's, and so is recovery: what a lost worker held is made again, from
-the source of its rows on, by the tasks that made it.
+the source of its rows on, by the tasks that made it. As each task takes milliseconds, parts that lie on
+one worker are asked by one task for each of its threads, which tells what they add up to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -17,7 +18,7 @@ from certree.interface.extras import needed
 from certree.parts.chunks import Chunk, as_list, joined
 from certree.parts.executors import added
 
-# What so many parts tell is added up by one task.
+# What so many tell is added up by one task, or where the fit is made.
 _TOGETHER = 8
 # Seconds after which it is looked whether the cluster is still there.
 _PATIENCE = 3.0
@@ -140,6 +141,22 @@ class Partitioned(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Parts that lie together on a worker, and what they have told last.
+
+    Parameters
+    ----------
+    numbers : tuple of int
+        Which of the partitions they are.
+    held : distributed.Future
+        Of the parts and of what they have told.
+    """
+
+    numbers: tuple[int, ...]
+    held: Any
+
+
 class OnCluster:
     """The parts of a fit in the memory of the workers of a cluster.
 
@@ -156,7 +173,7 @@ class OnCluster:
     def __init__(self, source: Partitioned, client: Any) -> None:
         self._source, self._client = source, client
         self.has_weights = source.has_weights
-        self._parts: list[Any] = []
+        self._bundles: list[Bundle] = []
 
     @property
     def n_parts(self) -> int:
@@ -170,17 +187,41 @@ class OnCluster:
 
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
-        return self._put(self._of_chunks(_made_of, f, given, own))
+        pairs = self._of_chunks(_made_of, f, given, own)
+        told = self._added([self._submit(itemgetter(1), pair) for pair in pairs])
+        self._bundles = [
+            Bundle(numbers, self._submit(_together, *(pairs[i] for i in numbers)))
+            for numbers in self._lying_together(pairs)
+        ]
+        return told
+
+    def _lying_together(self, made: list[Any]) -> list[tuple[int, ...]]:
+        """Which of futures lie on one worker, as many times as it has threads."""
+        where = self._client.who_has(made)
+        of_worker: dict[str, list[int]] = {}
+        for number, one in enumerate(made):
+            worker, *_ = [*where.get(one.key, ()), ""]
+            of_worker.setdefault(worker, []).append(number)
+        n_threads = self._client.nthreads()
+        return [
+            tuple(own[i::n])
+            for worker, own in of_worker.items()
+            for n in [min(len(own), n_threads.get(worker, 1))]
+            for i in range(n)
+        ]
 
     def collect(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`."""
-        return self._added([self._submit(f, part, *given) for part in self._parts])
+        return self._added([self._submit(_asked, f, one.held, given) for one in self._bundles])
 
     def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
         each = [()] * self.n_parts if own is None else [(one,) for one in own]
-        parts = zip(self._parts, each, strict=True)
-        return self._put([self._submit(f, part, *given, *one) for part, one in parts])
+        self._bundles = [
+            replace(one, held=self._submit(_changed, f, one.held, given, [each[i] for i in one.numbers]))
+            for one in self._bundles
+        ]
+        return self._added([self._submit(itemgetter(1), one.held) for one in self._bundles])
 
     def gathered(self) -> tuple[Any, Any, Any]:
         """See `Executor`."""
@@ -207,16 +248,12 @@ class OnCluster:
         # By a name of its own: what is given need not be looked through for one.
         return self._client.submit(_called, f, *given, pure=False)
 
-    def _put(self, pairs: list[Any]) -> Any:
-        self._parts = [self._submit(itemgetter(0), pair) for pair in pairs]
-        return self._added([self._submit(itemgetter(1), pair) for pair in pairs])
-
     def _added(self, told: list[Any]) -> Any:
-        """The sum of what is told, added up where it is."""
-        while len(told) > 1:
+        """The sum of what is told, added up where it is as long as there is much of it."""
+        while len(told) > _TOGETHER:
             starts = range(0, len(told), _TOGETHER)
-            told = [self._submit(added, told[i : i + _TOGETHER]) for i in starts]
-        return self._result(told[0])
+            told = [self._submit(_added, *told[i : i + _TOGETHER]) for i in starts]
+        return added(map(self._result, told))
 
     def _result(self, future: Any) -> Any:
         distributed = needed("distributed", "dask")
@@ -257,6 +294,28 @@ def received(given: Any) -> Any:
 
 def _called(f: Callable[..., Any], *given: Any) -> Any:
     return f(*received(given))
+
+
+def _added(*told: Any) -> Any:
+    return added(told)
+
+
+def _together(*pairs: tuple[Any, Any]) -> tuple[list[Any], None]:
+    return [part for part, _ in pairs], None
+
+
+def _asked(f: Callable[..., Any], held: tuple[list[Any], Any], given: tuple[Any, ...]) -> Any:
+    return added(f(part, *given) for part in held[0])
+
+
+def _changed(
+    f: Callable[..., Any],
+    held: tuple[list[Any], Any],
+    given: tuple[Any, ...],
+    own: list[tuple[Any, ...]],
+) -> tuple[list[Any], Any]:
+    pairs = [f(part, *given, *one) for part, one in zip(held[0], own, strict=True)]
+    return [part for part, _ in pairs], added(told for _, told in pairs)
 
 
 def _looked_at(f: Callable[..., Any], given: tuple[Any, ...], _: int, chunk: Chunk) -> Any:
