@@ -1,8 +1,9 @@
 """Rows of Dask: their parts stay in the memory of workers, where each is asked.
 
-All scheduling and transport are Dask's, and so is recovery: what a lost worker held is made again, from
-the source of its rows on, by the tasks that made it. As each task takes milliseconds, parts that lie on
-one worker are asked by one task for each of its threads, which tells what they add up to.
+Rows are read, and parts made of them, by tasks of Dask. From then on the parts of a worker are an actor
+of Dask, which is asked without a task for every question. Dask makes tasks of a lost worker again, but
+no actors: the fit lets their parts be made of their source again, and asks them anew what they have been
+asked, which gives the same bits.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import numpy as np
 
 from certree.interface.extras import needed
 from certree.parts.chunks import Chunk, as_list, joined
-from certree.parts.executors import added
+from certree.parts.executors import Parts, added, owned
 
 # What so many tell is added up by one task, or where the fit is made.
 _TOGETHER = 8
+# So often the parts of one worker may be lost while one question is answered.
+_MOST_LOST = 4
 # Seconds after which it is looked whether the cluster is still there.
 _PATIENCE = 3.0
 
@@ -141,20 +144,60 @@ class Partitioned(Protocol):
         ...
 
 
+class OnWorker(Parts):
+    """The parts of a fit on a worker, as many of which are asked at a time as it has threads.
+
+    Parameters
+    ----------
+    *pairs : tuples
+        The parts, and what they have told when they were made.
+    """
+
+    def __init__(self, *pairs: tuple[Any, Any]) -> None:
+        worker = needed("distributed", "dask").get_worker()
+        super().__init__([owned(received(part)) for part, _ in pairs], worker.state.nthreads)
+
+    def collected(self, f: Callable[..., Any], given: tuple[Any, ...], _: None) -> Any:
+        """See `Executor.collect`."""
+        return self.collect(f, *received(given))
+
+    def changed(
+        self, f: Callable[..., Any], given: tuple[Any, ...], own: Sequence[Any] | None
+    ) -> Any:
+        """See `Executor.change`."""
+        return self.change(f, *received(given), own=received(own))
+
+    def change_again(self, changes: Sequence[tuple[Any, ...]]) -> None:
+        """Make changes that parts before these have made."""
+        for one in changes:
+            self.changed(*one)
+
+
 @dataclass(frozen=True, slots=True)
-class Bundle:
-    """Parts that lie together on a worker, and what they have told last.
+class Held:
+    """Parts that a worker holds.
 
     Parameters
     ----------
     numbers : tuple of int
         Which of the partitions they are.
-    held : distributed.Future
-        Of the parts and of what they have told.
+    future : distributed.Future
+        Keeps them there, and knows whether they are lost.
+    actor : distributed.Actor
+        Is asked: an `OnWorker`.
     """
 
     numbers: tuple[int, ...]
-    held: Any
+    future: Any
+    actor: Any
+
+    def own(self, of_all: Sequence[Any] | None) -> list[Any] | None:
+        """What is given to each of the parts alone, of what is given to those of all partitions."""
+        return None if of_all is None else [of_all[i] for i in self.numbers]
+
+
+class _Lost(Exception):  # noqa: N818 # no error: it says how to go on
+    """Raised where a worker is gone."""
 
 
 class OnCluster:
@@ -173,7 +216,10 @@ class OnCluster:
     def __init__(self, source: Partitioned, client: Any) -> None:
         self._source, self._client = source, client
         self.has_weights = source.has_weights
-        self._bundles: list[Bundle] = []
+        self._held: list[Held] = []
+        self._made_by: tuple[Any, ...] = ()
+        # What parts have been asked since they were made, which are asked again where some are lost.
+        self._changes: list[tuple[Any, ...]] = []
 
     @property
     def n_parts(self) -> int:
@@ -187,41 +233,88 @@ class OnCluster:
 
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
+        self._held, self._changes, self._made_by = [], [], (f, given, own)
         pairs = self._of_chunks(_made_of, f, given, own)
         told = self._added([self._submit(itemgetter(1), pair) for pair in pairs])
-        self._bundles = [
-            Bundle(numbers, self._submit(_together, *(pairs[i] for i in numbers)))
+        self._held = [
+            self._holding(numbers, [pairs[i] for i in numbers])
             for numbers in self._lying_together(pairs)
         ]
         return told
 
     def _lying_together(self, made: list[Any]) -> list[tuple[int, ...]]:
-        """Which of futures lie on one worker, as many times as it has threads."""
+        """Which of futures lie on one worker."""
         where = self._client.who_has(made)
         of_worker: dict[str, list[int]] = {}
         for number, one in enumerate(made):
             worker, *_ = [*where.get(one.key, ()), ""]
             of_worker.setdefault(worker, []).append(number)
-        n_threads = self._client.nthreads()
-        return [
-            tuple(own[i::n])
-            for worker, own in of_worker.items()
-            for n in [min(len(own), n_threads.get(worker, 1))]
-            for i in range(n)
-        ]
+        return [*map(tuple, of_worker.values())]
+
+    def _holding(self, numbers: tuple[int, ...], pairs: list[Any]) -> Held:
+        future = self._client.submit(OnWorker, *pairs, pure=False, actor=True)
+        return Held(numbers, future, self._result(future))
 
     def collect(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`."""
-        return self._added([self._submit(_asked, f, one.held, given) for one in self._bundles])
+        return self._asked("collected", f, given, None)
 
     def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
-        each = [()] * self.n_parts if own is None else [(one,) for one in own]
-        self._bundles = [
-            replace(one, held=self._submit(_changed, f, one.held, given, [each[i] for i in one.numbers]))
-            for one in self._bundles
-        ]
-        return self._added([self._submit(itemgetter(1), one.held) for one in self._bundles])
+        told = self._asked("changed", f, given, own)
+        self._changes.append((f, given, own))
+        return told
+
+    def _asked(
+        self, how: str, f: Callable[..., Any], given: tuple[Any, ...], own: Sequence[Any] | None
+    ) -> Any:
+        """What all parts tell together."""
+
+        def ask(held: Held) -> Any:
+            try:
+                return getattr(held.actor, how)(f, given, held.own(own))
+            except RuntimeError:  # the worker is known to be lost: it does not answer
+                return None
+
+        asked = [ask(one) for one in self._held]
+        return added(self._answer(place, ask, answer) for place, answer in enumerate(asked))
+
+    def _answer(self, place: int, ask: Callable[[Held], Any], answer: Any) -> Any:
+        """What a worker answers, or another one in its place."""
+        for _ in range(_MOST_LOST):
+            try:
+                if answer is None:
+                    self._hold_again(place)
+                    answer = ask(self._held[place])
+                return self._waited(self._held[place], answer)
+            except _Lost:
+                answer = None
+        raise RuntimeError(
+            "the fit was given up as workers died again and again that had a part of the rows: they "
+            "may have too little memory"
+        )
+
+    def _waited(self, held: Held, answer: Any) -> Any:
+        distributed = needed("distributed", "dask")
+        while answer is not None:
+            try:
+                return received(answer.result(timeout=_PATIENCE))
+            except TimeoutError:
+                self._expect_cluster()
+                if held.future.status not in ("finished", "pending"):
+                    break
+            except (OSError, distributed.CancelledError):
+                self._expect_cluster()
+                break
+        raise _Lost
+
+    def _hold_again(self, place: int) -> None:
+        """Let parts of a lost worker be made again, as they were."""
+        numbers = self._held[place].numbers
+        pairs = self._of_chunks(_made_of, *self._made_by, numbers)
+        held = self._held[place] = self._holding(numbers, pairs)
+        changes = [(f, given, held.own(own)) for f, given, own in self._changes]
+        self._waited(held, held.actor.change_again(changes))
 
     def gathered(self) -> tuple[Any, Any, Any]:
         """See `Executor`."""
@@ -233,13 +326,15 @@ class OnCluster:
         f: Any,
         given: tuple[Any, ...],
         own: Sequence[Any] | None = None,
+        numbers: Sequence[int] | None = None,
     ) -> list[Any]:
-        """Futures of a call with each partition, which is made of its source for it."""
+        """Futures of a call with some partitions, or all, which are made of their source for it."""
         delayed = needed("dask", "dask").delayed(call, pure=False)
-        each = [()] * self.n_parts if own is None else [(one,) for one in own]
         tasks = [
-            delayed(f, (*given, *one), number, self._source.partition(number))
-            for number, one in enumerate(each)
+            delayed(
+                f, (*given, *(() if own is None else (own[i],))), i, self._source.partition(i)
+            )
+            for i in (range(self.n_parts) if numbers is None else numbers)
         ]
         futures: list[Any] = self._client.compute(tasks)
         return futures
@@ -262,9 +357,7 @@ class OnCluster:
                 try:
                     return received(future.result(timeout=_PATIENCE))
                 except TimeoutError:
-                    # Dask waits for a scheduler to come back, which knows nothing of the fit then.
-                    if self._client.status != "running":
-                        raise distributed.CancelledError(future.key) from None
+                    self._expect_cluster()
         except distributed.KilledWorker as error:
             raise RuntimeError(
                 f"the fit was given up as workers died again and again that had a part of the rows: "
@@ -274,6 +367,11 @@ class OnCluster:
             raise RuntimeError(
                 f"the cluster went away while the fit was made ({type(error).__name__})"
             ) from error
+
+    def _expect_cluster(self) -> None:
+        # Dask waits for a scheduler to come back, which knows nothing of the fit then.
+        if self._client.status != "running":
+            raise RuntimeError("the cluster went away while the fit was made")
 
 
 def received(given: Any) -> Any:
@@ -298,24 +396,6 @@ def _called(f: Callable[..., Any], *given: Any) -> Any:
 
 def _added(*told: Any) -> Any:
     return added(told)
-
-
-def _together(*pairs: tuple[Any, Any]) -> tuple[list[Any], None]:
-    return [part for part, _ in pairs], None
-
-
-def _asked(f: Callable[..., Any], held: tuple[list[Any], Any], given: tuple[Any, ...]) -> Any:
-    return added(f(part, *given) for part in held[0])
-
-
-def _changed(
-    f: Callable[..., Any],
-    held: tuple[list[Any], Any],
-    given: tuple[Any, ...],
-    own: list[tuple[Any, ...]],
-) -> tuple[list[Any], Any]:
-    pairs = [f(part, *given, *one) for part, one in zip(held[0], own, strict=True)]
-    return [part for part, _ in pairs], added(told for _, told in pairs)
 
 
 def _looked_at(f: Callable[..., Any], given: tuple[Any, ...], _: int, chunk: Chunk) -> Any:
