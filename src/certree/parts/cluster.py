@@ -331,9 +331,7 @@ class OnCluster:
         """Futures of a call with some partitions, or all, which are made of their source for it."""
         delayed = needed("dask", "dask").delayed(call, pure=False)
         tasks = [
-            delayed(
-                f, (*given, *(() if own is None else (own[i],))), i, self._source.partition(i)
-            )
+            delayed(f, (*given, *(() if own is None else (own[i],))), i, self._source.partition(i))
             for i in (range(self.n_parts) if numbers is None else numbers)
         ]
         futures: list[Any] = self._client.compute(tasks)
