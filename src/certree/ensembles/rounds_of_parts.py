@@ -8,7 +8,7 @@ that there are no more passes than the tree is deep, and one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -198,7 +198,8 @@ class RoundsOfParts:
     thresholds: Sequence[int | None]
     seed: int
     held: tuple[int, float] = (0, 0.0)  # how many rows are held out, and the sum of their weights
-    has_rows: NDArray[np.bool_] | None = None  # whether any row has each code of each feature
+    # Whether any row has each code of each feature.
+    has_rows: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 256), dtype=np.bool_))
     before: Trees | None = None  # the tree whose steps are not taken yet
     grown: list[Trees] = field(default_factory=list)
     rows: list[Float64] = field(default_factory=list)  # growing ones in each node

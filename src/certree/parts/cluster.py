@@ -1,9 +1,9 @@
 """Rows of Dask: their parts stay in the memory of workers, where each is asked.
 
-Rows are read, and parts made of them, by tasks of Dask. From then on the parts of a worker are an actor
-of Dask, which is asked without a task for every question. Dask makes tasks of a lost worker again, but
-no actors: the fit lets their parts be made of their source again, and asks them anew what they have been
-asked, which gives the same bits.
+Rows are read, and parts made of them, by tasks of Dask. From then on the parts of a worker are an
+actor of Dask, which is asked without a task for every question. Dask makes tasks of a lost worker
+again, but no actors: the fit lets their parts be made of their source again, and asks these all that
+they have been asked, which gives the same bits.
 """
 
 from __future__ import annotations
@@ -144,6 +144,32 @@ class Partitioned(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What parts are asked.
+
+    Parameters
+    ----------
+    f : callable
+        A function of a part.
+    given : tuple
+        What else it is given.
+    changes : bool
+        Whether what it gives is put in the place of the part.
+    own : list or None
+        What is given to each of the parts alone.
+    """
+
+    f: Callable[..., Any]
+    given: tuple[Any, ...]
+    changes: bool
+    own: Sequence[Any] | None = None
+
+    def of(self, numbers: Sequence[int]) -> Asked:
+        """What some of the parts are asked, by their numbers."""
+        return self if self.own is None else replace(self, own=[self.own[i] for i in numbers])
+
+
 class OnWorker(Parts):
     """The parts of a fit on a worker, as many of which are asked at a time as it has threads.
 
@@ -157,20 +183,17 @@ class OnWorker(Parts):
         worker = needed("distributed", "dask").get_worker()
         super().__init__([owned(received(part)) for part, _ in pairs], worker.state.nthreads)
 
-    def collected(self, f: Callable[..., Any], given: tuple[Any, ...], _: None) -> Any:
-        """See `Executor.collect`."""
-        return self.collect(f, *received(given))
+    def answer(self, asked: Asked) -> Any:
+        """See `Executor.collect` and `Executor.change`."""
+        given = received(asked.given)
+        if not asked.changes:
+            return self.collect(asked.f, *given)
+        return self.change(asked.f, *given, own=received(asked.own))
 
-    def changed(
-        self, f: Callable[..., Any], given: tuple[Any, ...], own: Sequence[Any] | None
-    ) -> Any:
-        """See `Executor.change`."""
-        return self.change(f, *received(given), own=received(own))
-
-    def change_again(self, changes: Sequence[tuple[Any, ...]]) -> None:
+    def change_again(self, changes: Sequence[Asked]) -> None:
         """Make changes that parts before these have made."""
         for one in changes:
-            self.changed(*one)
+            self.answer(one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +213,6 @@ class Held:
     numbers: tuple[int, ...]
     future: Any
     actor: Any
-
-    def own(self, of_all: Sequence[Any] | None) -> list[Any] | None:
-        """What is given to each of the parts alone, of what is given to those of all partitions."""
-        return None if of_all is None else [of_all[i] for i in self.numbers]
 
 
 class _Lost(Exception):  # noqa: N818 # no error: it says how to go on
@@ -219,7 +238,7 @@ class OnCluster:
         self._held: list[Held] = []
         self._made_by: tuple[Any, ...] = ()
         # What parts have been asked since they were made, which are asked again where some are lost.
-        self._changes: list[tuple[Any, ...]] = []
+        self._changes: list[Asked] = []
 
     @property
     def n_parts(self) -> int:
@@ -247,7 +266,7 @@ class OnCluster:
         where = self._client.who_has(made)
         of_worker: dict[str, list[int]] = {}
         for number, one in enumerate(made):
-            worker, *_ = [*where.get(one.key, ()), ""]
+            worker = next(iter(where.get(one.key, ())), "")
             of_worker.setdefault(worker, []).append(number)
         return [*map(tuple, of_worker.values())]
 
@@ -257,27 +276,26 @@ class OnCluster:
 
     def collect(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`."""
-        return self._asked("collected", f, given, None)
+        return self._ask(Asked(f, given, False))
 
     def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
-        told = self._asked("changed", f, given, own)
-        self._changes.append((f, given, own))
+        asked = Asked(f, given, True, own)
+        told = self._ask(asked)
+        self._changes.append(asked)
         return told
 
-    def _asked(
-        self, how: str, f: Callable[..., Any], given: tuple[Any, ...], own: Sequence[Any] | None
-    ) -> Any:
+    def _ask(self, asked: Asked) -> Any:
         """What all parts tell together."""
 
         def ask(held: Held) -> Any:
             try:
-                return getattr(held.actor, how)(f, given, held.own(own))
+                return held.actor.answer(asked.of(held.numbers))
             except RuntimeError:  # the worker is known to be lost: it does not answer
                 return None
 
-        asked = [ask(one) for one in self._held]
-        return added(self._answer(place, ask, answer) for place, answer in enumerate(asked))
+        answers = [ask(one) for one in self._held]
+        return added(self._answer(place, ask, one) for place, one in enumerate(answers))
 
     def _answer(self, place: int, ask: Callable[[Held], Any], answer: Any) -> Any:
         """What a worker answers, or another one in its place."""
@@ -310,10 +328,10 @@ class OnCluster:
 
     def _hold_again(self, place: int) -> None:
         """Let parts of a lost worker be made again, as they were."""
-        numbers = self._held[place].numbers
-        pairs = self._of_chunks(_made_of, *self._made_by, numbers)
+        numbers, (f, given, own) = self._held[place].numbers, self._made_by
+        pairs = self._of_chunks(_made_of, f, given, own, numbers)
         held = self._held[place] = self._holding(numbers, pairs)
-        changes = [(f, given, held.own(own)) for f, given, own in self._changes]
+        changes = [one.of(numbers) for one in self._changes]
         self._waited(held, held.actor.change_again(changes))
 
     def gathered(self) -> tuple[Any, Any, Any]:
