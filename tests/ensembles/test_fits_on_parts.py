@@ -22,9 +22,9 @@ from certree.ensembles import (
     TreeForestClassifier,
     evaluation,
 )
-from certree.ensembles.fits_on_parts import InMemory, fit_on_parts
+from certree.ensembles.fits_on_parts import InMemory, fit_on_parts, sketch
 from certree.interface.fitted import replaces_state
-from certree.parts import executors, scratch, sources
+from certree.parts import binned_parts, executors, scratch, sources
 from certree.parts.executors import Here
 from certree.parts.part import begin_tree, go_on
 from same_models import InChunks, expect_same, parted, table
@@ -364,7 +364,12 @@ def test_members_of_the_best_quality(target, tmp_path):
     expect_same(here, model_of(target, **how).fit(str(tmp_path), "y"), tmp_path)
 
 
-def test_many_rows_have_edges_of_a_sample(tmp_path, monkeypatch, left_nothing):
+@pytest.mark.parametrize("spare", [8.0, -300.0])
+def test_many_rows_have_edges_of_a_sample(spare, tmp_path, monkeypatch, left_nothing):
+    """Where too few rows are kept at first, as many are equal, they are asked for again."""
+    looks, before = [], Here.look
+    monkeypatch.setattr(Here, "look", lambda *a, **how: looks.append(a[1]) or before(*a, **how))
+    monkeypatch.setattr(binned_parts, "_SPARE", spare)
     n = 2**17 + 5000
     rs = np.random.RandomState(0)
     X = rs.normal(size=(n, 2)).astype(np.float32)
@@ -373,6 +378,7 @@ def test_many_rows_have_edges_of_a_sample(tmp_path, monkeypatch, left_nothing):
     monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", 40_000)
     here = model_of("two", max_iter=2).fit(rows.drop_columns(["y"]), rows["y"].to_numpy(False))
     expect_same(here, model_of("two", max_iter=2).fit(tmp_path, "y"), tmp_path)
+    assert looks.count(sketch) == (1 if spare > 0 else 2)
 
 
 def test_who_watches_changes_nothing(tmp_path, capsys):
