@@ -9,6 +9,8 @@ process that fits to files and those that it starts, in MB, at most 3000; and th
 scratch folder, in GB, at most 40. The models must have the same bits. Sizes go by ``--rows``, up to
 1e8 and beyond: of sizes above ``--most-in-memory`` only files are fitted.
 
+``--told``: how often parts are asked in a round, and how much they tell together, in MB.
+
 ``--dask``: against LightGBM's estimator for Dask on the same cluster of two processes with a thread
 each, of rows that lie there; leaves, bins and rounds are equal. Both fit a few rows before, and then
 in turn. Figures are the ratio of the times, and the log losses of 1e5 rows of another seed, which
@@ -19,6 +21,7 @@ anonymous memory is.
 import argparse
 import hashlib
 import os
+import pickle
 import statistics
 import subprocess
 import sys
@@ -29,13 +32,17 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.timing import Row, report
+from certree.parts.part import begin_round, begin_tree, end_tree, go_on, largest
 
+# What parts are asked in a round.
+ROUND = (begin_round, largest, begin_tree, go_on, end_tree)
 RATIO, ANONYMOUS, SCRATCH = 1.3, 3000, 40
 ROWS_OF_FILE = 1_000_000
 # Between looks at the memory, in seconds.
@@ -168,6 +175,45 @@ def rows_of(n: int, options: Any) -> list[Row]:
     return lines
 
 
+# -- what is told
+
+
+def rows_told(n: int, options: Any) -> list[Row]:
+    """How often all rows are asked in a round, and how much one worker that held them would tell."""
+    from certree import BoostedTreesClassifier
+    from certree.parts.executors import Parts
+
+    told: list[int] = []
+
+    def counted(before: Any) -> Any:
+        def ask(self: Parts, f: Any, *given: Any, **how: Any) -> Any:
+            answer = before(self, f, *given, **how)
+            if f in ROUND:
+                told.append(len(pickle.dumps(answer, 5)))
+            return answer
+
+        return ask
+
+    with (
+        tempfile.TemporaryDirectory(prefix="scale-", dir=options.folder) as folder,
+        patch.object(Parts, "change", counted(Parts.change)),
+        patch.object(Parts, "collect", counted(Parts.collect)),
+    ):
+        write_table(Path(folder), n, options.features)
+        BoostedTreesClassifier(
+            max_iter=options.rounds, max_leaf_nodes=options.leaves, random_state=0
+        ).fit(Path(folder), "y")
+    case = case_of(n, options)
+    figures = {
+        "passes of a round": (len(told), "passes"),
+        "told in a round": (sum(told) / 1e6, "MB"),
+    }
+    return [
+        Row(f"{what}: {case}", None, figure=one / options.rounds, unit=unit)
+        for what, (one, unit) in figures.items()
+    ]
+
+
 # -- on a cluster
 
 
@@ -255,13 +301,14 @@ def main() -> None:
     parser.add_argument(
         "--folder", default=os.environ.get("TMPDIR"), help="where tables are written"
     )
+    parser.add_argument("--told", action="store_true", help="how often and how much parts tell")
     parser.add_argument("--dask", action="store_true", help="against LightGBM on workers")
     parser.add_argument("--case", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.case:
         print_case(options.case[0], Path(options.case[1]), options)
         return
-    lines_of = rows_on_cluster if options.dask else rows_of
+    lines_of = rows_on_cluster if options.dask else rows_told if options.told else rows_of
     rows = [row for n in options.rows for row in lines_of(int(n), options)]
     if rows:
         report("scale", rows, added=True)
