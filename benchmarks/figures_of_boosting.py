@@ -1,30 +1,82 @@
 """Figures of the page on boosted trees that say what time buys, and how far standard errors go."""
 
-from benchmarks.boosting import SIZES, standings
-from benchmarks.boosting_quality import FILE, PEERS, QUALITIES, TABLES
+import numpy as np
+
+from benchmarks.boosting import BEST, FAST, OURS, SIZES, Fits, by_cell, lost, ratio_by_table, told
 from benchmarks.learning_curves import NUMBERS, chooses
 from benchmarks.records import RESULTS, known
 from benchmarks.results_on_pages import decimals, lines_where, short, table
 
+QUALITIES = {"fast": FAST, "default": OURS, "best": BEST}
+PEERS = ("LightGBM", "CatBoost")
 
-def quality() -> str:
-    """Losses and seconds of a fit of many rows."""
-    rows = {(row["table"], row["method"]): row for row in known(FILE)}
-    methods = (*QUALITIES, *PEERS)
+
+def _that_count(numbers: bool) -> Fits:
+    """Fits to the tables that chose no default, of numbers or of classes."""
+    return [
+        row
+        for row in known(RESULTS / "boosting.csv")
+        if not chooses(row["table"]) and (row["table"] in NUMBERS) == numbers
+    ]
+
+
+def _ratio(rows: Fits, field: str, ours: str, peer: str) -> str:
+    """Ours over the peer's, and its standard error."""
+    ratio, error, _ = ratio_by_table(rows, field, ours, peer)
+    write = decimals if field != "seconds" else short
+    return write(ratio) + (f" ± {decimals(error)}" if field != "seconds" else "")
+
+
+def qualities() -> str:
+    """Losses and times of each quality over those of the peers, on the tables that chose nothing."""
+    classes, numbers = _that_count(numbers=False), _that_count(numbers=True)
     lines = []
-    for name in TABLES:
-        field, word = ("error", "error") if name in NUMBERS else ("log_loss", "log loss")
-        lines.append([name, word, *(decimals(rows[name, m][field], 4) for m in methods)])
-        lines.append(["", "seconds", *(short(rows[name, m]["seconds"]) for m in methods)])
-    return table(["", "", *methods], lines)
+    for rows, field, word in (
+        (told(classes), "log_loss", "log loss"),
+        (numbers, "error", "root mean squared error"),
+    ):
+        for peer in PEERS:
+            ratios = [_ratio(rows, field, ours, peer) for ours in QUALITIES.values()]
+            lines.append([f"{word}, over {peer}'s", *ratios])
+    for rows, word in ((classes, "classes"), (numbers, "numbers")):
+        for few, size in ((True, f"to {SIZES[-1]} rows"), (False, "more rows")):
+            some = [row for row in rows if (row["rows"] <= SIZES[-1]) == few]
+            for peer in PEERS:
+                ratios = [_ratio(some, "seconds", ours, peer) for ours in QUALITIES.values()]
+                lines.append([f"time of a fit over {peer}'s, {word}, {size}", *ratios])
+    return table(["", *QUALITIES], lines)
 
 
-def booster_times(method: str) -> str:
-    """Time of our fits over a method's at each number of rows, on the tables that chose nothing."""
-    rows = [row for row in known(RESULTS / "boosting.csv") if not chooses(row["table"])]
-    ratios = [standings([r for r in rows if r["rows"] == n], "seconds")[method][1] for n in SIZES]
-    *first, last = (short(one) for one in ratios)
-    return f"{', '.join(first)} and {last}"
+def over(quality: str, peer: str, field: str) -> str:
+    """Log loss ("log_loss") or time ("seconds") of classes by a quality over a peer's."""
+    rows = _that_count(numbers=False)
+    rows = told(rows) if field == "log_loss" else rows
+    return short(ratio_by_table(rows, field, QUALITIES[quality], peer)[0])
+
+
+def many_rows() -> str:
+    """Losses and seconds of a fit to the most rows of each table that chose nothing."""
+    methods = (*QUALITIES.values(), *PEERS)
+    lines = []
+    for numbers, field, word in ((False, "log_loss", "log loss"), (True, "error", "error")):
+        rows = [row for row in _that_count(numbers) if row["rows"] > SIZES[-1]]
+        losses, seconds = by_cell(rows, field), by_cell(rows, "seconds")
+        for place, cell in losses.items():
+            means = [np.mean([*cell[one].values()]) for one in methods]
+            times = [np.mean([*seconds[place][one].values()]) for one in methods]
+            name, n = place
+            lines.append([name, f"{n:,.0f}", word, *(decimals(float(one), 4) for one in means)])
+            lines.append(["", "", "seconds", *(short(float(one)) for one in times)])
+    return table(["", "rows", "", *QUALITIES, *PEERS], lines)
+
+
+def lost_cells(numbers: str) -> str:
+    """In how many cells of how many CatBoost is better beyond two standard errors."""
+    are_numbers = numbers == "numbers"
+    rows = _that_count(are_numbers)
+    which, n_cells = lost(rows, "error" if are_numbers else "log_loss", "CatBoost")
+    names = dict.fromkeys(name for name, _ in which)
+    return f"{len(which)} of {n_cells}" + (f" ({', '.join(names)})" if names else "")
 
 
 def size_over_halves() -> str:

@@ -839,8 +839,8 @@ def test_features_that_tell_only_together_are_found():
 
 def test_steps_of_runs_that_choose_are_longer_where_none_is_too_long():
     for rate, few, many in ((0.1, 2, 4), (0.2, 2, 2), (0.26, 1, 1), (np.float64(1.7e308), 1, 1)):
-        assert longer_steps(rate, rows_are_many=False) == few
-        assert longer_steps(rate, rows_are_many=True) == many
+        assert longer_steps(rate, 2) == few
+        assert longer_steps(rate, 4) == many
 
 
 def test_rounds_are_those_of_the_best_kind(monkeypatch):
@@ -861,8 +861,8 @@ def test_rounds_are_those_of_the_best_kind(monkeypatch):
     assert several[0].looks == several[1].looks
     # A look without a smaller loss ends it, but for the first ones.
     rising = Scripted(lambda n: n)
-    assert best_rounds([[rising]], 1600) == (0, 6)
-    assert rising.looks == [6, 8, 11, 16, 23, 33, 47]
+    assert best_rounds([[rising]], 1600) == (0, 3)
+    assert rising.looks == [3, 4, 6, 8, 11, 16, 23, 33, 47]
     bump = Scripted(lambda n: 1 + (8 <= n < 30) / 10 - n / 10**4)
     assert best_rounds([[bump]], 1600) == (0, 1600)
     # The first kind is left for one that is better by more than noise.
@@ -872,20 +872,22 @@ def test_rounds_are_those_of_the_best_kind(monkeypatch):
     assert best_rounds([[Scripted(lambda _: np.inf)]], 5) == (0, 1)
 
 
-def test_runs_that_choose_the_rounds_take_longer_steps():
+@pytest.mark.parametrize(
+    ("kind", "longest"), [(BoostedTreesClassifier, 2), (BoostedTreesRegressor, 4)]
+)
+def test_runs_that_choose_the_rounds_take_longer_steps(kind, longest):
     X, y = noisy(300)
-    for rate, longer in ((0.1, 2), (0.25, 2), (0.3, 1)):
-        model = BoostedTreesClassifier(learning_rate=rate, random_state=0).fit(X, y)
+    looks = [3, 4, 6, 8, 11, 16, 23, 33, 47, 66, 93, 132, 187, 200]
+    for rate, longer in ((0.1, longest), (0.25, 2), (0.3, 1)):
+        model = kind(learning_rate=rate, random_state=0).fit(X, y)
         assert model.thresholds_ == (6,)
-        assert model.n_iter_ in [
-            longer * look for look in (6, 8, 11, 16, 23, 33, 47, 66, 93, 132, 187)
-        ]
+        assert model.n_iter_ in [longer * look for look in looks]
 
 
 @pytest.mark.parametrize(
     ("kind", "most"), [(BoostedTreesClassifier, 1600), (BoostedTreesRegressor, 800)]
 )
-def test_one_fold_of_many_rows_chooses_fewer_rounds_by_longer_steps(kind, most, monkeypatch):
+def test_one_fold_of_many_rows_chooses_rounds_by_longer_steps(kind, most, monkeypatch):
     asked = []
 
     def first(kinds, most):
@@ -919,6 +921,11 @@ def test_quality_decides_what_is_not_given(kind):
     assert kind(quality="fast", learning_rate=0.05, **given).fit(X, y).n_iter_ == 400
     assert kind(quality="fast", learning_rate=5e-324, **given).fit(X, y).n_iter_ == 4000
     assert kind(quality="fast", max_iter=7, **given).fit(X, y).n_iter_ == 7
+    for n_outputs, most in ((3, 200), (4, 267), (13, 800)):
+        several = np.arange(300) % n_outputs
+        if kind is BoostedTreesRegressor:
+            several = np.random.default_rng(0).normal(size=(300, n_outputs))
+        assert kind(quality="fast", max_leaf_nodes=2).fit(X, several).n_iter_ == most
     unlimited = kind(max_leaf_nodes="auto", max_iter=1).fit(X, y)
     assert unlimited.max_leaf_nodes_ == (31 if kind is BoostedTreesClassifier else 16)
     assert clone(unlimited).get_params()["max_leaf_nodes"] == "auto"

@@ -93,6 +93,10 @@ _FEW_ROWS, _SOME_ROWS = 3000, 30_000
 _FOLDS, _MOST_ROUNDS, _ROUNDS, _FAST_ROUNDS = 4, 1600, 400, 200
 # The best fit may go on so many times as long.
 _MORE_ROUNDS = 3
+# Runs that choose the number of rounds take steps so many times as long at most.
+_LONGEST_STEPS = 4
+# Fast fits that learn more scores than these have as many times more rounds, at most so many times.
+_FAST_SCORES, _MORE_FAST_ROUNDS = 3, 4
 # Shorter steps than these take more rounds, but no more than so many times as many.
 _RATE, _SLOWEST = 0.1, 20
 # Numbers hardly overfit, so half of the folds are enough.
@@ -192,6 +196,9 @@ class BoostedTrees(StagedTrees):
     _CHOOSES_ROUNDS: ClassVar[bool] = True
     # So many times fewer rounds are the most by default from which one fold chooses.
     _FEWER_OF_MANY: ClassVar[int] = 1
+    # So many times as long are steps of runs that choose rounds by few rows. Of many rows these take
+    # steps as long as can be, and tell as well how many shorter ones serve.
+    _LONGER: ClassVar[int] = 2
 
     @abstractmethod
     def _loss(self) -> Loss:
@@ -706,7 +713,9 @@ class BoostedTrees(StagedTrees):
         return round(min(max(_RATE / self.learning_rate, 1), _SLOWEST))
 
     def _fast_rounds(self) -> int:
-        return _FAST_ROUNDS * self._slower()
+        """How many rounds the fast quality has: more where many scores share the trees."""
+        more = min(max(self._loss().n_outputs / _FAST_SCORES, 1), _MORE_FAST_ROUNDS)
+        return round(_FAST_ROUNDS * more) * self._slower()
 
     def _most_rounds(self) -> int:
         """So many rounds at most where they are chosen."""
@@ -741,15 +750,14 @@ class BoostedTrees(StagedTrees):
             return known
         folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
         folds = folds[: 1 if are_many else self._n_folds()]
-        factor = longer_steps(self.learning_rate, rows_are_many=are_many)
+        factor = longer_steps(self.learning_rate, _LONGEST_STEPS if are_many else self._LONGER)
         runs = [run.fold(one, factor).with_statistics() for one in folds]
         kinds = self._kinds_of_thresholds(n) if choose else [self.thresholds_]
         if not are_many:
             kinds = kinds[:1]
-        fewer = self._FEWER_OF_MANY if are_many and self.quality == "default" else 1
-        most = self._most_rounds() // fewer
         of_kinds = [[one.anew(thresholds=kind) for one in runs] for kind in kinds]
-        best, n_rounds = best_rounds(of_kinds, most // factor)
+        fewer = self._FEWER_OF_MANY if are_many and self.quality == "default" else 1
+        best, n_rounds = best_rounds(of_kinds, self._most_rounds() // fewer // factor)
         self.thresholds_ = kinds[best]
         return n_rounds * factor
 
@@ -1132,9 +1140,10 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     Parameters
     ----------
     quality : {"fast", "default", "best"}, default="default"
-        "fast": 200 rounds without cross-validation. "best": up to three times as many rounds as else,
-        and the average of two fits of different seeds, stored as one model; not with `warm_start`.
-        Early stopping judges what they say together. Parameters that are given win.
+        "fast": 200 rounds without cross-validation, 67 for each class if there are more than three, and
+        800 at most. "best": up to three times as many rounds as else, and the average of two fits of
+        different seeds, stored as one model; not with `warm_start`. Early stopping judges what they say
+        together. Parameters that are given win.
     learning_rate : float, default=0.1
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
@@ -1440,9 +1449,10 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         Of the loss "tweedie", between 1 (Poisson) and 2 (gamma): the variance is this power of the
         mean; None: 1.5.
     quality : {"fast", "default", "best"}, default="default"
-        "fast": 200 rounds without cross-validation. "best": up to three times as many rounds as else,
-        and the average of four fits of different seeds, stored as one model; not with `warm_start`.
-        Early stopping judges what they say together. Parameters that are given win.
+        "fast": 200 rounds without cross-validation, 67 for each output if there are more than three,
+        and 800 at most. "best": up to three times as many rounds as else, and the average of four fits
+        of different seeds, stored as one model; not with `warm_start`. Early stopping judges what they
+        say together. Parameters that are given win.
     learning_rate : float, default=0.1
         Factor of each tree's steps.
     max_iter : int or "auto", default="auto"
@@ -1569,6 +1579,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     _MEMBERS: ClassVar[int] = 4
     _LEAVES: ClassVar[tuple[int, int]] = 16, 31
     _FEWER_OF_MANY: ClassVar[int] = 2
+    _LONGER: ClassVar[int] = _LONGEST_STEPS
     _takes_outputs: ClassVar[bool] = True
 
     def _n_folds(self) -> int:

@@ -7,13 +7,10 @@ import numpy as np
 
 from certree.ensembles.rounds import Rounds, advance
 
-# Runs that are judged take steps so many times as long, and so many times fewer of them: of few rows,
-# and of many, which tell as well then how many steps serve.
-_LONGER = 2, 4
 # Steps beyond are too long to tell how many shorter ones would serve.
 _LONGEST = 0.5
 # The loss is taken after so many rounds, then after a factor more each time.
-_FIRST, _FACTOR = 6, 2**0.5
+_FIRST, _FACTOR = 3, 2**0.5
 # After so many rounds it is known which kind of them will be best.
 _RACE = 96
 # It has stopped falling once it has not fallen for so many looks, of which those at fewer rounds are
@@ -23,10 +20,9 @@ _PATIENCE, _EARLIEST = 1, 40
 _MARGIN = 0.03
 
 
-def longer_steps(learning_rate: float, *, rows_are_many: bool) -> int:
-    """How many times as long the steps of runs are that choose the number of rounds."""
-    within = [one for one in _LONGER[: 1 + rows_are_many] if learning_rate <= _LONGEST / one]
-    return max(within, default=1)
+def longer_steps(learning_rate: float, most: int) -> int:
+    """How many times as long the steps of runs are that choose the number of rounds, 4, 2 or 1."""
+    return next((one for one in (4, 2) if one <= most and learning_rate <= _LONGEST / one), 1)
 
 
 def best_rounds(kinds: Sequence[Sequence[Rounds]], most: int) -> tuple[int, int]:

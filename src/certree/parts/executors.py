@@ -49,8 +49,8 @@ class Source(Protocol):
 class Executor(Protocol):
     """Calls a function with each of the parts, and adds up what comes back.
 
-    Functions belong to modules and change nothing of what they are given, as they may be called twice
-    and elsewhere.
+    Functions belong to modules, as they may be called elsewhere, and twice: of what they are given they
+    change nothing but what `PartOfRows.room` and `changed` give them.
     """
 
     has_weights: bool
