@@ -272,8 +272,7 @@ auto part_leaves(const RowsOfPart& given, const Ints& order, std::int64_t n_grow
     RoundSums sums = sums_of(sides, rows.scores.n_rows, whole);
     certree::part_leaves(rows, leaves, to_leaf, sums);
   };
-  return run(loop,
-             Rows<std::int64_t>(2 * rows.scores.n_rows, checked_size(n_nodes, 2)));
+  return run(loop, Rows<std::int64_t>(2 * rows.scores.n_rows, checked_size(n_nodes, 2)));
 }
 
 // -- what the sums of all parts decide

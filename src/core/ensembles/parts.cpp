@@ -10,6 +10,27 @@ namespace {
 
 constexpr std::size_t kBlock = 1024;
 
+// Memory that a thread writes to in one call after the other, as its first touch takes longer than
+// what is done with it; that of large parts goes back.
+template <class T>
+class Kept {
+ public:
+  Kept(std::vector<T>& memory, std::size_t size) : memory_(memory) {
+    if (memory_.size() < size) memory_.resize(size);
+  }
+  ~Kept() {
+    if (memory_.size() * sizeof(T) > kMostBytes) std::vector<T>().swap(memory_);
+  }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+  T* data() const { return memory_.data(); }
+
+ private:
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 24;
+
+  std::vector<T>& memory_;
+};
+
 // All bits of a row that grows, and none of others: what is taken by them needs no branch.
 using Growing = std::array<std::uint64_t, kBlock>;
 
@@ -35,8 +56,8 @@ std::size_t count(const Growing& growing, std::size_t n) {
   return static_cast<std::size_t>(sum);
 }
 
-// Numbers without signs, as bits, which are in their order; `most` of rows that grow, and of others,
-// which count for nothing where they are no numbers.
+// Numbers without signs, as bits, which are in their order; `most` of rows that grow, and of
+// others, which count for nothing where they are no numbers.
 CERTREE_WIDE void take_largest(const double* column, const Growing& growing, std::size_t n,
                                std::uint64_t* most) noexcept {
   constexpr auto kMost = std::bit_cast<std::int64_t>(kInfinity);
@@ -237,8 +258,8 @@ PartItems part_items(const PartRows& rows, const PartDraws& draws, const Largest
                             FixedPoint(largest.of_dispersion[1], largest.n)};
   static_assert(sizeof(GradientItem) == 2 * sizeof(std::int64_t));
   auto* const as_items = reinterpret_cast<GradientItem*>(items.data);
-  thread_local std::vector<std::int32_t> all_others;
-  if (all_others.size() < rows.y.size()) all_others.resize(rows.y.size());
+  thread_local std::vector<std::int32_t> memory;
+  const Kept<std::int32_t> all_others(memory, rows.y.size());
   std::size_t n_growing = 0, n_others = 0;
   BlockSlopes slopes(rows);
   Growing growing;
@@ -291,10 +312,13 @@ void part_sums(Table<const std::uint8_t> codes, const PartLayout& layout,
                PartCells cells, Table<std::int64_t> sums, std::span<std::int64_t> squares) {
   const SumsLayout bins(layout.features, layout.n_bins, Gradients::kLanes);
   const auto* const as_items = reinterpret_cast<const GradientItem*>(items.data);
-  // Serve one call after the other: their first touch takes longer than what is done with them.
-  thread_local std::vector<GradientItem> gathered;
-  thread_local std::vector<std::int64_t> by_bin;
-  if (by_bin.size() < bins.size()) by_bin.resize(bins.size());
+  std::int64_t most = 0;
+  for (std::int64_t c = 0; c < cells.n_rows; ++c)
+    most = std::max(most, cells.row(c)[1] - cells.row(c)[0]);
+  thread_local std::vector<GradientItem> memory;
+  thread_local std::vector<std::int64_t> memory_of_bins;
+  const Kept<GradientItem> gathered(memory, static_cast<std::size_t>(most));
+  const Kept<std::int64_t> by_bin(memory_of_bins, bins.size());
   fill(sums.values(), std::int64_t{0});
   for (std::int64_t c = 0; c < cells.n_rows; ++c) {
     const std::int64_t* const range = cells.row(c);
@@ -302,7 +326,6 @@ void part_sums(Table<const std::uint8_t> codes, const PartLayout& layout,
                                     static_cast<std::size_t>(range[1] - range[0]));
     if (!squares.empty()) squares[static_cast<std::size_t>(c)] = Gradients::squares(rows, as_items);
     if (rows.empty()) continue;
-    if (gathered.size() < rows.size()) gathered.resize(rows.size());
     GradientItem* to = gathered.data();
     for (const auto some : stretches(rows))
       for (const std::int32_t row : some) *to++ = as_items[row];
@@ -313,8 +336,8 @@ void part_sums(Table<const std::uint8_t> codes, const PartLayout& layout,
 
 void part_divide(Table<const std::uint8_t> codes, PartCells cells, const PartCuts& cuts,
                  std::span<std::int32_t> order, Table<std::int64_t> below) {
-  thread_local std::vector<std::int32_t> room;
-  if (room.size() < order.size()) room.resize(order.size());
+  thread_local std::vector<std::int32_t> memory;
+  const Kept<std::int32_t> room(memory, order.size());
   for (const std::size_t d : turns(cuts.cell.size())) {
     const std::int64_t cell = cuts.cell[d];
     const std::int64_t* const range =
@@ -368,7 +391,8 @@ void part_leaves(const PartRows& rows, const PartLeaves& leaves, std::span<std::
       own[i] -= is_other[i] ? m : 0;
     }
     for (std::int64_t k = 0; k < n_outputs; ++k) {
-      const double *const one = sums.growing.largest.row(k), *const two = sums.others.largest.row(k);
+      const double *const one = sums.growing.largest.row(k), *const two =
+                                                                 sums.others.largest.row(k);
       take_whole(slopes.gradient().row(k), is_other.data(), n,
                  FixedPoint(one[0], sums.growing.n_rows), FixedPoint(two[0], sums.others.n_rows),
                  of_gradient.data());
