@@ -5,18 +5,24 @@ import re
 from benchmarks.results_on_pages import lines_of, short, table
 
 FILE = "scale.csv"
-_CASE = re.compile(r"(?P<rows>[0-9.e+]+) x (?P<p>\d+), (?P<rounds>\d+) rounds of 31 leaves")
+_CASE = re.compile(
+    r"(?P<rows>[0-9.e+]+) x (?P<p>\d+), (?P<rounds>\d+) rounds of 31 leaves(, rate (?P<rate>[0-9.]+))?"
+)
+# Rows, features and rounds.
+Size = tuple[float, int, int]
+# Rates of steps that fits on a cluster were measured with.
+RATES = "0.1", "0.3"
 # What projections are of: machines, cores of each, bits a second of the network of one.
 MACHINES, CORES, BITS = 100, 2, 1e10
 
 
-def _found() -> dict[tuple[float, int, int], dict[str, dict[str, str]]]:
+def _found(rate: str | None = None) -> dict[Size, dict[str, dict[str, str]]]:
     """Lines of each size: rows, features and rounds; by what was measured."""
-    found: dict[tuple[float, int, int], dict[str, dict[str, str]]] = {}
+    found: dict[Size, dict[str, dict[str, str]]] = {}
     for line in lines_of(FILE):
         what, _, case = line["case"].partition(": ")
         size = _CASE.fullmatch(case)
-        if size:
+        if size and size["rate"] == rate:
             key = float(size["rows"]), int(size["p"]), int(size["rounds"])
             found.setdefault(key, {})[what] = line
     return found
@@ -57,16 +63,16 @@ def costs() -> str:
 
 def on_cluster() -> str:
     """Seconds and log losses of both on one cluster."""
-    head = ["rows x features", "rounds", "certree, s", "LightGBM, s", "ratio", "log losses"]
+    head = ["rows x features", "rounds", "rate", "certree, s", "LightGBM, s", "ratio", "log losses"]
     lines = []
-    for (n, p, rounds), of in sorted(_found().items()):
-        if "Dask" not in of:
-            continue
+    sizes = [(rate, *one) for rate in RATES for one in sorted(_found(rate).items())]
+    for rate, (n, p, rounds), of in sizes:
         losses = [_number(of, f"Dask, {who}") for who in ("certree", "lightgbm")]
         lines.append(
             [
                 f"{n:,.0f} x {p}",
                 str(rounds),
+                short(float(rate)),
                 short(_number(of, "Dask", "certree_seconds")),
                 short(_number(of, "Dask", "peer_seconds")),
                 short(_number(of, "Dask", "ratio")),

@@ -12,8 +12,8 @@ scratch folder, in GB, at most 40. The models must have the same bits. Sizes go 
 ``--told``: how often parts are asked in a round, and how much they tell together, in MB.
 
 ``--dask``: against LightGBM's estimator for Dask on the same cluster of two processes with a thread
-each, of rows that lie there; leaves, bins and rounds are equal. Both fit a few rows before, and then
-in turn. Figures are the ratio of the times, and the log losses of 1e5 rows of another seed, which
+each, of rows that lie there; leaves, bins, rounds and rates are equal. Both fit a few rows before, and
+then in turn. Figures are the ratio of the times, and the log losses of 1e5 rows of another seed, which
 are to be no larger. Is left out without LightGBM, Dask or distributed. Linux alone says what the
 anonymous memory is.
 """
@@ -224,7 +224,10 @@ def fitted_there(who: str, parts: tuple[Any, Any], client: Any, options: Any) ->
         from certree import BoostedTreesClassifier
 
         model = BoostedTreesClassifier(
-            max_iter=options.rounds, max_leaf_nodes=options.leaves, random_state=0
+            max_iter=options.rounds,
+            max_leaf_nodes=options.leaves,
+            learning_rate=options.rate,
+            random_state=0,
         )
     else:
         from lightgbm import DaskLGBMClassifier
@@ -233,6 +236,7 @@ def fitted_there(who: str, parts: tuple[Any, Any], client: Any, options: Any) ->
             n_estimators=options.rounds,
             num_leaves=options.leaves,
             max_bin=255,
+            learning_rate=options.rate,
             n_jobs=1,
             client=client,
             verbose=-1,
@@ -280,7 +284,8 @@ def rows_on_cluster(n: int, options: Any) -> list[Row]:
                 took, model = fitted_there(who, parts, client, options)
                 seconds.append(took)
                 losses[who] = log_loss(y, model.predict_proba(X)[:, 1])
-    case, own = case_of(n, options), statistics.median(found["certree"])
+    case = case_of(n, options) + f", rate {options.rate:g}"
+    own = statistics.median(found["certree"])
     peer = statistics.median(found["lightgbm"])
     lines = [Row(f"Dask: {case}", own, "lightgbm", peer, target=1.0)]
     for who, loss in losses.items():
@@ -301,6 +306,7 @@ def main() -> None:
     parser.add_argument(
         "--folder", default=os.environ.get("TMPDIR"), help="where tables are written"
     )
+    parser.add_argument("--rate", type=float, default=0.1, help="learning rate, with --dask")
     parser.add_argument("--told", action="store_true", help="how often and how much parts tell")
     parser.add_argument("--dask", action="store_true", help="against LightGBM on workers")
     parser.add_argument("--case", nargs=2, help=argparse.SUPPRESS)
