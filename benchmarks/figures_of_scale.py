@@ -95,10 +95,11 @@ def _largest(p: str) -> tuple[float, dict[str, dict[str, str]]]:
     return max(sizes)[0], found[max(sizes)]
 
 
-def minutes(rows: str, p: str) -> str:
-    """Of a fit of 100 rounds on two cores, by the CPU time of the largest that was measured."""
+def minutes(rows: str, p: str, by: str) -> str:
+    """Of a fit of 100 rounds on two cores, by "CPU" or "wall" time of the largest measured one."""
     n, of = _largest(p)
-    return short(_number(of, "files, CPU", "certree_seconds") * float(rows) / n / CORES / 60)
+    cores = CORES if by == "CPU" else 1
+    return short(_number(of, f"files, {by}", "certree_seconds") * float(rows) / n / cores / 60)
 
 
 def gigabytes(rows: str, p: str, what: str) -> str:
