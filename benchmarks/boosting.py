@@ -231,10 +231,11 @@ def ratio_by_table(rows: Fits, field: str, ours: str, peer: str) -> tuple[float,
             mine, other = (np.mean([cell[one][split] for split in both]) for one in (ours, peer))
             logs.setdefault(name, []).append(float(np.log(mine / other)))
     means = np.array([np.mean(one) for one in logs.values()])
-    if len(means) < 2:
-        return np.nan, np.nan, len(means)
+    if not len(means):
+        return np.nan, np.nan, 0
     ratio = float(np.exp(means.mean()))
-    return ratio, ratio * float(means.std(ddof=1)) / len(means) ** 0.5, len(means)
+    error = means.std(ddof=1) / len(means) ** 0.5 if len(means) > 1 else np.nan
+    return ratio, ratio * float(error), len(means)
 
 
 def lost(
@@ -273,7 +274,9 @@ def summary(rows: Fits) -> None:
             for name, (rank, ratio) in standings(some, field).items():
                 print(f"   {word}: {name:22} rank {rank:.2f}, ours / its {ratio:.3f}")
             for ours, peer in product((OURS, FAST, BEST), ("LightGBM", "CatBoost")):
-                print(f"   {word}: {ours} / {peer}", *_by_size(told(some, field), field, ours, peer))
+                print(
+                    f"   {word}: {ours} / {peer}", *_by_size(told(some, field), field, ours, peer)
+                )
             which, n_cells = lost(some, field, "CatBoost")
             print(f"   {word}: lost to CatBoost {len(which)} of {n_cells} cells: {which}")
         for numbers in (False, True):

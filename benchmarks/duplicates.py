@@ -50,12 +50,12 @@ def at_the_limit(X: NDArray[Any], y: NDArray[Any]) -> Rows:
 
 
 CASES: dict[str, tuple[float, Callable[..., Rows]]] = {
-    "as they came": (0.5, lambda X, y: (X, y)),
-    "three copies": (0.5, at_the_limit),
+    "rows as they came": (0.5, lambda X, y: (X, y)),
+    "three rows of 300 twice": (0.5, at_the_limit),
     "every row twice": (0.5, times(2)),
     "every row three times": (0.5, times(3)),
     "joined: once, twice, three times": (0.5, times(1, 2, 3)),
-    "the rarer class up to one half": (0.2, oversampled),
+    "the rarer class copied up to one half": (0.2, oversampled),
 }
 
 
@@ -94,7 +94,7 @@ def main() -> None:
                 told = {"false": false, "refused": draws - len(made)}
                 rows.append({"model": name, "case": case, "duplicates": word, **told})
                 line.append(f"{word} {false or '-':>5} ({draws - len(made):>3} refused)")
-            print(f"{name:<7}{case:<34}{'   '.join(line)}", flush=True)
+            print(f"{name:<7}{case:<38}{'   '.join(line)}", flush=True)
     store(RESULTS / "duplicates.csv", rows)
 
 

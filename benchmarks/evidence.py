@@ -88,7 +88,7 @@ def draw_panel(ax: Axes, table: dict[str, dict[str, dict[str, float]]], field: s
         ax.plot(ratios, places, mark, color=colour, markerfacecolor=face, label=label, ls="none")
     ax.axvline(1, color=GREY, lw=0.8, zorder=0)
     ax.set_xscale("log")
-    ticks = [0.8, 1, 1.25, 1.5, 2, 3, 4]
+    ticks = [0.5, 0.8, 1, 1.25, 1.5, 2, 3, 4]
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.minorticks_off()
     ax.set_yticks(places, list(table))

@@ -1,4 +1,4 @@
-"""Figures of the pages on certificates: single trees by draws of rows, and forests."""
+"""Figures of the pages on certificates: draws of rows, searches, copies, and forests."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -161,3 +161,25 @@ def named_costs_save() -> str:
         if case.endswith(", certified") and case.count(",") == 1
     ]
     return f"{min(less):.0f} to {max(less):.0f} %"
+
+
+def searched() -> str:
+    """How many certificates are false that were searched for."""
+    lines = [
+        [
+            one["case"] + (f" ({one['draws']} draws)" if one["draws"] != "100" else ""),
+            decimals(float(one["broken"]), 2),
+        ]
+        for one in lines_of("searches.csv")
+    ]
+    return table(["95 % certificates with labels of fair coins", "below .5"], lines)
+
+
+def copied() -> str:
+    """How many certificates of trees are false where rows were copied, by what is said of them."""
+    found: dict[str, list[str]] = {}
+    for one in lines_where("duplicates.csv", "model=tree"):
+        share = decimals(float(one["false"]), 2) if one["false"] else "refused"
+        found.setdefault(one["case"], []).append(share)
+    head = ["`CertifiedTreeClassifier`", '"auto"', '"genuine"', '"copies"']
+    return table(head, [[case, *shares] for case, shares in found.items()])

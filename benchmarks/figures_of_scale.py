@@ -107,13 +107,12 @@ def gigabytes(rows: str, p: str, what: str) -> str:
     n, of = _largest(p)
     if what == "scratch":
         return short(_number(of, "scratch") * float(rows) / n)
-    smaller = next(
-        (key, one)
-        for key, one in _found().items()
-        if key[1:] == (int(p), 100) and key[0] < n and "files, peak" in one
+    found = _found()
+    smaller = max(
+        key for key in found if key[1:] == (int(p), 100) and key[0] < n and "scratch" in found[key]
     )
-    a, b = _number(smaller[1], "files, peak"), _number(of, "files, peak")
-    each = (b - a) / (n - smaller[0][0])
+    a, b = _number(found[smaller], "files, peak"), _number(of, "files, peak")
+    each = (b - a) / (n - smaller[0])
     return short((b + each * (float(rows) - n)) / 1000)
 
 

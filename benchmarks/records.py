@@ -5,6 +5,7 @@ import io
 from collections.abc import Mapping, Sequence
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def store(path: Path, rows: Sequence[Mapping[str, Any]], added: bool = False) ->
     path : Path
         The file. Of those outside RESULTS nothing is noted.
     rows : sequence of mappings
-        The lines by columns, at least one; the first says the order of the columns.
+        The lines by columns, at least one; what a line lacks is left empty.
     added : bool
         Whether lines of earlier runs stand among them, whose date and versions stay.
     """
@@ -83,7 +84,8 @@ def _lines(path: Path) -> list[dict[str, str]]:
 
 def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    columns = dict.fromkeys(chain.from_iterable(rows))
+    writer = csv.DictWriter(text, list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     write_whole(path, lambda file: file.write(text.getvalue().encode()))

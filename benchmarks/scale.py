@@ -1,13 +1,16 @@
-"""Boosted trees on rows in files and on workers of Dask: time, memory and bits.
+"""Trees on rows in files and on workers of Dask: time, memory and bits.
+
+Boosted trees; forests (``--model forest``), of as many trees as there would be rounds, full ones with
+``--leaves 0``; or a single tree on bins (``--model tree``) of at most 100,000 leaves.
 
 Tables are generated, seeded, and written as Parquet in files of a million rows: normal features, of
 which three and a product tell two classes. Each fit runs in a process of its own.
 
 Files against the same rows in memory, in turn: figures are the ratio of the CPU times of both fits,
-reading of the files included on both sides, at most 1.3; the peak of the anonymous memory of the
-process that fits to files and those that it starts, in MB, at most 3000; and the most bytes of its
-scratch folder, in GB, at most 40. The models must have the same bits. Sizes go by ``--rows``, up to
-1e8 and beyond: of sizes above ``--most-in-memory`` only files are fitted.
+reading of the files included on both sides, at most 1.3, and 3 of a single tree; the peak of the
+anonymous memory of the process that fits to files and those that it starts, in MB, at most 3000; and
+the most bytes of its scratch folder, in GB, at most 40. The models must have the same bits. Sizes go by
+``--rows``, up to 1e8 and beyond: of sizes above ``--most-in-memory`` only files are fitted.
 
 ``--told``: how often parts are asked in a round, and how much they tell together, in MB.
 
@@ -43,7 +46,15 @@ from certree.parts.part import begin_round, begin_tree, end_tree, go_on, largest
 
 # What parts are asked in a round.
 ROUND = (begin_round, largest, begin_tree, go_on, end_tree)
-RATIO, ANONYMOUS, SCRATCH = 1.3, 3000, 40
+RATIO, RATIO_OF_TREE, ANONYMOUS, SCRATCH = 1.3, 3.0, 3000, 40
+LEAVES = 100_000
+# Files of results, and what their lines say, by what is fitted.
+FILES = {"boosting": "scale", "forest": "scale_of_forests", "tree": "scale_tree"}
+CASES = {
+    "boosting": "{n} rounds of {leaves} leaves",
+    "forest": "{n} trees of {leaves} leaves",
+    "tree": f"a tree of {LEAVES:.0e} leaves at most",
+}
 ROWS_OF_FILE = 1_000_000
 # Between looks at the memory, in seconds.
 PAUSE = 0.05
@@ -102,13 +113,27 @@ class Watching(threading.Thread):
             time.sleep(PAUSE)
 
 
+def model_of(options: Any) -> Any:
+    """What is fitted."""
+    from certree import (
+        BoostedTreesClassifier,
+        Cart,
+        PACBayesTreeClassifier,
+        TreeForestClassifier,
+    )
+
+    leaves = options.leaves or None
+    if options.model == "forest":
+        return TreeForestClassifier(options.rounds, max_leaf_nodes=leaves, random_state=0)
+    if options.model == "tree":
+        grower = Cart(max_bins=255, max_leaf_nodes=LEAVES)
+        return PACBayesTreeClassifier(grower, lambda_error=1.0, lambda_penalty=0.0, random_state=0)
+    return BoostedTreesClassifier(max_iter=options.rounds, max_leaf_nodes=leaves, random_state=0)
+
+
 def print_case(kind: str, folder: Path, options: Any) -> None:
     """Fit, and print CPU time, wall time, peak memory and a hash of the model."""
-    from certree import BoostedTreesClassifier
-
-    model = BoostedTreesClassifier(
-        max_iter=options.rounds, max_leaf_nodes=options.leaves, random_state=0
-    )
+    model = model_of(options)
     watching = Watching()
     watching.start()
     cpu, wall = time.process_time(), time.perf_counter()
@@ -119,8 +144,10 @@ def print_case(kind: str, folder: Path, options: Any) -> None:
         y = table["y"].to_numpy()
         model.fit(table.drop_columns(["y"]), y)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    trees = model.trees_
-    parts = trees.feature, trees.threshold, trees.left, trees.value, model.start_
+    is_tree = options.model == "tree"
+    trees = model.tree_ if is_tree else model.trees_
+    said = [*model.vote_.score] if is_tree else [trees.value, getattr(model, "start_", np.zeros(0))]
+    parts = trees.feature, trees.threshold, trees.left, *said
     known = hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in parts))
     print(cpu, wall, watching.most, watching.most_scratch, known.hexdigest())
 
@@ -129,6 +156,7 @@ def measured(kind: str, folder: Path, options: Any) -> tuple[float, float, float
     """What a process of its own says."""
     command = [sys.executable, "-m", "benchmarks.scale", "--case", kind, str(folder)]
     command += ["--rounds", str(options.rounds), "--leaves", str(options.leaves)]
+    command += ["--model", options.model]
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
         done = subprocess.run(
             command,
@@ -144,7 +172,8 @@ def measured(kind: str, folder: Path, options: Any) -> tuple[float, float, float
 
 def case_of(n: int, options: Any) -> str:
     """What a size is called."""
-    return f"{n:.0e} x {options.features}, {options.rounds} rounds of {options.leaves} leaves"
+    of_model = CASES[options.model].format(n=options.rounds, leaves=options.leaves or "all")
+    return f"{n:.0e} x {options.features}, {of_model}"
 
 
 def rows_of(n: int, options: Any) -> list[Row]:
@@ -163,7 +192,9 @@ def rows_of(n: int, options: Any) -> list[Row]:
     wall = {kind: statistics.median(one[1] for one in told) for kind, told in found.items()}
     most = {kind: max(one[2] for one in told) for kind, told in found.items()}
     peer = ("memory", cpu["memory"]) if "memory" in kinds else ("", None)
-    lines = [Row(f"files, CPU: {case}", cpu["files"], *peer, target=RATIO if peer[0] else None)]
+    most_times = RATIO_OF_TREE if options.model == "tree" else RATIO
+    target = most_times if peer[0] else None
+    lines = [Row(f"files, CPU: {case}", cpu["files"], *peer, target=target)]
     lines.append(Row(f"files, wall: {case}", wall["files"], peer[0], wall.get("memory")))
     for kind in kinds:
         target = ANONYMOUS if kind == "files" else None
@@ -298,6 +329,7 @@ def main() -> None:
     """Measure all sizes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, nargs="*", default=[1e6])
+    parser.add_argument("--model", choices=[*FILES], default="boosting")
     parser.add_argument("--features", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--leaves", type=int, default=31)
@@ -317,7 +349,7 @@ def main() -> None:
     lines_of = rows_on_cluster if options.dask else rows_told if options.told else rows_of
     rows = [row for n in options.rows for row in lines_of(int(n), options)]
     if rows:
-        report("scale", rows, added=True)
+        report(FILES[options.model], rows, added=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """Tables for fits on parts, and what it means that two models are the same."""
 
+from dataclasses import fields, is_dataclass
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from certree.files import save
 from certree.parts.chunks import Chunk
@@ -76,6 +78,15 @@ def parted(rows, weighed=True):
     return rows.drop_columns(["y", "w"]), y, weight
 
 
+def write_parts(folder, rows, ends=(0, 400, 400, 1499, 1500)):
+    """Files of some rows each, as Parquet."""
+    files = []
+    for number, (begin, end) in enumerate(pairwise(ends)):
+        files.append(folder / f"{number}.parquet")
+        pq.write_table(rows.slice(begin, end - begin), files[-1], row_group_size=300)
+    return files
+
+
 def expect_same(model, other, folder=None):
     """Two models have the same bits in all that a fit sets, and the same file."""
     for name in COLUMNS:
@@ -96,3 +107,21 @@ def assert_same(one, other, name):
     assert one.dtype == other.dtype, name
     assert one.shape == other.shape, name
     assert one.tobytes() == other.tobytes() if one.dtype != object else (one == other).all(), name
+
+
+def assert_same_fields(one, other, name):
+    assert type(one) is type(other), name
+    for field in fields(one):
+        values = getattr(one, field.name), getattr(other, field.name)
+        compare = assert_same_fields if is_dataclass(values[0]) else assert_same
+        compare(*values, f"{name}.{field.name}")
+
+
+def expect_same_tree(model, other, folder):
+    """Two single trees have the same bits in all that a fit sets, and the same file."""
+    for part in ("tree_", "stats_", "weights_", "vote_"):
+        assert_same_fields(getattr(model, part), getattr(other, part), part)
+    assert set(vars(model)) == set(vars(other))
+    for name, one in (("one", model), ("other", other)):
+        save(one, folder / f"{name}.certree")
+    assert (folder / "one.certree").read_bytes() == (folder / "other.certree").read_bytes()

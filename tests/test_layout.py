@@ -376,7 +376,10 @@ def test_rows_come_from_the_door_to_growth_and_end_in_leaves(name, rooms):
     y = (X[:, 0] > 0).astype(int)
     model = getattr(certree, name)(random_state=0)
     assert rooms_of(lambda: model.fit(X, y), 7) == rooms.split()
+    # What tells collections of Dask from rows stands before the method.
     assert rooms_of(lambda: model.predict_proba(X), 7) == [
+        "parts",
+        "rows",
         "estimators",
         "rows",
         "estimators",

@@ -304,6 +304,10 @@ class Trees(OfColumns):
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         return self.known(**{**own, **{name: frozen(one) for name, one in columns.items()}})
 
+    def comparing(self, threshold: Float64, category_start: Int64, categories: Int32) -> Self:
+        """The same trees, whose nodes compare the same features with something else."""
+        return self._with(threshold=threshold, category_start=category_start, categories=categories)
+
     def saying(self, value: Float64) -> Self:
         """The same trees, with other values of their nodes, (m, n_outputs)."""
         return self._with(value=value)

@@ -48,6 +48,7 @@ NB_MODULE(_core, core) {
   certree::door::bind_certificates(core);
   certree::door::bind_ensembles(core);
   certree::door::bind_parts(core);
+  certree::door::bind_cells_of_parts(core);
   certree::door::bind_leaves(core);
   certree::door::bind_boolean(core);
   certree::door::bind_explain(core);

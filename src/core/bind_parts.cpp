@@ -23,9 +23,11 @@ nb::object distinct_values(const Doubles& column) {
   return are_few ? nb::cast(owned(std::move(values))) : nb::none();
 }
 
-auto bin_edges(const Doubles& values) {
+auto bin_edges(const Doubles& values, std::int64_t most, bool fine_ends) {
+  if (most < 2 || most > kMostBins) throw std::invalid_argument("bins must be 2 .. 255");
   std::vector<double> edges;
-  run([&] { edges = certree::edges_of({values.data(), values.data() + values.size()}); });
+  const NumberBins wanted{static_cast<std::size_t>(most), fine_ends};
+  run([&] { edges = certree::edges_of({values.data(), values.data() + values.size()}, wanted); });
   return owned(std::move(edges));
 }
 
@@ -333,7 +335,8 @@ auto round_steps_by_sums(const Ints& left, const SidesOfAll& sides, const Wholes
 void bind_parts(nb::module_& core) {
   core.def("distinct_values", &distinct_values, "column"_array,
            "The distinct values of a part, ascending; None where there are more than 255.");
-  core.def("bin_edges", &bin_edges, "values"_array, "Edges of bins by values of sampled rows.");
+  core.def("bin_edges", &bin_edges, "values"_array, "most"_a, "fine_ends"_a,
+           "Edges of so many bins at most by values of sampled rows.");
   core.def("encode_numbers", &encode_numbers, "column"_array, "edges"_array,
            "Codes of a part, and the smallest and largest value in each bin.");
   core.def("bin_levels", &bin_levels, "levels"_array, "n_rows"_array,

@@ -1,7 +1,6 @@
 """The same model, bit by bit, of rows in memory and of rows in files, however these are divided."""
 
 import pickle
-import tempfile
 from itertools import pairwise
 
 import numpy as np
@@ -18,16 +17,17 @@ from certree.ensembles import (
     BoostedTreesRanker,
     BoostedTreesRegressor,
     CertifiedBoostedTreesClassifier,
+    CertifiedForestClassifier,
     CustomLoss,
-    TreeForestClassifier,
     evaluation,
 )
-from certree.ensembles.fits_on_parts import InMemory, fit_on_parts, sketch
+from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.fitted import replaces_state
 from certree.parts import binned_parts, executors, scratch, sources
-from certree.parts.executors import Here
+from certree.parts.executors import Here, InMemory
+from certree.parts.made_parts import _sketch
 from certree.parts.part import begin_tree, go_on
-from same_models import InChunks, expect_same, parted, table
+from same_models import InChunks, expect_same, parted, table, write_parts
 
 N = 1500
 
@@ -41,24 +41,6 @@ def model_of(target, **how):
 def fit_in_chunks(model, X, y, weight, ends, n_threads=1):
     fit_on_parts(model, Here(InChunks(X, y, weight, ends), None, n_threads))
     return model
-
-
-@pytest.fixture
-def left_nothing(monkeypatch, tmp_path):
-    """The folder of scratch files, which is empty in the end."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert not list(folder.iterdir())
-
-
-def write_parts(folder, rows, ends=(0, 400, 400, 1499, N)):
-    files = []
-    for number, (begin, end) in enumerate(pairwise(ends)):
-        files.append(folder / f"{number}.parquet")
-        pq.write_table(rows.slice(begin, end - begin), files[-1], row_group_size=300)
-    return files
 
 
 SETTINGS = [
@@ -378,7 +360,7 @@ def test_many_rows_have_edges_of_a_sample(spare, tmp_path, monkeypatch, left_not
     monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", 40_000)
     here = model_of("two", max_iter=2).fit(rows.drop_columns(["y"]), rows["y"].to_numpy(False))
     expect_same(here, model_of("two", max_iter=2).fit(tmp_path, "y"), tmp_path)
-    assert looks.count(sketch) == (1 if spare > 0 else 2)
+    assert looks.count(_sketch) == (1 if spare > 0 else 2)
 
 
 def test_who_watches_changes_nothing(tmp_path, capsys):
@@ -483,11 +465,12 @@ def test_weights_that_are_no_copies_take_rows_in_memory_for_quantiles(how, tmp_p
 
 
 @pytest.mark.parametrize(
-    "model", [CertifiedBoostedTreesClassifier(), TreeForestClassifier(), BoostedTreesRanker()]
+    "model",
+    [CertifiedBoostedTreesClassifier(), CertifiedForestClassifier(), BoostedTreesRanker()],
 )
 def test_other_estimators_are_refused(model, tmp_path):
     how = {"qid": np.zeros(2)} if isinstance(model, BoostedTreesRanker) else {}
-    with pytest.raises(TypeError, match="BoostedTreesClassifier and BoostedTreesRegressor take"):
+    with pytest.raises(TypeError, match="boosted trees and forests take files"):
         model.fit(written(tmp_path), [0, 1], **how)
 
 

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import reference
 from certree import TreeForestClassifier, TreeForestRegressor, _core, load, save
 from certree.ensembles import Leaves
-from certree.ensembles.forest_samples import ForestSamples
+from certree.ensembles.forest_samples import ForestSamples, WalkInMemory
 from certree.ensembles.leaves import LeafRows
 from certree.explain.lanes import Lanes
 from certree.grow import BinnedGrower, Bins
@@ -63,9 +63,9 @@ def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
         sums = np.column_stack([table.sum(axis=1), table[:, 1:] if n_classes == 2 else table])
     width = sums.shape[1] - 1
     trees = forest.trees
-    leaf = trees.out_of_bag(X, grower.drawing, 1)
+    walk = WalkInMemory(trees, trees.out_of_bag(X, grower.drawing, 1))
     sums, target = np.ascontiguousarray(sums), y.astype(float)[:, None]
-    rows = LeafRows(trees, leaf, sums, target, weight, Lanes((width,)), np.ones(1), 1)
+    rows = LeafRows(walk, sums, target, weight, Lanes((width,)), np.ones(1), 1)
     draws = np.array([grower.draws(number) for number in range(n_trees)])
     return X, target, np.ones(n) if weight is None else weight, forest, rows, draws
 
@@ -133,7 +133,7 @@ def test_rows_out_of_bags_are_found():
     for number, count in enumerate(draws):
         alone = forest.trees.root[number] + forest.trees.tree(number).apply(X)
         np.testing.assert_array_equal(leaf[number], alone)
-        np.testing.assert_array_equal(rows.leaf[number], np.where(count == 0, ~alone, 0))
+        np.testing.assert_array_equal(rows.walk.first[number], np.where(count == 0, ~alone, 0))
 
 
 def test_the_door_of_leaves_checks():
@@ -233,7 +233,7 @@ def test_out_of_bag_predictions_are_those_of_the_twin(leaves, weighted):
     filled_by, shrinkage, power = model.leaves_
     units = rows.weights()
     total, n_trees = reference.judged_out_of_bag(
-        trees, rows.X, rows.targets, units, draws, filled_by, shrinkage * units.mean(), [1]
+        trees, rows.features.X, rows.targets, units, draws, filled_by, shrinkage * units.mean(), [1]
     )
     assert (n_trees == 0).any()
     with np.errstate(invalid="ignore"):
@@ -314,7 +314,8 @@ def test_sums_in_bags_are_those_of_growth():
     X, y = load_iris(return_X_y=True)
     model = TreeForestClassifier(**SHORT, warm_start=True).fit(X, y)
     rows = ForestSamples.of(clone(model)._take(X, y))
-    found = sums_in_bags(model.trees_, rows, model._grower(rows).drawing, Lanes((3,)))
+    drawing = model._grower(rows).drawing
+    found = sums_in_bags(model.trees_, rows, rows.features.X, drawing, Lanes((3,)))
     np.testing.assert_array_equal(found, model._kept)
 
 

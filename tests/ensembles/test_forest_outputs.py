@@ -243,7 +243,7 @@ def test_what_is_told_out_of_bags_is_what_the_twin_tells(leaves, weighted):
         codes = np.empty_like(rows.targets)
         codes[:, rows.columns] = rows.targets
         total, n_trees = reference.judged_out_of_bag(
-            *([*model.trees_], rows.X, codes, units, draws),
+            *([*model.trees_], rows.features.X, codes, units, draws),
             *(filled_by, shrinkage * units.mean(), lanes),
         )
         with np.errstate(invalid="ignore"):

@@ -185,14 +185,22 @@ def rows_in_files(random: Random, subject: Subject) -> None:
     model, table = subject.model, subject.table
     if "levels of numbers" in table.kinds:  # Parquet keeps none
         return
-    takes_files = isinstance(model, certree.BoostedTreesClassifier | certree.BoostedTreesRegressor)
+    takes_files = isinstance(model, _SAME_BITS)
+    if getattr(model, "_takes_parts", False):
+        bins = random.choice([2, 7, 255])
+        model = clone(model).set_params(
+            grower=certree.Cart(max_bins=bins), cv=random.choice([2, 3])
+        )
+        takes_files = True
     if not takes_files or table.container not in FRAMES or subject.y.ndim > 1:
         return
     y, weight, model = subject.y, None, clone(model)
     if isinstance(model, certree.BoostedTreesRegressor) and random.random() < 0.7:
         model.set_params(loss=random.choice(_LOSSES), quantile=None, power=None)
         y = 1.0 + np.minimum(np.abs(y), 1e6) if model.loss in _OF_POSITIVE else y
-    if random.random() < 0.3:
+    if isinstance(model, certree.TreeForestClassifier | certree.TreeForestRegressor):
+        model.set_params(warm_start=False)
+    if random.random() < 0.3 and hasattr(model, "early_stopping"):
         model.set_params(early_stopping=True, validation_fraction=0.3, n_iter_no_change=2)
     X = replace(table, container="pyarrow").X
     frame = X.append_column("what to learn", [y])

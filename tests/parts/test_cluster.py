@@ -14,10 +14,16 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
+from certree import Cart, PACBayesTreeClassifier, PACBayesTreeRegressor, PrunedTreeClassifier
+from certree.ensembles import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
+)
 from certree.parts import cluster, resources, rows_elsewhere, sources
 from certree.parts.cluster import OnCluster, received
-from same_models import expect_same, parted, table
+from same_models import expect_same, expect_same_tree, parted, table
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -186,6 +192,51 @@ def test_early_stopping_on_workers(target, client, tmp_path):
     assert len(there.validation_score_) > there.n_iter_
 
 
+def tree_of(target, **how):
+    made = PACBayesTreeRegressor if target == "numbers" else PACBayesTreeClassifier
+    return made(Cart(max_bins=255, max_leaf_nodes=8), random_state=0, **{"cv": 2, **how})
+
+
+GIVEN = {"lambda_error": 1.0, "lambda_penalty": 0.5}
+TREES = [
+    ("three", True, [0, 400, 400, 1299, N], {}),
+    ("numbers", True, [0, 650, N], GIVEN),
+]
+if LONG:
+    TREES += [
+        (target, weighed, sorted([0, N, *np.random.RandomState(n).randint(0, N, n - 1)]), how)
+        for target in ("two", "three", "numbers")
+        for weighed in (False, True)
+        for n in (1, 5, 23)
+        for how in ({}, GIVEN)
+    ]
+
+
+@pytest.mark.parametrize(("target", "weighed", "ends", "how"), TREES)
+def test_single_trees_on_workers(target, weighed, ends, how, client, tmp_path):
+    X, y, weight = frames(target, weighed)
+    here = tree_of(target, **how).fit(X, y, weight)
+    order = np.random.RandomState(1).permutation(N)
+    there = tree_of(target, **how).fit(
+        *(None if one is None else cut(one.iloc[order], ends) for one in (X, y, weight))
+    )
+    expect_same_tree(here, there, tmp_path)
+
+
+def test_a_tree_of_files_that_workers_read_and_a_class_of_one_partition(client, tmp_path):
+    rows = table(N, "three").drop_columns(["w"])
+    rows = rows.take(np.argsort(rows["y"].to_numpy(False), kind="stable"))
+    here = PrunedTreeClassifier(Cart(max_bins=30), alpha=1.0, random_state=0)
+    there = PrunedTreeClassifier(Cart(max_bins=30), alpha=1.0, random_state=0)
+    here.fit(rows.drop_columns(["y"]), rows["y"].to_numpy(False))
+    (tmp_path / "rows").mkdir()
+    for number, (a, b) in enumerate([(0, 700), (700, N)]):
+        pq.write_table(rows.slice(a, b - a), tmp_path / "rows" / f"{number}.parquet")
+    with resources(client=client):
+        there.fit(tmp_path / "rows", "y")
+    expect_same_tree(here, there, tmp_path)
+
+
 def test_files_that_workers_cannot_read_are_named(client, tmp_path):
     folder = write_files(tmp_path / "rows", table(N), "parquet")
     words = table(N).set_column(0, "x0", pa.array(["word"] * N))
@@ -248,6 +299,29 @@ def test_parts_of_killed_workers_are_made_anew(asks, call, client, tmp_path, mon
     assert len(calls) > call
     client.wait_for_workers(2, timeout=60)
     expect_same(here, there, tmp_path)
+
+
+PHASES_OF_TREES = [("change", 3)]
+if LONG:
+    PHASES_OF_TREES += [
+        *(("look", n) for n in range(2)),
+        *(("make", n) for n in range(2)),
+        *(("collect", n) for n in range(12)),
+        *(("change", n) for n in range(12)),
+    ]
+
+
+@pytest.mark.parametrize(("asks", "call"), PHASES_OF_TREES)
+def test_trees_on_parts_of_killed_workers(asks, call, client, tmp_path, monkeypatch):
+    X, y = arrays()
+    how = {} if LONG else GIVEN
+    here = tree_of("two", **how).fit(X, y)
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+    calls = kill_before(monkeypatch, client, asks, call)
+    there = tree_of("two", **how).fit(*given)
+    assert len(calls) > call
+    client.wait_for_workers(2, timeout=60)
+    expect_same_tree(here, there, tmp_path)
 
 
 def test_rows_that_are_others_when_they_are_read_again_are_named(client, tmp_path, monkeypatch):
@@ -340,3 +414,77 @@ def test_arrays_of_messages_are_read_wherever_they_start():
     assert told[1] is even
     assert told[2] == 7
     assert told[3][0].numbers is even
+
+
+def forest_of(target, **how):
+    made = TreeForestRegressor if target == "numbers" else TreeForestClassifier
+    return made(**{"n_estimators": 11, "oob_score": True, "random_state": 0, "n_jobs": 1, **how})
+
+
+FORESTS = [
+    ("two", False, [0, N], False),
+    ("three", True, [0, 900, 900, 1299, N], True),
+    ("numbers", True, [0, 350, 351, N], False),
+]
+
+
+@pytest.mark.parametrize(("target", "weighed", "ends", "by_class"), FORESTS)
+def test_forests_on_workers_are_the_same(
+    target, weighed, ends, by_class, client, tmp_path, monkeypatch
+):
+    X, y, weight = frames(target, weighed)
+    order = np.argsort(y, kind="stable") if by_class else np.arange(N)
+    rows = [None if one is None else one.iloc[order] for one in (X, y, weight)]
+    here = forest_of(target).fit(*rows)
+    spread, jobs = OnCluster.spread, []
+
+    def noted(self, f, shared, given):
+        jobs.extend(given)
+        return spread(self, f, shared, given)
+
+    monkeypatch.setattr(OnCluster, "spread", noted)
+    there = forest_of(target).fit(*(None if one is None else cut(one, ends) for one in rows))
+    assert len(jobs) == (6 if len(client.nthreads()) == 2 else 1)
+    expect_same(here, there, tmp_path)
+    shuffled = np.random.RandomState(0).permutation(N)
+    cuts = (None if one is None else cut(one.iloc[shuffled], ends) for one in rows)
+    other = forest_of(target, oob_score=False).fit(*cuts)
+    assert here.trees_.value.tobytes() == other.trees_.value.tobytes()
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_forests_on_one_worker_or_more_are_the_same(n_workers, tmp_path):
+    X, y = arrays()
+    here = forest_of("two").fit(X, y)
+    with (
+        distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        given = da.from_array(X, chunks=((600, 0, 700), 3)), da.from_array(y, chunks=500)
+        expect_same(here, forest_of("two").fit(*given), tmp_path)
+
+
+def test_workers_read_the_files_of_forests(client, tmp_path):
+    rows = table(N, "numbers").drop_columns(["w"])
+    folder = write_files(tmp_path / "rows", rows, "parquet")
+    here = forest_of("numbers", oob_score=False)
+    here.fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
+    with resources(client=client):
+        there = forest_of("numbers", oob_score=False).fit(folder, "y")
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("call", [0, 1, 2] if LONG else [2])
+def test_parts_of_forests_whose_workers_are_killed_are_made_anew(
+    call, client, tmp_path, monkeypatch
+):
+    X, y = arrays()
+    here = forest_of("two").fit(X, y)
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+    calls = kill_before(monkeypatch, client, "collect", call)
+    there = forest_of("two").fit(*given)
+    assert len(calls) > call
+    client.wait_for_workers(2, timeout=60)
+    expect_same(here, there, tmp_path)

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.ensembles.boosting import _copied
-from certree.ensembles.fits_on_parts import _learn
 from certree.parts import held_out
 from certree.parts.executors import Here
-from certree.parts.first_look import weighing_of
+from certree.parts.first_look import learn
 from certree.parts.held_out import hold_out
 from same_models import InChunks
 
@@ -23,17 +22,16 @@ def in_memory(model, X, y, weight, size, seed):
 
 def in_parts(model, X, y, weight, ends, size, seed, together):
     parts = Here(InChunks(X, y, weight, ends), None, 1)
-    found, reader = _learn(model, parts)
+    learned = learn(model, parts)
     before = held_out._ROWS
     held_out._ROWS = together
     try:
-        weighing = weighing_of(found, weight is not None)
-        held = hold_out(parts, reader, weighing, size, seed)
+        held = hold_out(parts, learned.reader, learned.weighing, size, seed)
     finally:
         held_out._ROWS = before
     sides = ([], [])
     for chunk, mask in zip(InChunks(X, y, weight, ends).chunks(), held.masks, strict=True):
-        training = held.division.rows(reader, chunk)
+        training = held.division.rows(learned.reader, chunk)
         if training is not None:
             for to, one in zip(sides, held.division.sides(training, mask), strict=True):
                 to.append(one)
@@ -93,4 +91,4 @@ def test_parts_of_other_lengths_are_refused():
     model = BoostedTreesRegressor()
     training = model._take(np.zeros((3, 2)), np.zeros(3))
     with pytest.raises(ValueError, match="a part has 3 rows where it had 2 before"):
-        held_out.Division(None, 0).sides(training, np.zeros(2, dtype=bool))
+        held_out.Division(None, np.random.RandomState(0)).sides(training, np.zeros(2, dtype=bool))

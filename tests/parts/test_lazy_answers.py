@@ -7,7 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
+from certree import PACBayesTreeClassifier, PACBayesTreeRegressor
+from certree.ensembles import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
+)
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -82,3 +88,25 @@ def test_wrong_rows_are_refused_at_once(rows):
         model.predict(cut(frame[[*"abc"]]))
     with pytest.raises(ValueError, match="takes n_iter alone"):
         model.predict(cut(frame), offset=np.zeros(200))
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba"])
+def test_forests_tell_collections(method, rows):
+    frame, y = rows
+    model = TreeForestClassifier(3, random_state=0).fit(frame, y)
+    expected = getattr(model, method)(frame)
+    said = getattr(model, method)(cut(frame))
+    assert isinstance(said, dd.Series if expected.ndim == 1 else dd.DataFrame)
+    assert said.compute().to_numpy().tobytes() == expected.tobytes()
+    numbers = TreeForestRegressor(3, random_state=0).fit(frame, y)
+    assert (numbers.predict(cut(frame)).compute() == numbers.predict(frame)).all()
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_std"])
+def test_single_trees_answer_collections(method, rows):
+    frame, y = rows
+    kind = PACBayesTreeRegressor if method == "predict_std" else PACBayesTreeClassifier
+    model = kind(random_state=0).fit(frame, y)
+    said, expected = (getattr(model, method)(X) for X in (cut(frame), frame))
+    assert said.compute().to_numpy().tobytes() == expected.tobytes()
+    assert said.compute().shape == expected.shape

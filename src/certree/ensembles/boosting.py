@@ -37,7 +37,7 @@ from certree.ensembles.evaluation import (
     scores_together,
     stops_early,
 )
-from certree.ensembles.fits_on_parts import InMemory, expect_what_parts_can, fit_on_parts
+from certree.ensembles.fits_on_parts import expect_what_parts_can, fit_on_parts
 from certree.ensembles.label_columns import LabelColumns
 from certree.ensembles.linear_start import linear_start
 from certree.ensembles.losses import (
@@ -78,6 +78,7 @@ from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, checked
 from certree.interface.stored import Stored
 from certree.interface.threads import N_JOBS, all_threads
+from certree.parts.executors import InMemory
 from certree.parts.lazy_answers import answers_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.rows.copies import copies

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from math import ceil
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 from warnings import warn
 
 import numpy as np
@@ -23,7 +23,17 @@ from certree.ensembles.forest_importances import (
     permutation_importances,
     sums_in_bags,
 )
-from certree.ensembles.forest_samples import ForestSamples
+from certree.ensembles.forest_of_parts import (
+    expect_what_parts_can,
+    samples_of_parts,
+    without_hashes,
+)
+from certree.ensembles.forest_samples import (
+    Drawing,
+    ForestSamples,
+    GivenRows,
+    OrderedFeatures,
+)
 from certree.ensembles.label_columns import LabelColumns
 from certree.ensembles.leaves import (
     FIXED,
@@ -55,10 +65,12 @@ from certree.interface.progress import progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
 from certree.interface.stored import Stored
 from certree.interface.threads import N_JOBS, all_threads
-from certree.rows.training import (
-    Training,
-    training_rows,
-)
+from certree.parts.executors import Executor
+from certree.parts.lazy_answers import answers_collections
+from certree.parts.rows_elsewhere import rows_elsewhere
+from certree.parts.scratch import scratch
+from certree.rows.elsewhere import lies_elsewhere
+from certree.rows.training import training_rows
 from certree.tree import Trees
 
 LeavesName = Literal["auto", "plain", "refilled", "shrunk", "honest"]
@@ -72,6 +84,8 @@ _OF_ALL_TREES = ("n_estimators", "leaves", "oob_score", "warm_start")
 
 # A progress bar advances by so many trees.
 _AT_A_TIME = 10
+# Where several machines grow trees, each gets so many shares of them, as some are slower.
+_SHARES = 4
 
 
 class Forest(TreeModel):
@@ -222,13 +236,14 @@ class ForestClassifier(ClassifierMixin, Forest):
         return _shares(mean, self.n_classes_, power)
 
     @reads_state
+    @answers_collections
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row, ties to the first in `classes_`.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; of a collection of Dask one is told, when it is computed.
 
         Returns
         -------
@@ -239,13 +254,14 @@ class ForestClassifier(ClassifierMixin, Forest):
         return likeliest(self.classes_, shares)
 
     @reads_state
+    @answers_collections
     def predict_proba(self, X: ArrayLike) -> Any:
         """Predict the probabilities of the classes.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows, or a collection, as in `predict`.
 
         Returns
         -------
@@ -299,16 +315,18 @@ class TreeForest(Forest):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, p)
+        X : array-like or sparse matrix of shape (n, p), or rows that lie elsewhere
             Rows; NaN stands for a missing value. What a sparse matrix does not store is 0, and the
-            fit is that of the dense table.
+            fit is that of the dense table. Rows elsewhere are the path of a file or of a folder, a list
+            of paths, a data set of Arrow, or a collection of Dask.
         y : array-like of shape (n,), or (n, n_outputs)
-            Class of each row, or a number; of several targets a column each.
+            Class of each row, or a number; of several targets a column each. Of rows elsewhere a
+            column's name, or a collection.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as. A row of weight zero is as if absent, rows of whole
-            weights are like copies, up to ten for each row on average. Others count, whenever they are
-            drawn, as their weight times a power of two that makes the largest at least 2^15, rounded
-            to a whole number.
+            Likewise: how many rows each row counts as. A row of weight zero is as if absent, rows of
+            whole weights are like copies, up to ten for each row on average. Others count, whenever
+            they are drawn, as their weight times a power of two that makes the largest at least 2^15,
+            rounded to a whole number.
 
         Returns
         -------
@@ -319,20 +337,47 @@ class TreeForest(Forest):
         ------
         ValueError
             With ``warm_start=True``, if the rows are others, or a parameter has changed that made the
-            trees before.
+            trees before; if rows elsewhere are fitted in a way that takes them in memory, files lack a
+            column, have no common types or change while they are read, or collections are not cut
+            alike.
+        OSError
+            If files cannot be found, or there is no room for what is made of them.
         """
         self._expect_bags()
+        if lies_elsewhere(X):
+            return self._fit_elsewhere(X, y, sample_weight)
         before = getattr(self, "trees_", None) if self.warm_start else None
         if before is not None:
             expect_parameters_of_fit(self, *_OF_ALL_TREES)
         training = self._take(X, y, sample_weight, again=before is not None)
         if before is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        rows = ForestSamples.of(training)
+        return self._fit_samples(ForestSamples.of(training), GivenRows.of(training), before)
+
+    def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit to rows in files or on a cluster."""
+        expect_what_parts_can(self)
+        n_threads, shown = all_threads(self.n_jobs), self.verbose > 0
+        with (
+            scratch() as kept,
+            rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as parts,
+        ):
+            rows, given = samples_of_parts(self, parts, kept)
+            self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            return self._fit_samples(rows, given, None, parts)
+
+    def _fit_samples(
+        self,
+        rows: ForestSamples,
+        given: GivenRows,
+        before: Trees | None,
+        parts: Executor | None = None,
+    ) -> Self:
+        """Grow trees, on the machines that hold parts of the rows if some do, and fill their leaves."""
         grower = self._grower(rows)
         self._expect_same_origin(rows.content ^ _folded(grower.drawing), before)
-        trees, sums = self._grown(grower, rows, before)
-        self._fill(trees, sums, rows, grower.drawing, training)
+        trees, sums = self._grown(grower, rows, before, parts)
+        self._fill(trees, sums, rows, grower.drawing, given)
         return self
 
     def _expect_bags(self) -> None:
@@ -379,7 +424,7 @@ class TreeForest(Forest):
     def _grower(self, rows: ForestSamples) -> BinnedGrower:
         n, p = len(rows.y), rows.n_features
         return BinnedGrower(
-            rows.bins(self._category_mask(), all_threads(self.n_jobs)),
+            rows.features.bins(self._category_mask(), all_threads(self.n_jobs)),
             bootstrap=bool(self.bootstrap),
             n_draws=_number_of_draws(self.max_samples, n),
             monotonic_cst=self._slopes(),
@@ -413,38 +458,50 @@ class TreeForest(Forest):
         return np.repeat(units, lanes.counts)
 
     def _grown(
-        self, grower: BinnedGrower, rows: ForestSamples, before: Trees | None
+        self,
+        grower: BinnedGrower,
+        rows: ForestSamples,
+        before: Trees | None,
+        parts: Executor | None,
     ) -> tuple[Trees, Float64]:
         """The trees and what their nodes sum up to; those of the fit before are not grown again."""
-        parts = []
+        made = []
         if before is not None and self._kept is not None:
             # What nodes say is made of all trees at the end.
-            parts.append((before.saying(before.value[:, :0]), self._kept))
-        first = len(parts[0][0]) if parts else 0
-        importances = self._importances if parts else np.zeros(rows.n_features)
-        last = int(self.n_estimators)
-        step = _AT_A_TIME if self.verbose else max(last - first, 1)
-        starts = range(first, last, step)
-        with progress(self.verbose > 0, len(starts), type(self).__name__) as advance:
-            for start in starts:
-                n_trees = min(step, last - start)
-                forest = self._grow_trees(grower, rows, start, n_trees)
+            made.append((before.saying(before.value[:, :0]), self._kept))
+        first = len(made[0][0]) if made else 0
+        importances = self._importances if made else np.zeros(rows.n_features)
+        jobs = self._jobs(first, 1 if parts is None else parts.n_workers)
+        forests = (
+            (self._grow_trees(grower, rows, *job) for job in jobs)
+            if parts is None
+            else parts.spread(grown_trees, (without_hashes(self), rows), jobs)
+        )
+        with progress(self.verbose > 0, len(jobs), type(self).__name__) as advance:
+            for forest in forests:
                 sums = self._sums(forest)
                 units = self._units_of_importance(rows)
                 importances = impurity_importances(forest.trees, sums, units, importances)
-                parts.append((forest.trees, sums))
+                made.append((forest.trees, sums))
                 advance()
         self._importances = importances
-        trees = Trees.joined([one for one, _ in parts], rows.n_features, 0)
-        return trees, np.concatenate([sums for _, sums in parts])
+        trees = Trees.joined([one for one, _ in made], rows.n_features, 0)
+        return trees, np.concatenate([sums for _, sums in made])
+
+    def _jobs(self, first: int, n_workers: int) -> list[tuple[int, int]]:
+        """The first of the trees that grow together, from one on, and how many they are."""
+        last = int(self.n_estimators)
+        step = _AT_A_TIME if self.verbose else max(last - first, 1)
+        if n_workers > 1:
+            step = min(step, ceil((last - first) / (_SHARES * n_workers)))
+        return [(start, min(step, last - start)) for start in range(first, last, step)]
 
     def _leaf_rows(
-        self, trees: Trees, sums: Float64, rows: ForestSamples, drawing: tuple[str, int, int]
+        self, trees: Trees, sums: Float64, rows: ForestSamples, drawing: Drawing
     ) -> LeafRows:
         n_threads = all_threads(self.n_jobs)
         return LeafRows(
-            trees,
-            trees.out_of_bag(rows.X, drawing, n_threads),
+            rows.features.walk(trees, drawing, n_threads),
             sums,
             rows.targets,
             rows.weight,
@@ -458,8 +515,8 @@ class TreeForest(Forest):
         trees: Trees,
         sums: Float64,
         rows: ForestSamples,
-        drawing: tuple[str, int, int],
-        training: Training,
+        drawing: Drawing,
+        given: GivenRows,
     ) -> None:
         """Choose what leaves say, and judge all rows out of their bags."""
         leaves, is_free = FIXED.get(self.leaves, PLAIN), self._slopes() is None
@@ -471,7 +528,7 @@ class TreeForest(Forest):
                 leaves = arrived.best(self._classes)
             value = arrived.values(leaves)
             if self.oob_score:
-                self._judge_all(arrived, leaves, rows, training)
+                self._judge_all(arrived, leaves, rows, given)
         else:
             drawn = leaves.shrinkage * unit_of(rows.weight)
             value = said_by(trees, sums, drawn, all_threads(self.n_jobs))
@@ -543,25 +600,22 @@ class TreeForest(Forest):
         """Score of what is told of rows."""
 
     def _judge_all(
-        self, arrived: LeafRows, leaves: Leaves, rows: ForestSamples, training: Training
+        self, arrived: LeafRows, leaves: Leaves, rows: ForestSamples, given: GivenRows
     ) -> None:
-        said, n_trees = arrived.said(leaves, len(rows.y))
-        sides = training.sides
-        n = len(training.y) if sides.n_given is None else sides.n_given
-        mean = self._lanes.restored(rows.mean_given(said, n_trees, n), rows.columns)
-        place = np.arange(n) if sides.indices is None else sides.indices
-        known = ~np.isnan(mean[place, 0])
+        said, n_trees = arrived.said_of_all(leaves)
+        mean = self._lanes.restored(rows.mean_given(said, n_trees, given.n), rows.columns)
+        known = ~np.isnan(mean[given.indices, 0])
         if not known.all():
             warn(
                 "Some inputs do not have OOB scores. This probably means too few trees were used to "
                 "compute any reliable OOB estimates.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         setattr(self, self._judged_name, self._out_of_bag(mean, leaves))
-        weight = None if training.weight is None else training.weight[known]
+        weight = None if given.weight is None else given.weight[known]
         self.oob_score_ = (
-            self._score(training.y[known], mean[place[known]], leaves, weight)
+            self._score(given.y[known], mean[given.indices[known]], leaves, weight)
             if known.any()
             else np.nan
         )
@@ -601,15 +655,22 @@ class TreeForest(Forest):
                 "X, y and sample_weight must be the rows of the fit, and these are not"
             )
         lanes = self._lanes.ordered(rows.columns)
-        sums = sums_in_bags(self.trees_, rows, drawing, lanes)
+        X = cast(OrderedFeatures, rows.features).X
+        sums = sums_in_bags(self.trees_, rows, X, drawing, lanes)
         known = self._leaf_rows(self.trees_, sums, rows, drawing)
         leaves = self.leaves_._replace(filled_by="in_bag")
         return permutation_importances(
-            known, rows, leaves, drawing, classes=self._classes, seed=self._seed
+            known, X, leaves, drawing, classes=self._classes, seed=self._seed
         )
 
 
-def _folded(drawing: tuple[str, int, int]) -> int:
+def grown_trees(model: Any, rows: ForestSamples, first: int, n_trees: int) -> GrownForest:
+    """Some of the trees of a forest, which may grow anywhere."""
+    grown: GrownForest = model._grow_trees(model._grower(rows), rows, first, n_trees)
+    return grown
+
+
+def _folded(drawing: Drawing) -> int:
     """A number for how rows are drawn."""
     _, n_draws, seed = drawing
     return (n_draws * 2**20 + seed + int(drawing[0] == "repeated")) % 2**56
@@ -991,13 +1052,14 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         return self._formula_of(self.trees_, "forest", "identity", rows=rows)
 
     @reads_state
+    @answers_collections
     def predict(self, X: ArrayLike) -> Float64:
         """Predict the number of each row.
 
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows.
+            Rows; of a collection of Dask one is told, when it is computed.
 
         Returns
         -------

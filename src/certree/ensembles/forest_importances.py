@@ -71,7 +71,7 @@ def shuffled(X: Any, j: int, order: Indices) -> Iterator[Any]:
 
 def permutation_importances(
     known: LeafRows,
-    rows: ForestSamples,
+    X: Any,
     leaves: Leaves,
     drawing: tuple[str, int, int],
     *,
@@ -84,7 +84,7 @@ def permutation_importances(
     ----------
     known : LeafRows
         The rows of the fit, where they have arrived.
-    rows : ForestSamples
+    X : ndarray or sparse matrix of shape (n, p)
         The same by their features.
     leaves : Leaves
         What leaves say, filled by the rows that grew the trees.
@@ -95,9 +95,9 @@ def permutation_importances(
     seed : int
         Decides how values are shuffled.
     """
-    before = _loss(known, leaves, classes, known.leaf)
+    before = _loss(known, leaves, classes, known.walk.first)
     # What no tree compares changes nothing; where no row judges nothing is known of any feature.
-    found, X = np.full(rows.n_features, before - before), rows.X
+    found = np.full(X.shape[1], before - before)
     for j in np.unique(known.trees.feature[~known.trees.is_leaf]):
         order = np.random.default_rng((seed, j)).permutation(len(known.y))
         with shuffled(X, j, order) as shuffled_rows:
@@ -107,10 +107,10 @@ def permutation_importances(
 
 
 def sums_in_bags(
-    trees: Trees, rows: ForestSamples, drawing: tuple[str, int, int], lanes: Lanes
+    trees: Trees, rows: ForestSamples, X: Any, drawing: tuple[str, int, int], lanes: Lanes
 ) -> Float64:
     """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_lanes)."""
-    root, y, X = np.zeros(1, dtype=np.int64), rows.targets, rows.X
+    root, y = np.zeros(1, dtype=np.int64), rows.targets
     sums = [np.zeros((0, 1 + lanes.width))]
     for number, tree in enumerate(trees):
         weight = draw_rows(len(y), drawing, number) * rows.weights()

@@ -2,21 +2,144 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import whole_weights
 from certree.grow.bins import Bins
-from certree.interface.arrays import Float64
+from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.rows.copies import copies
 from certree.rows.folds import Indices
 from certree.rows.hashes import content_keys, order_of_targets
 from certree.rows.sparse_rows import AnyColumns
 from certree.rows.training import Training
+from certree.tree import Trees
+
+# Kind, number of draws, and seed: see `BinnedGrower.drawing`.
+Drawing = tuple[str, int, int]
+
+
+class Walk(Protocol):
+    """Where rows arrive in trees out of whose bags they are: complements of leaves, 0 for others."""
+
+    @property
+    def trees(self) -> Trees:
+        """The trees."""
+        ...
+
+    @property
+    def first(self) -> Int32:
+        """Those of the first rows, (T, any): of those that judge, at least."""
+        ...
+
+    def leaf(self, begin: int, end: int) -> Int32:
+        """Those of some rows, (T, end - begin)."""
+        ...
+
+    def parts(self) -> Iterator[tuple[Int32, Int64, Int32]]:
+        """Those of all rows, some trees at a time: their left children and roots, and leaves."""
+        ...
+
+
+class DrawnFeatures(Protocol):
+    """Features of rows in the order in which they are drawn."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        ...
+
+    def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:
+        """The rows as trees see them."""
+        ...
+
+    def walk(self, trees: Trees, drawing: Drawing, n_threads: int) -> Walk:
+        """Send rows down trees."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WalkInMemory:
+    """See `Walk`: all rows at once, leaf of shape (T, n)."""
+
+    trees: Trees
+    first: Int32
+
+    def leaf(self, begin: int, end: int) -> Int32:
+        """See `Walk`."""
+        return np.ascontiguousarray(self.first[:, begin:end])
+
+    def parts(self) -> Iterator[tuple[Int32, Int64, Int32]]:
+        """See `Walk`."""
+        yield self.trees.left, self.trees.root, self.first
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderedFeatures:
+    """See `DrawnFeatures`: those of rows in memory, in the order that is given."""
+
+    features: AnyColumns
+    order: Indices
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return self.features.n_features
+
+    @property
+    def X(self) -> Any:  # noqa: N802
+        """All of them in order, (n, p), sparse if they are: a copy; most of a fit does without."""
+        return self.features.taken(self.order)
+
+    def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:
+        """See `DrawnFeatures`."""
+        return Bins.of(self.features, categorical, fine_ends=True, n_jobs=n_jobs).at(self.order)
+
+    def walk(self, trees: Trees, drawing: Drawing, n_threads: int) -> WalkInMemory:
+        """See `DrawnFeatures`."""
+        return WalkInMemory(trees, trees.out_of_bag(self.X, drawing, n_threads))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenRows:
+    """The rows of a fit in the order in which they were given, without those of weight zero.
+
+    Parameters
+    ----------
+    n : int
+        How many were given.
+    indices : ndarray of intp, shape (any,)
+        Which of these they are.
+    y : ndarray of shape (any,), or (any, q)
+        Codes of classes, or numbers.
+    weight : ndarray of float64, shape (any,), or None
+        Weights.
+    """
+
+    n: int
+    indices: Indices
+    y: NDArray[Any]
+    weight: Float64 | None
+
+    @classmethod
+    def of(cls, training: Training) -> GivenRows:
+        """Those of rows in memory."""
+        sides, n = training.sides, len(training.y)
+        indices = np.arange(n) if sides.indices is None else sides.indices
+        n_given = n if sides.n_given is None else sides.n_given
+        return cls(n_given, indices, training.y, training.weight)
+
+
+def ordered(keys: UInt64) -> tuple[Indices, int]:
+    """The order of rows by keys of their content, and a number that other rows do not have."""
+    order = np.argsort(keys, kind="stable")
+    digest = blake2b(keys[order].tobytes(), digest_size=7).digest()
+    return order, int.from_bytes(digest, "little")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,10 +148,8 @@ class ForestSamples:
 
     Parameters
     ----------
-    features : FeatureColumns or SparseColumns
-        Features of the rows as they were given.
-    order : ndarray of intp, shape (n,)
-        Which of these each row is.
+    features : DrawnFeatures
+        Features of the rows.
     y : ndarray of shape (n,), or (n, q)
         Codes of classes, or numbers; of several targets those of each.
     weight : ndarray of shape (n,), or None
@@ -42,8 +163,7 @@ class ForestSamples:
         sums over them.
     """
 
-    features: AnyColumns
-    order: Indices
+    features: DrawnFeatures
     y: NDArray[Any]
     weight: Float64 | None
     place: Indices
@@ -66,20 +186,15 @@ class ForestSamples:
             columns = order_of_targets(y, *features.parts)
             y = y[:, columns]
         keys = content_keys(*features.parts, y, *(() if whole is None else (whole,)))
-        order = np.argsort(keys, kind="stable")
-        content = int.from_bytes(blake2b(keys[order].tobytes(), digest_size=7).digest(), "little")
+        order, content = ordered(keys)
         weighed = None if whole is None else whole[order]
-        return cls(features, order, y[order], weighed, place[order], content, columns)
+        drawn = OrderedFeatures(features, order)
+        return cls(drawn, y[order], weighed, place[order], content, columns)
 
     @property
     def n_features(self) -> int:
         """Number of features, p."""
         return self.features.n_features
-
-    @property
-    def X(self) -> Any:  # noqa: N802
-        """The features in order, (n, p), sparse if they are: a copy; most of a fit does without."""
-        return self.features.taken(self.order)
 
     @property
     def targets(self) -> Float64:
@@ -93,11 +208,6 @@ class ForestSamples:
         variance = np.average((y - np.average(y, 0, weight)) ** 2, 0, weight)
         deviations: Float64 = np.where(np.ptp(y, axis=0) > 0, np.sqrt(variance), 1.0)
         return deviations
-
-    def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:
-        """The rows as trees see them."""
-        bins = Bins.of(self.features, categorical, fine_ends=True, n_jobs=n_jobs)
-        return bins.at(self.order)
 
     def weights(self) -> Float64:
         """Weight of each row."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from certree._core import judge_leaves, shrink_leaves, sum_leaves
+from certree.ensembles.forest_samples import Walk
 from certree.explain.lanes import Lanes
 from certree.interface.arrays import Float64, Int32
 from certree.tree import Trees
@@ -24,7 +25,9 @@ _FILLED: tuple[FilledBy, ...] = ("in_bag", "all")
 _SHRINKAGES = (0.0, 1.0, 3.0)
 POWERS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
 # So many rows tell candidates apart; more cost time.
-_JUDGES = 2**13
+JUDGES = 2**13
+# So many leaves at a time, of rows that are sent down trees again.
+_LEAVES_OF_BLOCK = 2**25
 # Logarithms of probabilities that are 0.
 _LEAST = 1e-15
 
@@ -72,10 +75,8 @@ class LeafRows:
 
     Parameters
     ----------
-    trees : Trees
-        The trees; what their nodes say has no part in it.
-    leaf : ndarray of int32, shape (T, n)
-        Complement of the leaf of each row that is out of the tree's bag, 0 for others.
+    walk : Walk
+        Where rows arrive that are out of bags; what nodes say has no part in it.
     inside : ndarray of shape (M, 1 + n_lanes)
         What the rows in the bags sum up to in each node, weight first.
     y : ndarray of float64, shape (n, q)
@@ -90,8 +91,7 @@ class LeafRows:
         Number of threads.
     """
 
-    trees: Trees
-    leaf: Int32
+    walk: Walk
     inside: Float64
     y: Float64
     weight: Float64 | None
@@ -101,15 +101,16 @@ class LeafRows:
     _outside: Float64 = field(init=False)
 
     def __post_init__(self) -> None:
-        self._outside = sum_leaves(
-            self.trees.left,
-            self.trees.root,
-            self.leaf,
-            self.y,
-            self.weight,
-            self.lanes.counts,
-            self.n_threads,
-        )
+        sums = [
+            sum_leaves(left, root, leaf, self.y, self.weight, self.lanes.counts, self.n_threads)
+            for left, root, leaf in self.walk.parts()
+        ]
+        self._outside = sums[0] if len(sums) == 1 else np.concatenate(sums)
+
+    @property
+    def trees(self) -> Trees:
+        """The trees."""
+        return self.walk.trees
 
     @property
     def _unit(self) -> float:
@@ -134,17 +135,22 @@ class LeafRows:
         sums = self.sums(leaves.filled_by)
         return said_by(self.trees, sums, leaves.shrinkage * self._unit, self.n_threads)
 
-    def said(self, leaves: Leaves, n: int, leaf: Int32 | None = None) -> tuple[Float64, Int32]:
-        """What trees say of the first n rows out of their bags, added up, and how many they are.
+    def said(
+        self, leaves: Leaves, n: int, leaf: Int32 | None = None, begin: int = 0
+    ) -> tuple[Float64, Int32]:
+        """What trees say of n rows out of their bags, added up, and how many they are.
 
-        At other leaves than their own rows may be judged by those that are filled by rows in bags.
+        leaf: where rows arrive, from `begin` on; None: the first ones at their own leaves. At other
+        leaves than their own rows may be judged by those that are filled by rows in bags.
         """
+        leaf = self.walk.first if leaf is None else leaf
+        rows = slice(begin, begin + leaf.shape[1])
         return judge_leaves(
             self.trees.left,
             self.trees.root,
-            self.leaf if leaf is None else leaf,
-            self.y,
-            self.weight,
+            leaf,
+            self.y[rows],
+            None if self.weight is None else self.weight[rows],
             self.lanes.counts,
             self.sums(leaves.filled_by),
             leaves.filled_by != "in_bag",
@@ -153,12 +159,25 @@ class LeafRows:
             self.n_threads,
         )
 
+    def said_of_all(self, leaves: Leaves) -> tuple[Float64, Int32]:
+        """The same of all rows."""
+        n, n_first = len(self.y), self.walk.first.shape[1]
+        told = [self.said(leaves, n_first)]
+        step = max(1, _LEAVES_OF_BLOCK // len(self.trees))
+        for begin in range(n_first, n, step):
+            leaf = self.walk.leaf(begin, min(begin + step, n))
+            told.append(self.said(leaves, leaf.shape[1], leaf, begin))
+        if len(told) == 1:
+            return told[0]
+        totals, counts = zip(*told, strict=True)
+        return np.concatenate(totals), np.concatenate(counts)
+
     def best(self, classes: bool) -> Leaves:
         """Choose leaves by the loss of rows that are left out; plain ones unless others are better.
 
         Better is what lowers the mean loss by more than its standard error, pair by pair.
         """
-        n = min(len(self.y), _JUDGES)
+        n = min(len(self.y), JUDGES)
         judges: Any = None
         losses: dict[Leaves, Float64] = {}
         for leaves in _candidates():

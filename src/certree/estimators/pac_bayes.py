@@ -253,6 +253,7 @@ class PACBayesTreeClassifier(UpdatableTree, CompactTree, PACBayesVote, TreeVoteC
     }
 
     _takes_outputs = True
+    _takes_parts = True
 
     def __init__(
         self,
@@ -389,6 +390,7 @@ class PACBayesTreeRegressor(UpdatableTree, CompactTree, PACBayesVote, TreeVoteRe
     }
 
     _takes_outputs = True
+    _takes_parts = True
 
     def __init__(
         self,

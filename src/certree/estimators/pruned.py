@@ -168,6 +168,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
     }
 
     _takes_outputs = True
+    _takes_parts = True
 
     def __init__(
         self,
@@ -323,6 +324,7 @@ class PrunedTreeRegressor(UpdatableTree, PrunedVote, TreeVoteRegressor):
     }
 
     _takes_outputs = True
+    _takes_parts = True
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree._core import push_down
 from certree.certificates.parts.families import CertificateFamily
+from certree.estimators.trees_on_parts import fit_elsewhere
 from certree.estimators.tune import (
     Candidate,
     GrownFold,
@@ -41,9 +42,13 @@ from certree.interface.fitted import fits, offered_if, reads_state
 from certree.interface.progress import progress
 from certree.interface.stored import Stored
 from certree.interface.threads import N_JOBS, threads
+from certree.parts.lazy_answers import answers_collections
+from certree.rows.copies import are_whole
+from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training, one_row
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
+from certree.stats.in_any_order import asking, counted_in_any_order, measured_in_any_order
 from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
 from certree.stats.targets import measured
@@ -90,6 +95,8 @@ class TreeVoteEstimator(TreeModel):
     }
 
     monotonic_cst: Any = None
+    # Whether rows may lie in files or on clusters.
+    _takes_parts: ClassVar[bool] = False
 
     @abstractmethod
     def _candidates(self) -> dict[str, Candidate]:
@@ -151,7 +158,9 @@ class TreeVoteEstimator(TreeModel):
         ----------
         X : array-like of shape (n, p)
             Rows; NaN stands for a missing value and goes where the grower sends it. What no row of a
-            cell lacks sends new rows that lack it both ways.
+            cell lacks sends new rows that lack it both ways. PAC-Bayes trees and prunings also take
+            paths of files, a `pyarrow.dataset.Dataset` or a collection of Dask, with a `Cart` that cuts
+            between bins; `y` and `sample_weight` then are names of columns, or collections.
         y : array-like of shape (n,), or (n, n_outputs)
             Class of each row, or a number; where the estimator takes several targets, a column each.
         sample_weight : array-like of shape (n,), or None
@@ -166,8 +175,15 @@ class TreeVoteEstimator(TreeModel):
         self : object
             The fitted estimator.
         """
-        self._fit(self._take(X, y, sample_weight, groups=groups))
+        if self._takes_parts and lies_elsewhere(X):
+            self._fit_elsewhere(X, y, sample_weight, groups)
+        else:
+            self._fit(self._take(X, y, sample_weight, groups=groups))
         return self
+
+    def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
+        """Fit to rows in files or on a cluster."""
+        fit_elsewhere(self, X, y, sample_weight, groups)
 
     def _fit(self, training: Training) -> None:
         tree, posteriors, _ = self._grown(training, check_random_state(self.random_state))
@@ -178,6 +194,10 @@ class TreeVoteEstimator(TreeModel):
     def _grower(self) -> Grower:
         """What grows the tree."""
         return self._grower_of(self.grower)
+
+    def _adds_up_in_any_order(self, y: NDArray[Any]) -> bool:
+        """Whether no order of the rows is to change a bit, as in the tree itself."""
+        return y.ndim == 1 and getattr(self._grower(), "adds_up_in_any_order", False)
 
     def _growing(self, training: Training, random_state: np.random.RandomState) -> TrainingSamples:
         """The rows with what the parameters say of their growth."""
@@ -214,7 +234,7 @@ class TreeVoteEstimator(TreeModel):
             grown = self._on_sides(folds, trees, leaves, training.y)
             return tree, self._tuned(grown, advance), grown
 
-    def _progress(self, folds: list[Fold]) -> AbstractContextManager[Callable[[], None]]:
+    def _progress(self, folds: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:
         steps = len(folds) + 1 + 4 * len(self._candidates())
         return progress(self.verbose > 0, steps, type(self).__name__)
 
@@ -598,6 +618,9 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     def _summarise(
         self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
     ) -> NodeStats | SparseNodeStats | SeveralStats:
+        if self._adds_up_in_any_order(y) and weight is not None and not are_whole(weight):
+            ask, n_classes = asking(leaf, y, weight), self._lanes.n_of[0]
+            leaf, y, weight = counted_in_any_order(ask, n_classes)
         if self._has_sparse_stats():
             return SparseNodeStats.count(tree, leaf, y, weight, self.n_classes_)
         columns = np.atleast_2d(np.ascontiguousarray(y.T))
@@ -645,6 +668,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return outcomes[:, 1:] if self._lanes.n_of == (2,) else outcomes
 
     @reads_state
+    @answers_collections
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class with the most votes, ties to the first in `classes_`.
 
@@ -666,6 +690,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return self.classes_.take(labels)
 
     @reads_state
+    @answers_collections
     def predict_proba(self, X: ArrayLike) -> Any:
         """Predict each class's share of the vote.
 
@@ -719,6 +744,8 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     def _summarise(
         self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
     ) -> TargetStats | SeveralStats:
+        if self._adds_up_in_any_order(y):
+            return measured_in_any_order(tree, asking(leaf, y, weight))
         if y.ndim == 1:
             return measured(tree, leaf, y, weight)
         columns = np.ascontiguousarray(y.T)
@@ -737,6 +764,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         return float(outcome[0]), None
 
     @reads_state
+    @answers_collections
     def predict(self, X: ArrayLike) -> Float64:
         """Predict the average of the prunings' means.
 
@@ -759,6 +787,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
 
     @offered_if(adds_up)
     @reads_state
+    @answers_collections
     def predict_std(self, X: ArrayLike) -> Float64:
         """Say how far the target may lie from its prediction.
 

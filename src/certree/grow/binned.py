@@ -503,6 +503,14 @@ class BinnedGrower:
         return self._limits
 
     @property
+    def options(self) -> tuple[Any, ...]:
+        """What trees on classes and numbers are grown with, as the core takes it.
+
+        Limits, slopes, groups of features, and the number of threads.
+        """
+        return self._limits, *self._constraints
+
+    @property
     def options_of_gradients(self) -> tuple[Any, ...]:
         """What trees on gradients are grown with, as the core takes it.
 

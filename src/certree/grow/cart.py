@@ -17,6 +17,7 @@ from certree._core import whole_weights
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
 from certree.grow.growing import (
+    GrowthSettings,
     MaxDepth,
     MonotonicCst,
     TrainingSamples,
@@ -160,17 +161,15 @@ class Cart(BaseEstimator):
 
     def grow(self, rows: TrainingSamples) -> Tree:
         """Grow the tree of these rows."""
-        expect_settings(self)
+        self._expect_settings()
         if rows.y is None:
             raise ValueError("y must hold classes or numbers, got None")
-        if self.splitter not in ("best", "random"):
-            raise ValueError(f'splitter must be "best" or "random", got {self.splitter!r}')
         if self.max_bins is not None:
             return self._grow_on_bins(rows)
         p = rows.X.shape[1]
         response = self._response(rows)
         if rows.slopes is not None:
-            _expect_slopes_fit(rows, 0 if response["y"] is None else int(rows.y.max()) + 1)
+            expect_slopes_fit(rows, 0 if response["y"] is None else int(rows.y.max()) + 1)
             if response["y"] is not None:
                 response["n_classes"] = 2  # one class is counted beside an empty one
         summed = rows.n * rows.n_targets
@@ -199,39 +198,30 @@ class Cart(BaseEstimator):
         )
         return Tree.of(columns, p)
 
+    def _expect_settings(self) -> None:
+        expect_settings(self)
+        if self.splitter not in ("best", "random"):
+            raise ValueError(f'splitter must be "best" or "random", got {self.splitter!r}')
+
     def _grow_on_bins(self, rows: TrainingSamples) -> Tree:
         """The same by cuts between bins alone."""
-        max_bins: Any = self.max_bins
-        if not isinstance(max_bins, int | np.integer) or not 2 <= max_bins <= MISSING:
-            raise ValueError(
-                f"max_bins must be None or a whole number in 2 .. {MISSING}, got {max_bins!r}"
-            )
-        if self.min_weight_fraction_leaf != 0:
-            raise ValueError(
-                "min_weight_fraction_leaf takes max_bins=None, which looks at every cut, got "
-                f"max_bins={max_bins!r}"
-            )
+        y: Any = rows.y
         if rows.n_targets > 1:
             raise ValueError(
-                f"max_bins={max_bins!r} takes one target, got y of {rows.n_targets} columns"
+                f"max_bins={self.max_bins!r} takes one target, got y of {rows.n_targets} columns"
             )
-        y: Any = rows.y
-        criterion = self._known_criterion(y)
-        if criterion not in _OF_BINS:
-            raise ValueError(
-                f"max_bins takes criterion {', '.join(map(repr, _OF_BINS))} or another word of "
-                f"these, got {self.criterion!r}"
-            )
+        self.expect_settings_on_bins()
+        criterion = self.criterion_on_bins(y)
         numeric = criterion in _OF_NUMBERS
         if not numeric:
             y, n_classes = _classes(y)
         if rows.slopes is not None:
-            _expect_slopes_fit(rows, 0 if numeric else n_classes)
-        bins, copied = rows.on_bins(int(max_bins))
+            expect_slopes_fit(rows, 0 if numeric else n_classes)
+        bins, copied = rows.on_bins(self.number_of_bins)
         y, weight = (y, rows.weight) if copied is None else (y[copied], None)
         if weight is not None:
             weight = None if (weight == 1).all() else whole_weights(weight)
-        grower = self._binned_grower(bins, rows)
+        grower = self.binned_grower(bins, bins.n_rows, rows)
         if not numeric:
             grown = grower.grow_classes(y, n_classes, 1, criterion=criterion, sample_weight=weight)
         else:
@@ -241,8 +231,44 @@ class Cart(BaseEstimator):
             grown = grower.grow_numbers(numbers, 1, criterion=criterion, sample_weight=weight)
         return grown.trees.tree(0)
 
-    def _binned_grower(self, bins: Bins, rows: TrainingSamples) -> BinnedGrower:
-        n, p = bins.n_rows, bins.n_features
+    @property
+    def adds_up_in_any_order(self) -> bool:
+        """Whether no order of the rows changes a bit of a tree."""
+        return self.max_bins is not None
+
+    def expect_settings_on_bins(self) -> None:
+        """Refuse what cuts between bins do not take."""
+        self._expect_settings()
+        max_bins = self.number_of_bins
+        if self.min_weight_fraction_leaf != 0:
+            raise ValueError(
+                "min_weight_fraction_leaf takes max_bins=None, which looks at every cut, got "
+                f"max_bins={max_bins!r}"
+            )
+
+    def criterion_on_bins(self, y: NDArray[Any]) -> Any:
+        """What impurity is called that cuts between bins lower, for targets like these."""
+        criterion = self._known_criterion(y)
+        if criterion not in _OF_BINS:
+            raise ValueError(
+                f"max_bins takes criterion {', '.join(map(repr, _OF_BINS))} or another word of "
+                f"these, got {self.criterion!r}"
+            )
+        return criterion
+
+    @property
+    def number_of_bins(self) -> int:
+        """Most bins of a feature of numbers."""
+        max_bins: Any = self.max_bins
+        if not isinstance(max_bins, int | np.integer) or not 2 <= max_bins <= MISSING:
+            raise ValueError(
+                f"max_bins must be None or a whole number in 2 .. {MISSING}, got {max_bins!r}"
+            )
+        return int(max_bins)
+
+    def binned_grower(self, bins: Bins, n: int, rows: GrowthSettings) -> BinnedGrower:
+        """What grows a tree of n rows in bins."""
+        p = bins.n_features
         n_looked_at, most = _n_features(self.max_features, p), _leaf_limit(self.max_leaf_nodes)
         draws = self.splitter == "random" or n_looked_at < p
         return BinnedGrower(
@@ -462,7 +488,19 @@ def _least_gain(least: Any, n: float, unit: int) -> float:
         return float(np.ldexp(least * n, -unit))
 
 
-def _expect_slopes_fit(rows: TrainingSamples, n_classes: int) -> None:
+def cart_on_bins(grower: Any) -> Cart:
+    """A grower that sums over bins suffice for; others are refused, as of rows that lie elsewhere."""
+    if not isinstance(grower, Cart) or grower.max_bins is None:
+        raise ValueError(
+            "rows that lie elsewhere take grower=Cart(max_bins=255), or fewer bins, got "
+            f"grower={grower!r}"
+        )
+    grower.expect_settings_on_bins()
+    return grower
+
+
+def expect_slopes_fit(rows: Any, n_classes: int) -> None:
+    """Refuse slopes that no tree of these rows can keep to; 0 classes are numbers."""
     if rows.n_targets > 1:
         raise ValueError(f"monotonic_cst takes one target, got y of {rows.n_targets} columns")
     if n_classes > 2:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.random import RandomState
@@ -27,6 +27,26 @@ Slopes = NDArray[np.int8] | None
 
 # The core counts depth in int32 and adds the length of a run to it.
 DEEPEST = 2**30
+
+
+class GrowthSettings(Protocol):
+    """What is said of the growth of a tree beside its grower, wherever its rows lie."""
+
+    @property
+    def depth_limit(self) -> int:
+        """Depth at which cells are leaves."""
+
+    @property
+    def slopes(self) -> Slopes:
+        """See `TrainingSamples`."""
+
+    @property
+    def random_state(self) -> int | RandomState | None:
+        """See `TrainingSamples`."""
+
+    @property
+    def n_jobs(self) -> int | None:
+        """See `TrainingSamples`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,14 +227,18 @@ class TrainingSamples:
     @property
     def depth_limit(self) -> int:
         """Depth at which cells are leaves."""
-        depth: object = self.max_depth
-        if depth is None:
-            return DEEPEST
-        if isinstance(depth, str) and depth == "log":
-            return min(DEEPEST, int(self.given.shape[1]) * int(np.log(max(self.n, 1.0))))
-        if not isinstance(depth, Integral) or depth < 0:
-            raise ValueError(f'max_depth must be None, "log" or a whole number >= 0, got {depth!r}')
-        return min(DEEPEST, int(depth))
+        return limit_of_depth(self.max_depth, int(self.given.shape[1]), self.n)
+
+
+def limit_of_depth(depth: Any, p: int, n: float) -> int:
+    """Depth at which cells are leaves, of n rows of p features."""
+    if depth is None:
+        return DEEPEST
+    if isinstance(depth, str) and depth == "log":
+        return min(DEEPEST, p * int(np.log(max(n, 1.0))))
+    if not isinstance(depth, Integral) or depth < 0:
+        raise ValueError(f'max_depth must be None, "log" or a whole number >= 0, got {depth!r}')
+    return min(DEEPEST, int(depth))
 
 
 def number_of_features(given: Any, p: int) -> int | None:

@@ -86,17 +86,22 @@ class Sketch:
         """Whether all rows are kept that decide the bins."""
         return len(self.hashes) >= min(EDGE_ROWS, self.n)
 
-    def edges(self) -> tuple[NDArray[Any] | tuple[Int32, UInt8, int], ...]:
-        """What tells the bin of a value: edges of numbers; levels, their bins, and how many bins."""
+    def edges(
+        self, most: int = MISSING, *, fine_ends: bool = False
+    ) -> tuple[NDArray[Any] | tuple[Int32, UInt8, int], ...]:
+        """What tells the bin of a value: edges of numbers; levels, their bins, and how many bins.
+
+        most: most bins of a feature of numbers; fine_ends: see `Bins.of`.
+        """
         told: list[Any] = []
         for j, known in enumerate(self.values):
             if isinstance(known, tuple):
                 told.append((known[0], *bin_levels(*known)))
-            elif known is not None:
+            elif known is not None and len(known) <= most:
                 told.append(known[:-1] if len(known) else None)
             else:
                 column = np.ascontiguousarray(self.rows[:, j])
-                told.append(bin_edges(column[~np.isnan(column)]))
+                told.append(bin_edges(column[~np.isnan(column)], most, fine_ends))
         return tuple(told)
 
 

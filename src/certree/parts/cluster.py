@@ -334,6 +334,19 @@ class OnCluster:
         changes = [one.of(numbers) for one in self._changes]
         self._waited(held, held.actor.change_again(changes))
 
+    @property
+    def n_workers(self) -> int:
+        """See `Executor`: threads of all workers."""
+        return max(1, sum(self._client.nthreads().values()))
+
+    def spread(
+        self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        """See `Executor`: what is shared is sent to each worker once."""
+        (given,) = self._client.scatter([shared], broadcast=True, hash=False)
+        for future in [self._submit(_done, f, given, *job) for job in jobs]:
+            yield self._result(future)
+
     def gathered(self) -> tuple[Any, Any, Any]:
         """See `Executor`."""
         return joined(self.look(as_list))
@@ -397,13 +410,18 @@ def received(given: Any) -> Any:
     if isinstance(given, dict):
         return type(given)({key: received(one) for key, one in given.items()})
     if isinstance(given, tuple | list):
-        return type(given)(map(received, given))
+        made = map(received, given)
+        return type(given)(*made) if hasattr(given, "_fields") else type(given)(made)
     if not is_dataclass(given) or isinstance(given, type):
         return given
     own = {one.name: getattr(given, one.name) for one in fields(given) if one.init}
     told = {name: received(one) for name, one in own.items()}
     moved = {name: one for name, one in told.items() if one is not own[name]}
     return replace(given, **moved) if moved else given
+
+
+def _done(f: Callable[..., Any], shared: tuple[Any, ...], *job: Any) -> Any:
+    return f(*shared, *job)
 
 
 def _called(f: Callable[..., Any], *given: Any) -> Any:

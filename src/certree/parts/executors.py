@@ -15,6 +15,10 @@ from certree.parts.part import PartOfRows
 from certree.parts.scratch import Scratch
 
 
+class InMemory(Exception):  # noqa: N818 # no error: it says how to go on
+    """Raised where the rows are so few that a fit in memory is meant, and does more."""
+
+
 def added(told: Iterable[Any]) -> Any:
     """What parts tell, together; None tells nothing."""
     known = (one for one in told if one is not None)
@@ -85,6 +89,17 @@ class Executor(Protocol):
 
         own: what is given to each of them alone, behind all else.
         """
+        ...
+
+    @property
+    def n_workers(self) -> int:
+        """How many jobs go on at a time where they are spread; 1: they are not."""
+        ...
+
+    def spread(
+        self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        """F(*shared, *job) of each job, in their order, wherever there is room."""
         ...
 
     def gathered(self) -> tuple[Any, Any, Any]:
@@ -205,6 +220,17 @@ class Here(Parts):
             for chunk in self._source.chunks(targets_only=targets_only):
                 yield chunk
                 show(len(chunk.y), pace.of(len(chunk.y)))
+
+    @property
+    def n_workers(self) -> int:
+        """See `Executor`: jobs have threads of their own."""
+        return 1
+
+    def spread(
+        self, f: Callable[..., Any], shared: tuple[Any, ...], jobs: Sequence[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        """See `Executor`."""
+        return (f(*shared, *job) for job in jobs)
 
     def gathered(self) -> tuple[Any, Any, Any]:
         """See `Executor`."""

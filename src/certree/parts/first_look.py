@@ -14,8 +14,9 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _get_feature_names, _num_features
 
 from certree.interface.arrays import Float64
-from certree.parts.chunks import Chunk, Weighing, positive
+from certree.parts.chunks import Chunk, Weighing, positive, reader_of, without_class_weights
 from certree.parts.exact_sums import class_totals, exact_sum, rounded
+from certree.parts.executors import Executor
 from certree.rows.categories import Categories
 from certree.rows.copies import are_few, are_whole
 from certree.rows.training import balanced_factors, expect_class_weights
@@ -86,6 +87,68 @@ class Found:
         return sum(self.totals.values())
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """What all rows of a fit tell before they are coded.
+
+    Parameters
+    ----------
+    found : Found
+        What was found, by the weights of classes if there are any.
+    attributes : dict
+        Fitted attributes that speak of classes and features, by their names.
+    reader : object
+        A copy of the model that reads rows by them.
+    weighing : Weighing or None
+        How rows are weighed; None: each counts once.
+    """
+
+    found: Found
+    attributes: dict[str, Any]
+    reader: Any
+    weighing: Weighing | None
+
+    def teach(self, model: Any) -> None:
+        """Let a model know classes and features."""
+        model.__dict__.update(self.attributes)
+        if self.attributes["feature_names_in_"] is None:
+            del model.__dict__["feature_names_in_"]
+
+
+def learn(model: Any, parts: Executor) -> Learned:
+    """Learn classes and features from all rows.
+
+    Parameters
+    ----------
+    model : estimator
+        What is fitted; it is not changed.
+    parts : Executor
+        Holds the rows.
+
+    Returns
+    -------
+    Learned
+    """
+    # Some rows alone do not tell which classes there are, and so not what they weigh.
+    found = _looked(model, without_class_weights(model), parts)
+    reader, is_weighed = model, parts.has_weights
+    if getattr(model, "class_weight", None) is not None:
+        reader = _with_class_weights(model, found, parts.has_weights)
+        found, is_weighed = _looked(model, reader, parts), True
+    learned = _learned_by(found)
+    return Learned(found, learned, reader_of(reader, learned), _weighing_of(found, is_weighed))
+
+
+def _looked(model: Any, reader: Any, parts: Executor) -> Found:
+    """What all rows tell a model that has not learned yet."""
+    chosen = model.categorical_features
+    types_tell = parts.empty is not None and (chosen is None or isinstance(chosen, str))
+    found: Found | None = parts.look(_first_look, reader, targets_only=types_tell)
+    if found is None:
+        raise ValueError("sample_weight must be positive for at least one row")
+    return _with_features(found, parts.empty, model) if types_tell else found
+
+
 def _listed(found: Found) -> str:
     return f"{found.n_features} features" if found.names is None else f"features {[*found.names]}"
 
@@ -96,7 +159,7 @@ def _united(one: frozenset[Any] | None, other: frozenset[Any] | None) -> frozens
     return one | other
 
 
-def with_features(found: Found, X: Any, model: Any) -> Found:
+def _with_features(found: Found, X: Any, model: Any) -> Found:
     """What a table tells of its features."""
     names = _get_feature_names(X)
     p = len(X.columns) if hasattr(X, "columns") else _num_features(X)
@@ -110,7 +173,7 @@ def with_features(found: Found, X: Any, model: Any) -> Found:
     )
 
 
-def first_look(chunk: Chunk, model: Any) -> Found | None:
+def _first_look(chunk: Chunk, model: Any) -> Found | None:
     """What one chunk tells an estimator. Where it has no X nothing is said of features."""
     rows = positive(model, chunk if chunk.X is not None else replace(chunk, X=chunk.y))
     if rows is None:
@@ -123,7 +186,7 @@ def first_look(chunk: Chunk, model: Any) -> Found | None:
     weight: Float64 | None = rows.weight
     found = Found(n=len(rows.y), where=chunk.where)
     if chunk.X is not None:
-        found = with_features(found, rows.X, model)
+        found = _with_features(found, rows.X, model)
     if weight is not None:
         found = replace(found, largest=float(weight.max()), are_whole=are_whole(weight))
     if not is_classifier(model):
@@ -136,7 +199,7 @@ def first_look(chunk: Chunk, model: Any) -> Found | None:
     return replace(found, classes=classes, totals=Counter(dict(totals)))
 
 
-def with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
+def _with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
     """A model whose weights of classes are those of all rows."""
     given, made = model.class_weight, copy(model)
     if found.classes is None:
@@ -152,7 +215,7 @@ def with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
     return made
 
 
-def learned_by(found: Found) -> dict[str, Any]:
+def _learned_by(found: Found) -> dict[str, Any]:
     """The fitted attributes that all rows tell, by their names."""
     names = tuple(None if one is None else tuple(sorted(one)) for one in found.categories)
     has_any = any(one is not None for one in names)
@@ -167,7 +230,7 @@ def learned_by(found: Found) -> dict[str, Any]:
     return learned | {"classes_": found.classes, "n_classes_": len(found.classes)}
 
 
-def weighing_of(found: Found, is_weighed: bool) -> Weighing | None:
+def _weighing_of(found: Found, is_weighed: bool) -> Weighing | None:
     """How rows are weighed; None: each counts once."""
     if not is_weighed:
         return None

@@ -1,13 +1,15 @@
-"""Which rows of parts are held out: those that would be in one table, whatever lies where.
+"""Which rows of parts are held out, or judge a fold: those that would be in one table.
 
 Copies of equal rows are numbered, and all rows stand in an order of their numbers: every so many are
-held out, of each class its share. Both take what rows of other parts are, told by hashes. A part
-knows its rows by their order among themselves, so that it does not matter in which order it reads them.
+held out, or they are dealt to folds in turn, of each class its share. Both take what rows of other
+parts are, told by hashes. A part knows its rows by their order among themselves, so that it does not
+matter in which order it reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
@@ -20,7 +22,7 @@ from certree.interface.arrays import Float64, Int32, Int64, UInt64, in_units_of_
 from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor
-from certree.rows.folds import contents, judging, mixed_copies
+from certree.rows.folds import contents, expect_folds, judging, mixed_copies
 from certree.rows.training import Training, expect_classes, n_held_out, refuse_lost_classes
 
 # Rows that are looked at together.
@@ -106,14 +108,14 @@ class Division:
     ----------
     copies : Weighing or None
         How weights that are copies become rows; None: there are none, or others.
-    seed : int
-        Decides the order of the rows.
+    random_state : RandomState
+        Decides the order of the rows; it stays as it is.
     weighings : tuple of two Weighings, or None
         Of those that train, and of those that are held out, if weights are no copies.
     """
 
     copies: Weighing | None
-    seed: int
+    random_state: np.random.RandomState
     weighings: tuple[Weighing | None, Weighing | None] = (None, None)
 
     def rows(self, reader: Any, chunk: Chunk) -> Training | None:
@@ -122,19 +124,24 @@ class Division:
 
     def order(self, training: Training) -> tuple[Any, UInt64, Int32]:
         """Rows in an order that hangs on nothing but them; their contents and classes."""
-        random_state = np.random.RandomState(self.seed)
-        content, classes = contents(training.features.matrix, training.y, random_state)
+        drawing = deepcopy(self.random_state)
+        content, classes = contents(training.features.matrix, training.y, drawing)
         weight = np.zeros(len(classes)) if training.weight is None else training.weight
         return np.lexsort((weight, content, classes)), content, classes
+
+    @staticmethod
+    def expect_rows(n: int, n_now: int) -> None:
+        """Refuse a source that gives more or fewer rows than before."""
+        if n != n_now:
+            raise ValueError(
+                f"a part has {n_now} rows where it had {n} before: its source must give the same rows "
+                "whenever it is read"
+            )
 
     def sides(self, training: Training, mask: Mask) -> list[Training]:
         """The rows that train, and those that are held out, as a mask of them in order says."""
         order, both = self.order(training)[0], []
-        if len(mask) != len(order):
-            raise ValueError(
-                f"a part has {len(order)} rows where it had {len(mask)} before: its source must give "
-                "the same rows whenever it is read"
-            )
+        self.expect_rows(len(mask), len(order))
         for rows, weighing in zip((order[~mask], order[mask]), self.weighings, strict=True):
             one = training.at(np.sort(rows))
             if weighing is not None and one.weight is not None and len(rows):
@@ -203,19 +210,16 @@ def hold_out(
         If a side would be empty, or lack room for the classes.
     """
     copies = weighing if weighing is not None and weighing.are_copies else None
-    division = Division(copies, seed)
-    told = sorted(parts.make(rows_to_deal, reader, division))
-    n = sum(n_rows for _, n_rows in told)
+    division = Division(copies, np.random.RandomState(seed))
+    sizes = _sizes(parts, reader, division)
+    n = sum(sizes)
     n_held = n_held_out(size, n, "rows")
-    every = [np.zeros(n_rows, dtype=np.bool_) for _, n_rows in told]
+    every = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
     n_of_class = parts.change(sides_of, own=every).train.n_of_class
     is_of_classes = hasattr(reader, "classes_")
     if is_of_classes:
         expect_classes(n_of_class, size, n, n_held)
-    n_ranges = max(1, -(-n // _ROWS))
-    for i in range(n_ranges):
-        parts.change(with_mixed, i, n_ranges, own=_mixed_of(parts, i, n_ranges))
-    masks = _masks(parts, every, n_of_class, n_held, n_ranges)
+    masks = _dealt(parts, every, n_of_class, lambda place: judging(place, n_held, n))
     sides: Sides = parts.change(sides_of, own=masks)
     lost = (sides.train.n_of_class == 0) & (sides.held.n_of_class > 0)
     if is_of_classes and lost.any():
@@ -232,6 +236,48 @@ def hold_out(
     return RowsHeldOut(division, masks, sides)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DealtRows:
+    """To which fold each row is dealt.
+
+    Parameters
+    ----------
+    division : Division
+        How rows are told apart.
+    folds : list of ndarray of uint8
+        Of each part, the fold that its rows judge, in their order.
+    """
+
+    division: Division
+    folds: list[NDArray[np.uint8]]
+
+
+def deal_to_folds(
+    parts: Executor,
+    reader: Any,
+    weighing: Weighing | None,
+    n_folds: int,
+    random_state: np.random.RandomState,
+) -> DealtRows:
+    """Deal rows to folds as `content_folds` does; see `hold_out`.
+
+    n_folds: at most 255.
+    """
+    division = Division(weighing, random_state)
+    sizes = _sizes(parts, reader, division)
+    expect_folds(n_folds, sum(sizes))
+    every = [np.zeros(n_rows, dtype=np.uint8) for n_rows in sizes]
+    of_all = parts.change(sides_of, own=[one.astype(np.bool_) for one in every])
+    counts = of_all.train.n_of_class
+    folds = _dealt(parts, every, counts, lambda place: (place % n_folds).astype(np.uint8))
+    return DealtRows(division, folds)
+
+
+def _sizes(parts: Executor, reader: Any, division: Division) -> list[int]:
+    """Make parts of rows to deal; gives how many rows each has."""
+    return [n_rows for _, n_rows in sorted(parts.make(rows_to_deal, reader, division))]
+
+
 def _mixed_of(parts: Executor, i: int, n_ranges: int) -> list[UInt64]:
     """Numbers of the rows of each part whose hashes are in a range, in whose order they are dealt."""
     told = sorted(parts.collect(in_range, i, n_ranges), key=itemgetter(0))
@@ -243,11 +289,17 @@ def _mixed_of(parts: Executor, i: int, n_ranges: int) -> list[UInt64]:
     return [mixed[a:b] for a, b in pairwise(ends)]
 
 
-def _masks(
-    parts: Executor, every: Sequence[Mask], n_of_class: Int64, n_held: int, n_ranges: int
-) -> list[Mask]:
-    """Which rows of each part are held out, by their places among all of them."""
-    masks, n = [one.copy() for one in every], int(n_of_class.sum())
+def _dealt(
+    parts: Executor,
+    every: Sequence[NDArray[Any]],
+    n_of_class: Int64,
+    number_of: Callable[[NDArray[np.intp]], NDArray[Any]],
+) -> list[NDArray[Any]]:
+    """What the rows of each part are dealt to, by their places among all of them; 0 so far."""
+    n_ranges = max(1, -(-int(n_of_class.sum()) // _ROWS))
+    for i in range(n_ranges):
+        parts.change(with_mixed, i, n_ranges, own=_mixed_of(parts, i, n_ranges))
+    numbers = [one.copy() for one in every]
     next_place = np.cumsum(n_of_class) - n_of_class
     ends = [(i << 64) // n_ranges for i in range(n_ranges + 1)]
     for first, end in pairwise(ends):
@@ -260,10 +312,13 @@ def _masks(
         of_class = classes[order]
         place = np.arange(len(order)) - before[of_class] + next_place[of_class]
         next_place = next_place + counts
-        held = order[judging(place, n_held, n)]
-        for number in np.unique(part[held]).tolist():
-            masks[number][row[held[part[held] == number]]] = True
-    return masks
+        dealt = number_of(place)
+        some = np.flatnonzero(dealt)
+        places, dealt = order[some], dealt[some]
+        for number in np.unique(part[places]).tolist():
+            own = part[places] == number
+            numbers[number][row[places[own]]] = dealt[own]
+    return numbers
 
 
 def in_range(part: RowsToDeal, i: int, n: int) -> list[tuple[Any, ...]]:

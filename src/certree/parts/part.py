@@ -1,4 +1,4 @@
-"""A part of the rows of a boosted model: what rounds ask of it, and what becomes of it.
+"""A part of the rows of a fit: what rounds of boosting ask of it, and what becomes of it.
 
 A part is never changed: what becomes of it is another one, so that whoever has lost the second can make
 it of the first again. Only where nobody ever does, the second is written over the first.
@@ -65,6 +65,11 @@ class PartOfRows:
         How many rows grow the tree.
     cells : mapping
         Where the growing rows of cells, by their keys, are in the order.
+    ranges : ndarray of int64, shape (c, 2, 2)
+        Where the rows of the cells of a single tree begin and end in the order, by number: those that
+        grow it, and those that judge it.
+    fold : ndarray of uint8, shape (n,)
+        The fold that each row judges; of no use where there are no folds.
     values : ndarray of float64, shape (n_held, p)
         Rows that are held out. A threshold may lie anywhere between values of bins, so bins would not
         tell all of them apart.
@@ -87,6 +92,8 @@ class PartOfRows:
     items: Int64 = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     n_growing: int = 0
     cells: Cells = field(default_factory=dict)
+    ranges: Int64 = field(default_factory=lambda: np.zeros((0, 2, 2), dtype=np.int64))
+    fold: UInt8 = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     values: Float64 = field(default_factory=lambda: np.zeros((0, 1)))
     y_held: Float64 = field(default_factory=lambda: np.zeros(0))
     weight_held: Float64 | None = None
@@ -208,15 +215,20 @@ def start(
 
     It tells how many of them have each code of each feature, (p, 256).
     """
+    expect_same_rows(part, digests)
+    every, held = (np.repeat(scores[:, None], len(y), axis=1) for y in (part.y, part.y_held))
+    counts = [np.bincount(one, minlength=256) for one in part.codes]
+    n_of_codes = np.array(counts, dtype=np.int64).reshape(-1, 256)
+    return replace(part, scores=every, scores_held=held), n_of_codes
+
+
+def expect_same_rows(part: PartOfRows, digests: Mapping[int, int]) -> None:
+    """Refuse a part that has been made again of other rows."""
     if digests[part.number] != part.digest:
         raise ValueError(
             f"partition {part.number} has been made anew and has other rows than before: its source "
             "must give the same rows whenever it is read"
         )
-    every, held = (np.repeat(scores[:, None], len(y), axis=1) for y in (part.y, part.y_held))
-    counts = [np.bincount(one, minlength=256) for one in part.codes]
-    n_of_codes = np.array(counts, dtype=np.int64).reshape(-1, 256)
-    return replace(part, scores=every, scores_held=held), n_of_codes
 
 
 def digests(part: PartOfRows) -> list[tuple[int, int]]:

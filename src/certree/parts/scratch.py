@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -48,22 +49,22 @@ class Scratch:
             return values
         mapped = self._mapped.get(name)
         if mapped is None or mapped.shape != values.shape or mapped.dtype != values.dtype:
-            mapped = self._mapped[name] = self._room(name, values)
+            mapped = self._mapped[name] = self.room(name, values.shape, values.dtype)
         mapped[...] = values
         return mapped
 
-    def _room(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
-        """A file for as many values."""
-        file = self.folder / name
+    def room(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """An array in a file, whose values are 0."""
+        file, n_bytes = self.folder / name, prod(shape) * np.dtype(dtype).itemsize
         try:
             file.unlink(missing_ok=True)  # what is mapped stays
             with open(file, "wb") as whole:
-                _fill(whole, values.nbytes)
-            return np.memmap(file, values.dtype, "r+", shape=values.shape)
+                _fill(whole, n_bytes)
+            return np.memmap(file, dtype, "r+", shape=shape)
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"{values.nbytes:,} more bytes of scratch are needed ({error.strerror}); the variable "
+                f"{n_bytes:,} more bytes of scratch are needed ({error.strerror}); the variable "
                 "TMPDIR names another folder",
                 str(self.folder),
             ) from error

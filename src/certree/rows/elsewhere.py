@@ -35,6 +35,7 @@ def expect_in_memory(model: Any, X: Any) -> None:
     """Refuse rows that lie elsewhere, where an estimator takes none of these."""
     if lies_elsewhere(X):
         raise TypeError(
-            f"{type(model).__name__} takes rows in memory, got {type(X).__name__}: "
-            "BoostedTreesClassifier and BoostedTreesRegressor take files and collections of Dask"
+            f"{type(model).__name__} takes rows in memory, got {type(X).__name__}: boosted trees "
+            "and forests take files and collections of Dask, and so do PAC-Bayes trees and pruned "
+            "trees that a Cart grows between bins"
         )

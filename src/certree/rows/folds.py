@@ -49,9 +49,12 @@ class Fold:
         return Fold(self.grow, self.judge[:0], self.grow_weight, weight)
 
 
-def _expect_two(n_folds: int) -> None:
+def expect_folds(n_folds: int, n: int | None = None) -> None:
+    """Refuse fewer folds than two, or many more than n rows."""
     if n_folds < 2:
         raise ValueError(f"cv must be at least 2, got {n_folds}")
+    if n is not None and n_folds > (most := max(n, _MOST_FOLDS)):
+        raise ValueError(f"cv must be at most {most} for {n} rows, got {n_folds}")
 
 
 def group_folds(
@@ -73,7 +76,7 @@ def group_folds(
     grow, judge : ndarray of intp
         Rows of each side, ascending; one pair per fold that leaves rows on both sides.
     """
-    _expect_two(n_folds)
+    expect_folds(n_folds)
     group = np.unique(groups, return_inverse=True)[1]
     n_groups = int(group.max()) + 1 if len(group) else 0
     dealt = (rng.permutation(n_groups) % n_folds)[group]
@@ -119,10 +122,7 @@ def content_folds(
     Fold
         One per fold that leaves rows on both sides.
     """
-    _expect_two(n_folds)
-    most = max(len(y), _MOST_FOLDS)
-    if n_folds > most:
-        raise ValueError(f"cv must be at most {most} for {len(y)} rows, got {n_folds}")
+    expect_folds(n_folds, len(y))
     row, place = _dealt(X, y, rng, sample_weight)
     for k in range(n_folds):
         fold = _fold(row, place % n_folds == k, len(y), sample_weight)

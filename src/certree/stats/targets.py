@@ -214,14 +214,15 @@ def measured(
     if len(y) and rows[0] > 0:
         with np.errstate(over="ignore"):
             mean_square = sse[0] / rows[0]
-        _expect_squares(y if weight is None else y[weight > 0], mean_square)
+        known = y if weight is None else y[weight > 0]
+        expect_squares(float(known.min()), float(known.max()), mean_square)
     return TargetStats(rows, mean, sse, noise_variance(tree, rows, sse) if unit is None else unit)
 
 
-def _expect_squares(y: Float64, mean_square: float) -> None:
+def expect_squares(least: float, most: float, mean_square: float) -> None:
     """Refuse a target in a unit in which its squares overflow, or are too small to be told apart."""
-    if y.min() < y.max() and not 2.0**-900 < mean_square < np.inf:
+    if least < most and not 2.0**-900 < mean_square < np.inf:
         raise ValueError(
             "y must be in a unit in which its squared distances from the mean sum to a float64, "
-            f"got values in {y.min():.3g} .. {y.max():.3g}: multiply it by a constant"
+            f"got values in {least:.3g} .. {most:.3g}: multiply it by a constant"
         )

@@ -156,6 +156,14 @@ class FewSums {
     seen[zero / 64] |= std::uint64_t{1} << zero % 64;
   }
 
+  // By the f-th of these, what others have added up in a bin.
+  void put(const OfCell& of, std::size_t f, std::uint8_t bin, const Sum* sums,
+           std::int64_t n_rows) {
+    std::copy_n(sums, of.n_sums(), at(of, f, bin));
+    if (!rows_.empty()) rows_[256 * f + bin] = n_rows;
+    seen_[f][bin / 64] |= std::uint64_t{1} << bin % 64;
+  }
+
   // Takes the sums by the f-th of these features, which serve until the next are taken.
   FewBins<Target> take(const OfCell& of, std::size_t f, std::size_t n_bins) {
     --waiting_;

@@ -401,9 +401,9 @@ bool distinct_values(std::span<const double> column, std::vector<double>& values
   return few_values(column, kMost, values);
 }
 
-std::vector<double> edges_of(std::vector<double> values) {
+std::vector<double> edges_of(std::vector<double> values, const NumberBins& wanted) {
   sort_numbers(values);
-  return balanced_bounds(runs_of(values), values.size(), {});
+  return balanced_bounds(runs_of(values), values.size(), wanted);
 }
 
 void encode_numbers(std::span<const double> column, std::span<const double> edges,

@@ -73,7 +73,7 @@ BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int3
 bool distinct_values(std::span<const double> column, std::vector<double>& values);
 
 // The edges of bins by the values of the sampled rows.
-std::vector<double> edges_of(std::vector<double> values);
+std::vector<double> edges_of(std::vector<double> values, const NumberBins& wanted);
 
 // Codes of a part by at most 254 edges; and the smallest and largest value in each bin, infinite
 // where it has none: (n_bins,).

@@ -18,15 +18,18 @@ class DrawnSums {
   // items: growing rows, as cells have them; sums: of the nodes.
   DrawnSums(const DrawnRows& rows, std::span<Item> items, const CellSums& sums,
             std::vector<std::int32_t>&& features, const BinnedGrowth& growth, const Target& target)
-      : bins_(rows.bins),
+      : DrawnSums(rows.bins, Cells(rows), items, sums, std::move(features), growth, target) {}
+  DrawnSums(const KeptBins& bins, Cells&& cells, std::span<Item> items, const CellSums& sums,
+            std::vector<std::int32_t>&& features, const BinnedGrowth& growth, const Target& target)
+      : bins_(bins),
         items_(items),
         sums_(sums),
         growth_(growth),
-        decider_(target, rows.bins, growth),
+        decider_(target, bins, growth),
         of_(target),
         few_(target),
         draws_(std::move(features), growth.max_features == 0),
-        cells_(rows) {}
+        cells_(std::move(cells)) {}
 
   const Decider<Target>& decider() const { return decider_; }
   auto codes(const BinnedCell& cell, std::int32_t feature) const {
@@ -37,7 +40,10 @@ class DrawnSums {
   template <class Allowed>
   void search(BinnedCell& cell, const Bounds& bounds, const Allowed& allowed, Cut& cut) {
     const CellSums::One total = sums_.of(cell.node);
-    of_.open(items_of(cell), total);
+    if constexpr (requires { cells_.rows(); })
+      of_.open(cells_.rows(), total);
+    else
+      of_.open(items_of(cell), total);
     if (cell.depth == 0) least_ = growth_.min_gain * of_.weight();
     if (of_.is_pure()) return;
     const bool ranks = growth_.ties_by_root && growth_.max_features == 0 && cell.depth == 0;
@@ -61,6 +67,14 @@ class DrawnSums {
     if (ranks) draws_.reorder(of_root_);
     decider_.settle(of_, least_, cut);
   }
+
+  // What the root has decided for the cells below: the order of features, and the least gain.
+  const std::vector<std::int32_t>& features() const { return draws_.features(); }
+  double least() const { return least_; }
+  void go_on(double least) { least_ = least; }
+
+ protected:
+  Cells& cells() { return cells_; }
 
  private:
   std::span<Item> items_of(const BinnedCell& cell) const {

@@ -88,6 +88,7 @@ class GivenSums {
   Cut search_root(const BinnedCell& cell, const std::vector<std::int32_t>& features) {
     return look_up(cell, Bounds(), features, [] {});
   }
+  static std::int64_t n_left(const Cut& cut, const GoesLeft&) { return cut.sums.back(); }
   // A cell is divided.
   void note(const BinnedCell& cell, const Cut& cut, const GoesLeft& goes_left) {
     made_.keys.push_back(cell.key);

@@ -1,8 +1,8 @@
 // Weights of classes, and numbers with weights, as targets of growth from sums.
 //
-// Belongs to binned_growth.cpp alone; gradients.hpp says what a target has. What is gained by a cut
-// is the decrease of impurity times the weight of the cell; its value is that up to a factor that
-// is the same for all cuts of a cell.
+// Belongs to what grows trees from sums; gradients.hpp says what a target has. What is gained by a
+// cut is the decrease of impurity times the weight of the cell; its value is that up to a factor
+// that is the same for all cuts of a cell.
 #pragma once
 
 #include "grow/binned_growth.hpp"
@@ -22,6 +22,14 @@ struct Weighing {
   bool has_enough(std::int64_t n_left, std::int64_t n) const {
     return std::min(n_left, n - n_left) >= min_rows;
   }
+};
+
+// What is known of the rows of a cell that lie elsewhere.
+struct GivenRows {
+  std::int64_t n = 0;
+  bool is_pure = false;  // of numbers
+  double squared_weights = 0.0;
+  std::int64_t squares = 0;  // of numbers beyond the mean, as PairTarget rounds them
 };
 
 template <class Item>
@@ -204,6 +212,9 @@ class PairTarget {
     sums.add(1, total.sum());
   }
 
+  // Squares of numbers are rounded to units that keep their sum below 2^62.
+  int shift() const { return static_cast<int>(response_.bits) + 4; }
+
   // The mean, which slopes are about.
   double response(const std::int64_t* sums) const {
     return static_cast<double>(sums[1]) / static_cast<double>(sums[0]);
@@ -214,19 +225,20 @@ class PairTarget {
     explicit OfCell(const PairTarget& target) : target_(target) {}
     void open(std::span<const Item> items, const CellSums::One& total) {
       items_ = items;
-      all_ = {total.sum[0], total.sum[1]};
-      centre_.weight = all_.weights;
-      centre_.centre = all_.weights > 0 ? all_.sums / all_.weights : 0;
-      centre_.all = static_cast<double>(all_.weights);
-      centre_.rest = static_cast<double>(all_.sums - all_.weights * centre_.centre);
-      centre_.n_rows = std::ssize(items);
+      open(total, std::ssize(items));
     }
+    void open(const GivenRows& rows, const CellSums::One& total) {
+      given_ = &rows;
+      open(total, rows.n);
+    }
+
     static constexpr std::size_t n_sums() { return 1; }
     static CERTREE_INLINE void add(const Item& item, Sum* sum) { *sum += item.pair(); }
     static bool is_empty(const Sum* sum) { return sum->weight() == 0; }
     double weight() const { return centre_.all; }
     bool is_pure() const {
       if (target_.response_.classes) return all_.sums == 0 || all_.sums == all_.weights;
+      if (given_) return given_->is_pure;
       const auto value = [](const Item& item) {
         return static_cast<std::int64_t>(item.sum) / static_cast<std::int64_t>(item.weight);
       };
@@ -262,7 +274,22 @@ class PairTarget {
       numbers[0] = static_cast<double>(bins.at(i)->weight());
       numbers[1] = static_cast<double>(bins.at(i)->sum());
     }
-    Scatter scatter() const { return {squared_weights(items_) / centre_.all, variation()}; }
+    std::int64_t squares_beyond_mean(std::span<const Item> items) const {
+      const int shift = target_.shift();
+      std::int64_t squares = 0;
+      for (const auto part : stretches(items))
+        for (const Item& item : part) {
+          const auto w = static_cast<std::int64_t>(item.weight);
+          const std::int64_t number = static_cast<std::int64_t>(item.sum) / w;
+          const auto beyond = static_cast<double>(number - centre_.centre);
+          squares += w * static_cast<std::int64_t>(std::ldexp(beyond * beyond, -shift));
+        }
+      return squares;
+    }
+    Scatter scatter() const {
+      const double squares = given_ ? given_->squared_weights : squared_weights(items_);
+      return {squares / centre_.all, variation()};
+    }
     // Means of numbers, shares of the last of two classes.
     std::vector<double> scores(const Groups& groups) const { return shares(groups, 0); }
 
@@ -296,19 +323,19 @@ class PairTarget {
       return best;
     }
 
-    // Squares of numbers are rounded to units that keep their sum below 2^62.
+    void open(const CellSums::One& total, std::int64_t n_rows) {
+      all_ = {total.sum[0], total.sum[1]};
+      centre_.weight = all_.weights;
+      centre_.centre = all_.weights > 0 ? all_.sums / all_.weights : 0;
+      centre_.all = static_cast<double>(all_.weights);
+      centre_.rest = static_cast<double>(all_.sums - all_.weights * centre_.centre);
+      centre_.n_rows = n_rows;
+    }
     double variation() const {
       const auto sum = static_cast<double>(all_.sums);
       if (target_.response_.classes) return sum * (1.0 - sum / centre_.all);
-      const int shift = static_cast<int>(target_.response_.bits) + 4;
-      std::int64_t squares = 0;
-      for (const auto part : stretches(items_))
-        for (const Item& item : part) {
-          const auto w = static_cast<std::int64_t>(item.weight);
-          const std::int64_t number = static_cast<std::int64_t>(item.sum) / w;
-          const auto beyond = static_cast<double>(number - centre_.centre);
-          squares += w * static_cast<std::int64_t>(std::ldexp(beyond * beyond, -shift));
-        }
+      const int shift = target_.shift();
+      const std::int64_t squares = given_ ? given_->squares : squares_beyond_mean(items_);
       const double rest = centre_.rest;
       return std::max(std::ldexp(static_cast<double>(squares), shift) - rest * rest / centre_.all,
                       0.0);
@@ -316,6 +343,7 @@ class PairTarget {
 
     const PairTarget& target_;
     std::span<const Item> items_;
+    const GivenRows* given_ = nullptr;  // in their place
     WidePair all_;
     PairCentre centre_;
   };
@@ -454,15 +482,11 @@ class ClassTarget {
           lane_(target.n_classes_) {}
     void open(std::span<const Item> items, const CellSums::One& total) {
       items_ = items;
-      total_.resize(total.sum.size());
-      for (std::size_t l = 0; l < total_.size(); ++l) {
-        lane_[static_cast<std::size_t>(total.lane[l])] = static_cast<std::uint32_t>(l);
-        total_[l] = static_cast<double>(total.sum[l]);
-      }
-      all_ = std::accumulate(total_.begin(), total_.end(), 0.0);
-      if (!logs_) return;
-      uncut_ = -times_log(all_);
-      for (const double one : total_) uncut_ += times_log(one);
+      open(total, std::ssize(items));
+    }
+    void open(const GivenRows& rows, const CellSums::One& total) {
+      given_ = &rows;
+      open(total, rows.n);
     }
     std::size_t n_sums() const { return total_.size(); }
     CERTREE_INLINE void add(const Item& item, Sum* sums) const {
@@ -489,8 +513,8 @@ class ClassTarget {
       double value = logs_ ? value_by_logs(cuts, n, uncut_, own.value.data())
                            : value_by_squares(cuts, n, own.value.data());
       if (bins.rows)
-        value = value_enough(own.prefix.data() + n_sums() * width, n, shift_.back(),
-                             std::ssize(items_), target_.weighing_, own.value.data());
+        value = value_enough(own.prefix.data() + n_sums() * width, n, shift_.back(), n_rows_,
+                             target_.weighing_, own.value.data());
       return first_of_best<ClassTarget>(own, width, n, shift_, value, allows, most, left);
     }
     std::pair<double, bool> gain(double value, double least) const {
@@ -506,7 +530,8 @@ class ClassTarget {
     Scatter scatter() const {
       double scatter = 0.0;
       for (const double one : total_) scatter += one * (1.0 - one / all_);
-      return {squared_weights(items_) / all_, scatter};
+      const double squares = given_ ? given_->squared_weights : squared_weights(items_);
+      return {squares / all_, scatter};
     }
     // Shares of the last of two classes; of more, along their first principal component.
     std::vector<double> scores(const Groups& groups) const {
@@ -514,6 +539,18 @@ class ClassTarget {
     }
 
    private:
+    void open(const CellSums::One& total, std::int64_t n_rows) {
+      n_rows_ = n_rows;
+      total_.resize(total.sum.size());
+      for (std::size_t l = 0; l < total_.size(); ++l) {
+        lane_[static_cast<std::size_t>(total.lane[l])] = static_cast<std::uint32_t>(l);
+        total_[l] = static_cast<double>(total.sum[l]);
+      }
+      all_ = std::accumulate(total_.begin(), total_.end(), 0.0);
+      if (!logs_) return;
+      uncut_ = -times_log(all_);
+      for (const double one : total_) uncut_ += times_log(one);
+    }
     void sum_up(const FewBins<ClassTarget>& bins, std::vector<std::int64_t>& prefix) const {
       const std::size_t width = bins.n_bins, n_lanes = n_sums() + (bins.rows != nullptr);
       if (prefix.size() < n_lanes * width) prefix.resize(n_lanes * width);
@@ -530,6 +567,8 @@ class ClassTarget {
     const ClassTarget& target_;
     bool logs_;
     std::span<const Item> items_;
+    const GivenRows* given_ = nullptr;  // in their place
+    std::int64_t n_rows_ = 0;
     std::vector<std::uint32_t> lane_;  // (n_classes,) of those that the cell has
     std::vector<double> total_;        // (n,)
     double all_ = 0.0, uncut_ = 0.0;

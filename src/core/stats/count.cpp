@@ -41,6 +41,11 @@ void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
     const double distance = target[i] - mean[rows.leaf_of(i)];
     squares[rows.leaf_of(i)] += rows.weight_of(i) * distance * distance;
   }
+  gather_moments(tree, total, mean, squares);
+}
+
+void gather_moments(Shape tree, std::span<double> total, std::span<double> mean,
+                    std::span<double> squares) {
   for (const std::size_t v : turns_down(tree.size())) {
     if (tree.is_leaf(v)) continue;
     const std::size_t l = tree.left(v), r = l + 1;

@@ -34,6 +34,23 @@ CountedEntries count_entries(Shape tree, const RoutedRows& rows, std::span<const
 void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
              std::span<double> total, std::span<double> mean, std::span<double> squares);
 
+// The same of nodes by what is known of the leaves; others are written over.
+void gather_moments(Shape tree, std::span<double> total, std::span<double> mean,
+                    std::span<double> squares);
+
+// -- sums that no order of the rows changes, by cells, of which there are c
+
+// ends: (c, 2) the smallest and the largest value of each cell, infinite where it has none.
+void ends_of_cells(std::span<const std::int32_t> cell, std::span<const double> values,
+                   Table<double> ends);
+// sums: (c, 2) whole numbers, those of parts of the rows add up. largest: (c,) magnitudes; n: at
+// least how many rows there are.
+void sums_of_cells(std::span<const std::int32_t> cell, std::span<const double> values,
+                   std::span<const double> largest, std::int64_t n, Table<std::int64_t> sums);
+// What sums mean, (c,).
+void numbers_of_sums(Table<const std::int64_t> sums, std::span<const double> largest,
+                     std::int64_t n, std::span<double> numbers);
+
 // label: (m,) the class with the largest count, ties to the lowest; a root without rows has class
 // 0.
 void majority(Shape tree, const Counts& counts, std::span<std::int32_t> label);

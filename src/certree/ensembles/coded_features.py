@@ -1,0 +1,154 @@
+"""Features of a forest's rows of which codes of bins alone are known, row by row in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certree._core import draw_rows
+from certree.ensembles.forest_samples import Drawing
+from certree.ensembles.leaves import JUDGES
+from certree.grow.bins import MISSING, Bins, UInt8
+from certree.interface.arrays import Int32, Int64
+from certree.tree import LEAF, Trees
+
+# So many codes of rows that are sent down a tree at a time, and leaves of rows that are kept.
+_CODES, _LEAVES = 2**20, 2**25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedFeatures:
+    """See `DrawnFeatures`: the rows in their bins.
+
+    Parameters
+    ----------
+    codes : ndarray of uint8, shape (n, p)
+        Bins of the values, in the order in which rows are drawn.
+    kept : Bins
+        The bins, without codes.
+    """
+
+    codes: UInt8
+    kept: Bins
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return self.kept.n_features
+
+    def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:  # noqa: ARG002 -- they are known
+        """See `DrawnFeatures`."""
+        return replace(self.kept, codes=self.codes.T)
+
+    def walk(self, trees: Trees, drawing: Drawing, n_threads: int) -> WalkOfCodes:
+        """See `DrawnFeatures`."""
+        n = len(self.codes)
+        is_out = np.empty((len(trees), -(-n // 8)), dtype=np.uint8)
+        for number, own in enumerate(is_out):
+            own[:] = np.packbits(draw_rows(n, drawing, number) == 0)
+        return WalkOfCodes(trees, comparing_codes(trees, self.kept), self.codes, is_out, n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class WalkOfCodes:
+    """See `Walk`: leaves are found when they are asked for, as those of all rows take much memory.
+
+    Parameters
+    ----------
+    trees : Trees
+        The trees.
+    coded : Trees
+        The same by codes.
+    codes : ndarray of uint8, shape (n, p)
+        The rows.
+    is_out : ndarray of uint8, shape (T, ceil(n / 8))
+        Whether rows are out of the bags, in packed bits.
+    n_threads : int
+        Number of threads.
+    """
+
+    trees: Trees
+    coded: Trees
+    codes: UInt8
+    is_out: UInt8
+    n_threads: int
+
+    @cached_property
+    def first(self) -> Int32:
+        """See `Walk`."""
+        return self.leaf(0, min(len(self.codes), JUDGES))
+
+    def leaf(self, begin: int, end: int) -> Int32:
+        """See `Walk`."""
+        leaf = self.coded.leaves(numbers_of(self.codes[begin:end]), self.n_threads)
+        first = begin // 8
+        bits = np.unpackbits(self.is_out[:, first : -(-end // 8)], axis=1)
+        return np.where(bits[:, begin - 8 * first :][:, : end - begin] > 0, ~leaf, 0)
+
+    def parts(self) -> Iterator[tuple[Int32, Int64, Int32]]:
+        """See `Walk`."""
+        n, n_trees = len(self.codes), len(self.trees)
+        step = max(1, min(n_trees, _LEAVES // n))
+        ends = np.append(self.trees.root, self.trees.n_nodes)
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            for begin, end in pairwise([*range(0, n_trees, step), n_trees]):
+                leaf = np.zeros((end - begin, n), dtype=np.int32)
+                # Nodes are numbered among those of these trees.
+                root = self.trees.root[begin:end] - ends[begin]
+                [*pool.map(self._send, range(begin, end), leaf, root)]
+                left = self.trees.left[ends[begin] : ends[end]]
+                left = np.where(left == LEAF, LEAF, left - ends[begin]).astype(np.int32)
+                yield left, root, leaf
+
+    def _send(self, number: int, leaf: Int32, root: int) -> None:
+        """Find the leaves (n,) of the rows that are out of the bag of a tree."""
+        out = np.flatnonzero(np.unpackbits(self.is_out[number], count=len(leaf)))
+        tree, step = self.coded.tree(number), max(1, _CODES // self.codes.shape[1])
+        for start in range(0, len(out), step):
+            rows = out[start : start + step]
+            leaf[rows] = ~(tree.leaves(numbers_of(self.codes[rows]), 1)[0] + root)
+
+
+def numbers_of(codes: UInt8) -> NDArray[np.float32]:
+    """Codes as trees walk by them."""
+    numbers = codes.astype(np.float32)
+    numbers[codes == MISSING] = np.nan
+    return numbers
+
+
+def comparing_codes(trees: Trees, bins: Bins) -> Trees:
+    """Trees that send codes of rows where the trees on these bins send the rows themselves."""
+    n_levels = np.diff(trees.category_start)
+    threshold = np.zeros(trees.n_nodes)
+    for j, nodes in _by_feature(trees.feature, np.flatnonzero(~trees.is_leaf & (n_levels == 0))):
+        threshold[nodes] = np.searchsorted(bins.ends(j)[1], trees.threshold[nodes], "right") - 1.0
+    node = np.repeat(np.arange(trees.n_nodes), n_levels)
+    codes = np.zeros(len(node), dtype=np.int64)
+    for j, places in _by_feature(trees.feature[node], np.arange(len(node))):
+        own = slice(*bins.level_start[j : j + 2])
+        at = np.searchsorted(bins.levels[own], trees.categories[places])
+        codes[places] = bins.level_bin[own][at]
+    # Levels of a bin stand together in the set of a node.
+    pairs = np.unique(node * (MISSING + 1) + codes)
+    sizes = np.bincount(pairs // (MISSING + 1), minlength=trees.n_nodes)
+    return trees.comparing(
+        threshold,
+        np.append(0, np.cumsum(sizes)).astype(np.int64),
+        (pairs % (MISSING + 1)).astype(np.int32),
+    )
+
+
+def _by_feature(feature: Int32, some: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """The numbers of things by the features that they compare."""
+    order = some[np.argsort(feature[some], kind="stable")]
+    own = feature[order]
+    starts = np.flatnonzero(np.append(True, own[1:] != own[:-1])[: len(own)])
+    for begin, end in pairwise([*starts.tolist(), len(own)]):
+        yield int(own[begin]), order[begin:end]

@@ -1,0 +1,194 @@
+"""Rows of forests that lie in parts: they are read part by part, and lie in bins row by row then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from certree._core import whole_weights
+from certree.ensembles.coded_features import CodedFeatures
+from certree.ensembles.forest_samples import ForestSamples, GivenRows, ordered
+from certree.interface.arrays import Float64, UInt64
+from certree.parts.chunks import Chunk, Weighing, positive
+from certree.parts.executors import Executor
+from certree.parts.first_look import Learned, learn
+from certree.parts.fit_hashes import hashes_of_fit
+from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
+from certree.parts.part import PartOfRows, digests, expect_same_rows
+from certree.parts.scratch import Scratch
+from certree.rows.copies import repeated
+from certree.rows.folds import Indices
+from certree.rows.hashes import keys_of
+
+# Bytes of rows that parts hand over at a time.
+_BYTES = 2**27
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeWeighing(Weighing):
+    """How rows of forests are weighed, whose weights are whole numbers.
+
+    Parameters
+    ----------
+    are_whole : bool
+        Whether the weights of all rows are whole as they came.
+    """
+
+    are_whole: bool = True
+
+    def __call__(self, weight: Float64) -> Float64:
+        """Weights of some rows as whole numbers, as those of all rows tell."""
+        # What is below 1 is not whole.
+        others = [self.largest] if self.are_whole else [self.largest, min(self.largest, 0.5)]
+        return whole_weights(np.append(weight, others))[: len(weight)]
+
+
+def expect_what_parts_can(model: Any) -> None:
+    """Refuse what takes rows in memory, by its name."""
+    if model.warm_start:
+        raise ValueError("warm_start=True takes rows in memory, got X that lies elsewhere")
+
+
+def without_hashes(model: Any) -> Any:
+    """A model as it is handed on to those who grow its trees."""
+    made = copy(model)
+    made.__dict__.pop("sample_hashes_", None)
+    return made
+
+
+def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[ForestSamples, GivenRows]:
+    """Read the rows of a forest, and let the model know classes and features.
+
+    Parameters
+    ----------
+    model : TreeForest
+        The model.
+    parts : Executor
+        Holds the rows.
+    kept : Scratch
+        Where their codes lie from then on.
+
+    Returns
+    -------
+    rows : ForestSamples
+        The rows as they are drawn.
+    given : GivenRows
+        The same as they came; none if no score of rows out of bags is asked for.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If rows are wrong, as `fit` says.
+    """
+    learned = learn(model, parts)
+    learned.teach(model)
+    weighing = learned.weighing
+    if weighing is not None:
+        found = learned.found
+        weighing = WholeWeighing(weighing.are_copies, found.largest, are_whole=found.are_whole)
+    known = sketched(parts, learned.reader, weighing, learned.found.n)
+    warn_of_identifiers(model, known.sketch)
+    bins, _ = make_parts(parts, learned.reader, known, fine_ends=True)
+    if is_classifier(model):
+        model.sample_hashes_ = hashes_of_fit(parts, known.n)
+    order, content = _put_in_order(parts, known.n)
+    codes, y, weight = _gathered(parts, kept, known.n, bins.n_features)
+    given, place = _NONE, _NONE.indices
+    if model.oob_score:
+        given, place = _given(model, parts, learned)
+        place = place[order]
+    if is_classifier(model):
+        y = y.astype(np.int32)
+    features, one = CodedFeatures(codes, bins), np.zeros(1, dtype=np.intp)
+    return ForestSamples(features, y, weight, place, content, one), given
+
+
+_NONE = GivenRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
+
+
+def _put_in_order(parts: Executor, n: int) -> tuple[Indices, int]:
+    """Let parts know where their rows stand in the order of all keys; gives this, and a digest."""
+    known = dict(parts.collect(digests))
+    told = sorted(parts.collect(hashes_of), key=itemgetter(0))
+    ends = np.cumsum([0, *(len(one[1]) for one in told)])
+    if ends[-1] != n:
+        raise ValueError(
+            f"the rows are {ends[-1]} where they were {n} before: their source must give the same "
+            "rows whenever it is read"
+        )
+    order, content = ordered(keys_of(np.concatenate([one[1] for one in told])))
+    place = np.empty(n, dtype=np.uint64)
+    place[order] = np.arange(n, dtype=np.uint64)
+    parts.change(at_places, known, own=[place[begin:end] for begin, end in pairwise(ends)])
+    return order, content
+
+
+def _gathered(
+    parts: Executor, kept: Scratch, n: int, p: int
+) -> tuple[NDArray[np.uint8], Float64, Float64 | None]:
+    """Codes (n, p), targets and weights of all rows in their order."""
+    codes: NDArray[np.uint8] = kept.room("codes", (n, p), np.uint8)
+    y, weight = np.empty(n), np.empty(n)
+    step, is_weighed = max(1, _BYTES // p), False
+    for begin in range(0, n, step):
+        for place, own, numbers, weights in parts.collect(rows_between, begin, begin + step):
+            codes[place], y[place] = own, numbers
+            if weights is not None:
+                weight[place], is_weighed = weights, True
+    # What is no memmap any more still lies in the file.
+    return np.asarray(codes), y, weight if is_weighed else None
+
+
+def _given(model: Any, parts: Executor, learned: Learned) -> tuple[GivenRows, Indices]:
+    """The rows as they came, and which of these those that grow trees are, part by part."""
+    told = parts.look(rows_given, learned.reader, targets_only=True)
+    ends = np.cumsum([0, *(one[0] for one in told)])
+    indices = np.concatenate([one[1] + begin for one, begin in zip(told, ends, strict=False)])
+    target = np.concatenate([one[2] for one in told if len(one[2])])
+    y = model._class_codes("y", target).astype(np.int32) if is_classifier(model) else target
+    if learned.weighing is None:
+        return GivenRows(int(ends[-1]), indices, y, None), indices
+    weight = np.concatenate([one[3] for one in told])
+    place = indices[repeated(weight)] if learned.weighing.are_copies else indices
+    return GivenRows(int(ends[-1]), indices, y, weight), place
+
+
+# -- what parts are asked
+
+
+def hashes_of(part: PartOfRows) -> list[tuple[int, UInt64]]:
+    """The hashes of the rows of a part, by its number."""
+    return [(part.number, np.array(part.keys))]
+
+
+def at_places(part: PartOfRows, known: Mapping[int, int], place: UInt64) -> tuple[PartOfRows, int]:
+    """A part that knows the places of its rows among all; these are what they have been."""
+    expect_same_rows(part, known)
+    return replace(part, keys=place), 0
+
+
+def rows_between(part: PartOfRows, first: int, end: int) -> list[tuple[Any, ...]]:
+    """The rows of a part whose places lie in a range: these, codes, targets, and weights or None."""
+    rows = np.flatnonzero((part.keys >= np.uint64(first)) & (part.keys < np.uint64(end)))
+    rows = rows[np.argsort(part.keys[rows])]
+    weight = None if part.weight is None else part.weight[rows]
+    place = part.keys[rows].astype(np.intp)
+    return [(place, np.ascontiguousarray(part.codes[:, rows].T), part.y[rows], weight)]
+
+
+def rows_given(chunk: Chunk, reader: Any) -> list[tuple[Any, ...]]:
+    """How many rows a chunk has, and which weigh something: their numbers, targets and weights."""
+    n = len(chunk.y)
+    rows = positive(reader, replace(chunk, X=np.arange(n)[:, None]))
+    if rows is None:
+        return [(n, np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0))]
+    weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+    return [(n, rows.X[:, 0].astype(np.intp), rows.y, weight)]

@@ -1,0 +1,164 @@
+"""Fits of single trees on rows that lie in parts: the model of the same rows in one table."""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import check_random_state
+
+from certree.estimators.tune import GrownFold
+from certree.grow.bins import Bins
+from certree.grow.cart import Cart, cart_on_bins
+from certree.interface.threads import threads
+from certree.parts.cells_of_tree import GrowingRows, growing_rows
+from certree.parts.exact_sums import rounded
+from certree.parts.executors import Executor, InMemory
+from certree.parts.first_look import Learned, learn
+from certree.parts.fit_hashes import hashes_of_fit
+from certree.parts.held_out import deal_to_folds
+from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
+from certree.parts.part import PartOfRows
+from certree.parts.rows_elsewhere import rows_elsewhere
+from certree.parts.tree_of_parts import GrowthOfParts, grow_on_parts
+from certree.rows.folds import MOST_COPIES
+from certree.stats import Stats
+from certree.stats.in_any_order import (
+    Ask,
+    RowsInLeaves,
+    counted_in_any_order,
+    measured_in_any_order,
+)
+from certree.tree import Tree
+
+# So few rows for each class are fitted in memory: of them folds may have fewer than there are classes.
+_FEW_ROWS = 20
+# Folds are numbered in bytes.
+_MOST_FOLDS = 255
+
+
+def fit_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
+    """Fit a tree and the vote of its prunings to rows in files or on a cluster.
+
+    Parameters
+    ----------
+    model : TreeVoteEstimator
+        The model.
+    X, y, sample_weight
+        As `rows_elsewhere` takes them.
+    groups : object
+        None: rows are dealt to no folds.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the fit is one that takes rows in memory, or rows are wrong.
+    """
+    cart_on_bins(model._grower_of(model.grower))
+    if groups is not None:
+        raise ValueError("groups takes rows in memory, got X that lies elsewhere")
+    shown = model.verbose > 0
+    with rows_elsewhere(X, y, sample_weight, threads(model.n_jobs), shown=shown) as parts:
+        try:
+            fit_tree_on_parts(model, parts)
+        except InMemory:
+            model._fit(model._take(*parts.gathered()))
+
+
+def fit_tree_on_parts(model: Any, parts: Executor) -> None:
+    """The same of rows that an executor holds."""
+    grower = cart_on_bins(model._grower_of(model.grower))
+    learned = learn(model, parts)
+    n_folds = _n_folds(model, learned)
+    n_classes = 1 if learned.found.classes is None else len(learned.found.classes)
+    if n_folds and learned.found.n < _FEW_ROWS * n_classes:
+        raise InMemory
+    learned.teach(model)
+    weighing = learned.weighing
+    are_copies = weighing is not None and weighing.are_copies
+    copies = weighing if are_copies else None  # others count by what they weigh
+    random_state = check_random_state(model.random_state)
+    growth = GrowthOfParts(
+        model.max_depth,
+        model._slopes(),
+        model._category_mask(),
+        int(random_state.randint(2**31 - 1)),
+        model.n_jobs,
+        is_classifier(model),
+        weighing is not None and not are_copies,
+    )
+    known = sketched(parts, learned.reader, copies, learned.found.n)
+    warn_of_identifiers(model, known.sketch)
+    dealt = None
+    if n_folds:
+        dealt = deal_to_folds(parts, learned.reader, copies, n_folds, random_state)
+    bins, _ = make_parts(parts, learned.reader, known, grower.number_of_bins, dealt)
+    if is_classifier(model):
+        model.sample_hashes_ = hashes_of_fit(parts, known.n)
+    folds = []
+    with model._progress(range(n_folds)) as advance:
+        for fold in range(n_folds):
+            folds += _grown_fold(model, grower, parts, bins, growth, fold)
+            advance()
+        tree, lacking = grow_on_parts(grower, parts, bins, growth)
+        advance()
+        stats = _stats(model, tree, partial(parts.collect, _asked, None))
+        model._vote(tree.lacking_at(lacking), stats, model._tuned(folds, advance))
+
+
+def _grown_fold(
+    model: Any, grower: Cart, parts: Executor, bins: Bins, growth: GrowthOfParts, fold: int
+) -> list[GrownFold]:
+    """The tree of a fold and both its sides; none if a side has no rows."""
+    about: GrowingRows = parts.collect(growing_rows, fold)
+    if about.n == 0 or about.n_others == 0:
+        return []
+    tree, _ = grow_on_parts(grower, parts, bins, growth, fold)
+    stats, judging = (
+        _stats(model, tree, partial(parts.collect, _asked, are_growing))
+        for are_growing in (True, False)
+    )
+    return [GrownFold(tree, stats, judging.table)]
+
+
+def _asked(part: PartOfRows, are_growing: bool | None, f: Any, *given: Any) -> Any:
+    """Ask the rows of a part that know their leaves: all, those that grow a tree, or the others."""
+    leaf, y, weight = np.asarray(part.leaf), part.y, part.weight
+    if are_growing is not None:
+        n = part.n_growing
+        rows = np.asarray(part.order[:n] if are_growing else part.order[n:])
+        leaf, y, weight = leaf[rows], y[rows], None if weight is None else weight[rows]
+    return f(RowsInLeaves(leaf, y, weight), *given)
+
+
+def _stats(model: Any, tree: Tree, ask: Ask) -> Stats:
+    if not is_classifier(model):
+        return measured_in_any_order(tree, ask)
+    leaf, y, weight = counted_in_any_order(ask, model._lanes.n_of[0])
+    stats: Stats = model._summarise(tree, leaf, y, weight)
+    return stats
+
+
+def _n_folds(model: Any, learned: Learned) -> int:
+    """How many folds choose what is not given; 0: all is."""
+    if not model._is_tuned():
+        return 0
+    cv = 5 if model.cv is None else model.cv
+    if not isinstance(cv, Integral) or not cv <= _MOST_FOLDS:
+        raise ValueError(
+            f"cv must be a number of folds, at most {_MOST_FOLDS}, where X lies elsewhere, got "
+            f"{model.cv!r}"
+        )
+    weighing, found = learned.weighing, learned.found
+    total = rounded(found.total()) if weighing is not None else 0.0
+    are_copies = weighing is not None and weighing.are_copies
+    if found.are_whole and weighing is not None and are_copies != (total <= MOST_COPIES):
+        raise ValueError(
+            "whole weights of more than ten for each row on average, or more than "
+            f"{MOST_COPIES:,} in all, take rows in memory where folds deal each copy by itself, got X "
+            f"that lies elsewhere: set {', '.join(model._temperatures)}"
+        )
+    return int(cv)

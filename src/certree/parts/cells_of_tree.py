@@ -1,0 +1,210 @@
+"""What a single tree asks of a part of the rows, and what becomes of it.
+
+Cells are numbered in the order in which they are made. A part says of each which of its rows lie there,
+and what these add up to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from certree._core import add_tables, part_divide, part_tables
+from certree.grow.bins import UInt8
+from certree.interface.arrays import Float64, Int32, Int64
+from certree.parts.exact_sums import exact_sum
+from certree.parts.part import PartOfRows, expect_same_rows
+from certree.rows.copies import are_whole
+
+# Sums of cells in lanes, as the core takes them: where those of each cell start, lanes, and sums.
+Lanes = tuple[Int64, Int32, Int64]
+
+
+@dataclass(frozen=True, slots=True)
+class WholeUnits:
+    """What rows are added up in.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes; 0: targets are numbers.
+    weight : int or None
+        Weights are rounded to multiples of two to the power of this; None: they are whole.
+    start : float
+        What is taken from numbers.
+    unit : int
+        Then they are rounded to multiples of two to the power of this.
+    """
+
+    n_classes: int
+    weight: int | None = None
+    start: float = 0.0
+    unit: int = 0
+
+    def weights(self, weight: Float64 | None, n: int) -> Int64:
+        """Weights of n rows as whole numbers."""
+        if weight is None:
+            return np.ones(n, dtype=np.int64)
+        if self.weight is None:
+            return weight.astype(np.int64)
+        return np.maximum(np.rint(np.ldexp(weight, -self.weight)), 1.0).astype(np.int64)
+
+    def numbers(self, y: Float64) -> Int64:
+        """Targets as whole numbers."""
+        if self.n_classes > 0:
+            return y.astype(np.int64)
+        return np.rint(np.ldexp(y - self.start, -self.unit)).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrowingRows:
+    """What is known of the rows that grow a tree; that of more adds up.
+
+    Parameters
+    ----------
+    n, n_others : int
+        How many grow the tree, and how many judge it.
+    ends : tuple of two floats
+        The smallest and the largest target, or class.
+    largest : float
+        The largest weight.
+    are_whole : bool
+        Whether weights are whole.
+    weight : int
+        Exact sum of the weights.
+    """
+
+    n: int
+    n_others: int
+    ends: tuple[float, float]
+    largest: float
+    are_whole: bool
+    weight: int
+
+    def __add__(self, other: Self) -> Self:
+        """That of both."""
+        return replace(
+            self,
+            n=self.n + other.n,
+            n_others=self.n_others + other.n_others,
+            ends=(min(self.ends[0], other.ends[0]), max(self.ends[1], other.ends[1])),
+            largest=max(self.largest, other.largest),
+            are_whole=self.are_whole and other.are_whole,
+            weight=self.weight + other.weight,
+        )
+
+
+def growing_rows(part: PartOfRows, fold: int | None) -> GrowingRows:
+    """What is known of the rows of a part that grow a tree: those that do not judge a fold."""
+    rows, others = _sides(part, fold)
+    y, ends = part.y[rows], (np.inf, -np.inf)
+    if len(rows):
+        ends = float(y.min()), float(y.max())
+    if part.weight is None:
+        return GrowingRows(len(rows), len(others), ends, 1.0, True, 0)
+    weight = part.weight[rows]
+    largest, total = float(weight.max(initial=0.0)), exact_sum(weight)
+    return GrowingRows(len(rows), len(others), ends, largest, are_whole(weight), total)
+
+
+def _sides(part: PartOfRows, fold: int | None) -> tuple[Int32, Int32]:
+    """Numbers of the rows that grow a tree, and of those that judge it."""
+    if fold is None:
+        return np.arange(len(part.y), dtype=np.int32), np.zeros(0, dtype=np.int32)
+    judges = part.fold == fold
+    return np.flatnonzero(~judges).astype(np.int32), np.flatnonzero(judges).astype(np.int32)
+
+
+def begin_cells(
+    part: PartOfRows, digests: Mapping[int, int], units: WholeUnits, fold: int | None
+) -> tuple[PartOfRows, Int64]:
+    """A part whose rows lie in the root; gives what those that grow weigh by class, or their sums."""
+    expect_same_rows(part, digests)
+    rows, others = _sides(part, fold)
+    n, n_all = len(rows), len(part.y)
+    weights, codes = units.weights(part.weight, n_all), units.numbers(part.y)
+    weight, numbers = weights[rows], codes[rows]
+    codes[others] = 0  # nobody adds them up, and they may be classes that no row has that grows
+    if units.n_classes > 2:
+        total = np.zeros(units.n_classes, dtype=np.int64)
+        np.add.at(total, numbers, weight)
+    else:
+        total = np.array([weight.sum(), (weight * numbers).sum()], dtype=np.int64)
+    part = replace(
+        part,
+        order=np.concatenate([rows, others]),
+        items=np.column_stack([weights, codes]),
+        ranges=np.array([[[0, n], [n, n_all]]], dtype=np.int64),
+        n_growing=n,
+    )
+    return part, total
+
+
+def divide(
+    part: PartOfRows, cell: Int32, feature: Int32, goes_left: UInt8
+) -> tuple[PartOfRows, int]:
+    """Send the rows of cells on, by their numbers; cells below come behind all others, two by two."""
+    # Both sides of a cell are cut like two cells.
+    sides = np.column_stack([2 * cell, 2 * cell + 1]).ravel().astype(np.int32)
+    cuts = np.repeat(feature, 2), np.repeat(goes_left, 2, axis=0)
+    ranges = part.ranges.reshape(-1, 2)
+    order = part.changed("order")
+    below = part_divide(part.codes, order, ranges, sides, *cuts)
+    children = below.reshape(-1, 2, 2, 2).swapaxes(1, 2).reshape(-1, 2, 2)
+    return replace(part, order=order, ranges=np.concatenate([part.ranges, children])), 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """What rows of cells add up to by feature and bin; those of more add up.
+
+    Parameters
+    ----------
+    width : ndarray of int32, shape (c,)
+        How many numbers a bin of each cell has.
+    tables : tuple
+        Tables, as the core makes them, the larger ones first: they are added up when the next one is as
+        large, so that each number is moved a few times, however many parts there are.
+    """
+
+    width: Int32
+    tables: tuple[tuple[Any, ...], ...]
+
+    def __add__(self, other: Self) -> Self:
+        """Those of both."""
+        tables = [*self.tables]
+        for one in other.tables:
+            tables.append(one)
+            while len(tables) > 1 and len(tables[-2][1]) <= 2 * len(tables[-1][1]):
+                last = tables.pop()
+                tables[-1] = add_tables(tables[-1], last, self.width)
+        return replace(self, tables=tuple(tables))
+
+    def whole(self) -> tuple[Any, ...]:
+        """One table of all."""
+        first, *others = self.tables
+        for one in others:
+            first = add_tables(first, one, self.width)
+        return first
+
+
+def tables_of(
+    part: PartOfRows, cells: Int32, totals: Lanes, target: tuple[Any, ...], width: Int32
+) -> Tables:
+    """What the rows of some cells add up to."""
+    made = part_tables(part.codes, part.order, part.items, part.ranges[cells, 0], totals, target)
+    return Tables(width, (made,))
+
+
+def settle(part: PartOfRows, cells: Int32, leaf: Int32) -> tuple[PartOfRows, int]:
+    """Tell each row its leaf, by the cells that leaves are."""
+    ranges = part.ranges[cells].reshape(-1, 2)
+    leaf = np.repeat(leaf, 2)
+    leaves = np.empty(len(part.y), dtype=np.int32)
+    by_begin = np.lexsort((ranges[:, 1], ranges[:, 0]))
+    sizes = (ranges[:, 1] - ranges[:, 0])[by_begin]
+    leaves[part.order] = np.repeat(leaf[by_begin], sizes)
+    return replace(part, leaf=leaves), 0

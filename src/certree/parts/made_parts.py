@@ -1,0 +1,302 @@
+"""The parts that chunks become, whose rows lie in the bins of all rows; and what these add up to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from certree._core import fixed_unit
+from certree.grow.bins import MISSING, Bins
+from certree.interface.arrays import UInt64
+from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded, hashes_below
+from certree.parts.chunks import Chunk, Weighing, training_of
+from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
+from certree.parts.executors import Executor
+from certree.parts.held_out import DealtRows, Division, Mask, RowsHeldOut
+from certree.parts.part import PartOfRows
+from certree.rows.categories import warn_if_identifier
+from certree.rows.hashes import fit_hashes, sample_hashes
+from certree.rows.training import Training
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketched:
+    """What is known of all rows before they lie in bins.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        What decides the bins.
+    weighings : tuple of two Weighings or None
+        How rows that train and rows that are held out are weighed; None: each counts once.
+    held : RowsHeldOut or None
+        Which rows are held out; None: none are.
+    """
+
+    sketch: Sketch
+    weighings: tuple[Weighing | None, Weighing | None]
+    held: RowsHeldOut | None = None
+
+    @property
+    def n(self) -> int:
+        """How many rows train."""
+        return self.sketch.n
+
+    @property
+    def n_held(self) -> int:
+        """How many rows are held out."""
+        return 0 if self.held is None else self.held.sides.held.n
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """What is known of all rows once parts are made; those of more add up.
+
+    Parameters
+    ----------
+    ends : Ends
+        Of the bins.
+    totals : Counter
+        Exact weight of each class by its code; of numbers the weight ("weight"), and the weighed sum
+        ("sum"). Weights of 1 are counted.
+    """
+
+    ends: Ends
+    totals: Counter[Any]
+
+    def __add__(self, other: Self) -> Self:
+        """That of both."""
+        ends, totals = self.ends + other.ends, Counter(self.totals)
+        totals.update(other.totals)  # sums below 0 stay
+        return replace(self, ends=ends, totals=totals)
+
+
+def sketched(
+    parts: Executor,
+    reader: Any,
+    weighing: Weighing | None,
+    n: int,
+    held: RowsHeldOut | None = None,
+) -> Sketched:
+    """Look at all rows for what decides their bins.
+
+    Parameters
+    ----------
+    parts : Executor
+        Holds the rows.
+    reader : object
+        Reads them by what is known of all.
+    weighing : Weighing or None
+        How they are weighed, as far as it is known; None: each counts once.
+    n : int
+        How many there are, copies of a row being one.
+    held : RowsHeldOut or None
+        Which of them are held out; None: none are.
+
+    Returns
+    -------
+    Sketched
+    """
+    if held is not None:
+        known: Sketch = parts.make(_sketch_of_side, reader, held.division, own=held.masks)
+        return Sketched(known, held.division.weighings, held)
+    known = parts.look(_sketch, reader, weighing, hashes_below(n))
+    if not known.is_whole:
+        known = parts.look(_sketch, reader, weighing)
+    if weighing is not None and not weighing.are_copies:
+        weighing = replace(weighing, factor=known.n / rounded(known.weight))
+    return Sketched(known, (weighing, None))
+
+
+def make_parts(
+    parts: Executor,
+    reader: Any,
+    known: Sketched,
+    n_bins: int = MISSING,
+    dealt: DealtRows | None = None,
+    *,
+    fine_ends: bool = False,
+) -> tuple[Bins, Counter[Any]]:
+    """Let an executor make parts of the rows, whose keys are hashes as yet.
+
+    Parameters
+    ----------
+    parts : Executor
+        Holds the rows.
+    reader : object
+        Reads them.
+    known : Sketched
+        What is known of them.
+    n_bins : int
+        Most bins of a feature of numbers.
+    dealt : DealtRows or None
+        To which folds rows are dealt, none of which is held out; None: to none.
+    fine_ends : bool
+        Whether bins are fine towards the ends; see `Bins.of`.
+
+    Returns
+    -------
+    bins : Bins
+        Those of all rows that train, without codes.
+    totals : Counter
+        See `Made`.
+    """
+    edges, held = known.sketch.edges(n_bins, fine_ends=fine_ends), known.held
+    given = reader, known.weighings[0], edges
+    if dealt is not None:
+        made: Made = parts.make(_made_part_of_folds, *given, dealt.division, own=dealt.folds)
+    elif held is None:
+        made = parts.make(_made_part, *given)
+    else:
+        made = parts.make(_made_part, *given, held.division, own=held.masks)
+    return bins_of(edges, made.ends, _category(reader)), made.totals
+
+
+def warn_of_identifiers(model: Any, known: Sketch) -> None:
+    """Warn of features of categories most of which hardly any two rows share."""
+    names = getattr(model, "feature_names_in_", None)
+    for j, values in enumerate(known.values):
+        if isinstance(values, tuple):
+            warn_if_identifier(j, names, int(values[1].sum()), len(values[0]))
+
+
+def total_weight(
+    parts: Executor, n: int, weighing: Weighing | None, *, are_held: bool = False
+) -> float | None:
+    """Sum of the weights of n rows as sums of losses have it; None: each counts once."""
+    if weighing is None or weighing.factor is None:
+        return None
+    unit = fixed_unit(weighing.factor, n)
+    return float(np.ldexp(float(parts.collect(_weight_of, unit, are_held)), unit))
+
+
+def put_beside(part: PartOfRows, held: Training | None) -> tuple[PartOfRows, int]:
+    """A part that has rows beside it which are held out; None: it has none."""
+    if held is None:
+        return part, 0
+    values, y = held.features.matrix.astype(np.float64), held.y.astype(np.float64)
+    return replace(part, values=values, y_held=y, weight_held=held.weight), 0
+
+
+# -- of one chunk
+
+
+def _sketch(
+    chunk: Chunk, reader: Any, weighing: Weighing | None, below: int | None = None
+) -> Sketch | None:
+    """What decides the bins of a chunk, and the sum of its weights in units of the largest one.
+
+    below: of rows whose hashes are below it; None: of all.
+    """
+    training: Any = training_of(reader, chunk, weighing)
+    if training is None:
+        return None
+    made = Sketch.of(training.features, _category(reader), below)
+    weight = training.weight
+    return made if weight is None else replace(made, weight=exact_sum(weight))
+
+
+def _sketch_of_side(
+    number: int, chunk: Chunk, reader: Any, division: Division, mask: Mask
+) -> tuple[PartOfRows, Sketch | None]:
+    """What decides the bins: the rows of a chunk that train; the part is an empty one."""
+    training: Any = division.rows(reader, chunk)
+    made = None
+    if training is not None and not mask.all():
+        train: Any = division.sides(training, mask)[0]
+        made = Sketch.of(train.features, _category(reader))
+    return _without_rows(number, reader.n_features_in_, None), made
+
+
+def _without_rows(number: int, p: int, weighing: Weighing | None) -> PartOfRows:
+    """A part that a chunk becomes of which no row weighs anything."""
+    none, codes = np.zeros(0), np.zeros((p, 0), dtype=np.uint8)
+    weight = None if weighing is None or weighing.are_copies else none
+    return PartOfRows(number, codes, none, weight, np.zeros(0, dtype=np.uint64))
+
+
+def _category(reader: Any) -> Any:
+    mask = reader._category_mask()
+    return np.zeros(reader.n_features_in_, np.uint8) if mask is None else mask.astype(np.uint8)
+
+
+def _made_part(
+    number: int,
+    chunk: Chunk,
+    reader: Any,
+    weighing: Weighing | None,
+    edges: tuple[Any, ...],
+    division: Division | None = None,
+    mask: Mask | None = None,
+) -> tuple[PartOfRows, Made | None]:
+    """The part that a chunk becomes, whose keys are hashes as yet.
+
+    division, mask: how rows are told apart, and which of them are held out; None: none are.
+    """
+    training: Any = (
+        training_of(reader, chunk, weighing) if division is None else division.rows(reader, chunk)
+    )
+    if training is None:
+        return _without_rows(number, len(edges), weighing), None
+    if division is None or mask is None:
+        part, made = _coded(number, training, reader, edges)
+    else:
+        train, held = division.sides(training, mask)
+        part, made = _coded(number, train, reader, edges)
+        part, _ = put_beside(part, held)
+        part = replace(part, digest=part.digest + int(_hashes(held).sum(dtype=np.uint64)))
+    if is_classifier(reader):
+        part = replace(part, known=fit_hashes(*training.features.parts))
+    return part, made
+
+
+def _made_part_of_folds(
+    number: int,
+    chunk: Chunk,
+    reader: Any,
+    weighing: Weighing | None,
+    edges: tuple[Any, ...],
+    division: Division,
+    folds: NDArray[np.uint8],
+) -> tuple[PartOfRows, Made | None]:
+    """The same of rows that are dealt to folds."""
+    part, made = _made_part(number, chunk, reader, weighing, edges)
+    training = division.rows(reader, chunk)
+    if training is None:
+        return part, made
+    order, of_row = division.order(training)[0], np.empty(len(part.y), dtype=np.uint8)
+    division.expect_rows(len(folds), len(order))
+    of_row[order] = folds
+    return replace(part, fold=of_row), made
+
+
+def _coded(
+    number: int, training: Any, reader: Any, edges: tuple[Any, ...]
+) -> tuple[PartOfRows, Made]:
+    """The part that rows become which train."""
+    y, weight, hashes = training.y, training.weight, _hashes(training)
+    codes, ends = encoded(training.features, edges)
+    numbers, digest = y.astype(np.float64), int(hashes.sum(dtype=np.uint64))
+    part = PartOfRows(number, codes, numbers, weight, hashes, digest)
+    if is_classifier(reader):
+        return part, Made(ends, Counter(dict(enumerate(class_totals(y, weight)))))
+    weighed = numbers if weight is None else numbers * weight
+    total = len(y) if weight is None else exact_sum(weight)
+    return part, Made(ends, Counter({"weight": total, "sum": exact_sum(weighed)}))
+
+
+def _hashes(rows: Training) -> UInt64:
+    """Hashes of rows, their targets and their weights."""
+    beside = () if rows.weight is None else (rows.weight,)
+    return sample_hashes(*rows.features.parts, rows.y, *beside)
+
+
+def _weight_of(part: PartOfRows, unit: int, are_held: bool) -> int:
+    """Sum of the weights of a part, or of its rows that are held out, as whole numbers."""
+    weight = part.weight_held if are_held else part.weight
+    return 0 if weight is None else whole_sum(weight, unit)

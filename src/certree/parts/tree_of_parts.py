@@ -1,0 +1,410 @@
+"""Growth of one tree on rows that lie in parts, by sums of what these tell.
+
+A cell is cut by its own sums alone, as in memory. So all cells of a level are cut together, and there
+are no more passes over the parts than the tree is deep, and one. Where leaves are limited, cells are
+cut ahead: those that may still be among the best, as far as is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree._core import cut_cells, fixed_unit, key_of_root, tree_of_cells
+from certree.grow.binned import BinnedGrower
+from certree.grow.bins import Bins
+from certree.grow.cart import Cart, expect_slopes_fit
+from certree.grow.growing import DEEPEST, MaxDepth, Slopes, expect_counts, limit_of_depth
+from certree.interface.arrays import Float64, Int32, Int64, UInt64
+from certree.parts.cells_of_tree import (
+    GrowingRows,
+    Lanes,
+    WholeUnits,
+    begin_cells,
+    divide,
+    growing_rows,
+    settle,
+    tables_of,
+)
+from certree.parts.exact_sums import rounded
+from certree.parts.executors import Executor
+from certree.parts.part import digests
+from certree.tree import LEAF, Tree, Trees
+
+# Bytes of sums that are asked of the parts at a time, about.
+_MOST_BYTES = 2**27
+# Bits of the largest weight where weights are rounded.
+_WEIGHT_BITS = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrowthOfParts:
+    """What is said of the growth of trees on rows that lie in parts.
+
+    Parameters
+    ----------
+    max_depth, slopes, categorical, random_state, n_jobs
+        See `TrainingSamples`.
+    are_classes : bool
+        Whether targets are classes.
+    are_weighed : bool
+        Whether rows count by weights.
+    depth_limit : int
+        Depth at which cells are leaves, once it is known.
+    """
+
+    max_depth: MaxDepth
+    slopes: Slopes
+    categorical: NDArray[np.bool_] | None
+    random_state: int
+    n_jobs: int | None
+    are_classes: bool
+    are_weighed: bool
+    depth_limit: int = DEEPEST
+    n_targets: int = 1
+
+    def depth(self, p: int, n: float) -> int:
+        """Depth at which cells are leaves, of n rows of p features."""
+        return limit_of_depth(self.max_depth, p, n)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WaitingCells:
+    """Cells, c of them, that may be cut.
+
+    Parameters
+    ----------
+    number : ndarray of int32, shape (c,)
+        Which they are.
+    n_rows, depth : ndarray of int64 and int32, shape (c,)
+        Number of their rows, and of the cuts above.
+    key : ndarray of uint64, shape (c,)
+        What decides what is drawn.
+    bounds : ndarray of float64, shape (c, 2)
+        Of what may be said below.
+    totals : Lanes
+        What their rows add up to.
+    """
+
+    number: Int32
+    n_rows: Int64
+    depth: Int32
+    key: UInt64
+    bounds: Float64
+    totals: Lanes
+
+    def at(self, some: NDArray[Any]) -> WaitingCells:
+        """Some of them."""
+        begin, lane, total = self.totals
+        sizes = np.diff(begin)[some]
+        starts = np.append(0, np.cumsum(sizes)).astype(np.int64)
+        entries = np.repeat(begin[:-1][some] - starts[:-1], sizes) + np.arange(starts[-1])
+        return WaitingCells(
+            self.number[some],
+            self.n_rows[some],
+            self.depth[some],
+            self.key[some],
+            self.bounds[some],
+            (starts, lane[entries], total[entries]),
+        )
+
+    @property
+    def n_lanes(self) -> Int32:
+        """How many sums each has."""
+        return np.diff(self.totals[0]).astype(np.int32)
+
+    def are_pure(self, n_classes: int) -> NDArray[np.bool_]:
+        """Which are known to be of one class."""
+        begin, _, total = self.totals
+        if n_classes > 2:
+            return self.n_lanes == 1
+        weight, of_second = total[begin[:-1]], total[begin[:-1] + 1]
+        return (n_classes > 0) & ((of_second == 0) | (of_second == weight))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CutCells:
+    """Cells that are cut, d of them, as the core says it.
+
+    Parameters
+    ----------
+    number : ndarray of int32, shape (d,)
+        Which they are.
+    worth : ndarray of float64, shape (d,)
+        What the cut gains, or one above it, if that is less.
+    columns : tuple of ndarray
+        Gain, feature, threshold, whether missing values go left and whether there are any.
+    n_categories, categories : ndarray of int64, shape (d,), and int32, shape (any,)
+        The sets, one behind the other.
+    goes_left : ndarray of uint8, shape (d, 256)
+        By code.
+    children : WaitingCells
+        Of each two, without numbers.
+    """
+
+    number: Int32
+    worth: Float64
+    columns: tuple[NDArray[Any], ...]
+    n_categories: Int64
+    categories: Int32
+    goes_left: NDArray[np.uint8]
+    children: WaitingCells
+
+    def at(self, some: NDArray[np.intp]) -> CutCells:
+        """Some of them."""
+        starts = np.cumsum(self.n_categories) - self.n_categories
+        sets = [self.categories[starts[d] : starts[d] + self.n_categories[d]] for d in some]
+        return CutCells(
+            self.number[some],
+            self.worth[some],
+            tuple(one[some] for one in self.columns),
+            self.n_categories[some],
+            np.concatenate([np.zeros(0, np.int32), *sets]),
+            self.goes_left[some],
+            self.children.at(np.column_stack([2 * some, 2 * some + 1]).ravel()),
+        )
+
+
+@dataclass(slots=True, eq=False)
+class _Growing:
+    """A tree that grows by the sums of parts.
+
+    Parameters
+    ----------
+    parts : Executor
+        Holds the rows.
+    grower : BinnedGrower
+        Knows the bins and the limits.
+    target : tuple
+        What is grown on, as the core takes it.
+    of_root : tuple
+        What the root decides for all cells: the order of features, and the least gain.
+    n_cells : int
+        How many cells there are.
+    cuts : list of CutCells
+        How cells are cut, level by level; cells below are numbered in turn.
+    worth : ndarray of float64, shape (any,)
+        Of all of these.
+    """
+
+    parts: Executor
+    grower: BinnedGrower
+    target: tuple[Any, ...]
+    of_root: tuple[Int32, float]
+    n_cells: int = 1
+    cuts: list[CutCells] = field(default_factory=list)
+    worth: Float64 = field(default_factory=lambda: np.zeros(0))
+
+    def grow(self, root: WaitingCells) -> tuple[Tree, NDArray[np.bool_]]:
+        """The tree, and nodes that compare what some row there lacks; rows know then their leaves."""
+        waiting, worth = self._those_to_cut(root, np.array([np.inf]))
+        while len(waiting.number):
+            parts = [self._cut(waiting.at(some), worth[some]) for some in self._batches(waiting)]
+            waiting, worth = self._sent_on(parts)
+        return self._settled()
+
+    def _those_to_cut(self, cells: WaitingCells, worth: Float64) -> tuple[WaitingCells, Float64]:
+        """Cells without those that are leaves whatever their rows add up to."""
+        most, depth, split, rows, *_ = self.grower.options[0]
+        may = (cells.depth < depth) & (cells.n_rows >= split) & (cells.n_rows // 2 >= rows)
+        may &= ~cells.are_pure(self.target[0]) & (most > 1)
+        some = np.flatnonzero(may)
+        return cells.at(some), worth[some]
+
+    def _batches(self, cells: WaitingCells) -> Iterator[NDArray[np.intp]]:
+        """Some cells after others, whose sums are looked at together."""
+        width = 1 + 8 * (cells.n_lanes + 1).astype(np.int64)
+        size = np.minimum(cells.n_rows, 256) * width * self.grower.bins.n_features
+        batch = np.cumsum(size) // _MOST_BYTES
+        ends = np.flatnonzero(np.append(batch[1:] != batch[:-1], True)) + 1
+        yield from np.split(np.arange(len(size)), ends[:-1])
+
+    def _cut(self, cells: WaitingCells, worth: Float64) -> CutCells:
+        """Cut cells by what their rows add up to."""
+        width = cells.n_lanes + np.int32(self.target[2])
+        told = self.parts.collect(tables_of, cells.number, cells.totals, self.target, width)
+        waiting = cells.n_rows, cells.depth, cells.key, cells.bounds, cells.totals
+        limits, slopes, *_ = self.grower.options
+        made: Any = cut_cells(
+            self.grower.bins.kept,
+            limits,
+            slopes,
+            self.target,
+            (*waiting[:3], cells.bounds if slopes is not None else _NO_BOUNDS, cells.totals),
+            told.whole(),
+            *self.of_root,
+        )
+        is_cut, (*columns, starts, categories), goes_left, below, self.of_root = made
+        some = np.flatnonzero(is_cut)
+        n_rows, key, bounds, totals = below
+        depth = np.repeat(cells.depth[some] + 1, 2).astype(np.int32)
+        children = WaitingCells(np.zeros(len(key), np.int32), n_rows, depth, key, bounds, totals)
+        gain = columns[0]
+        return CutCells(
+            cells.number[some],
+            np.minimum(gain, worth[some]),
+            tuple(columns),
+            np.diff(starts),
+            categories,
+            goes_left,
+            children,
+        )
+
+    def _sent_on(self, made: list[CutCells]) -> tuple[WaitingCells, Float64]:
+        """Send rows on where cells may be among the best; gives those below that may be cut."""
+        waiting, worths = [], []
+        self.worth = np.concatenate([self.worth, *(one.worth for one in made)])
+        least = self._least_worth()
+        for cuts in (one.at(np.flatnonzero(one.worth >= least)) for one in made):
+            if not len(cuts.number):
+                continue
+            number = np.arange(self.n_cells, self.n_cells + 2 * len(cuts.number), dtype=np.int32)
+            self.n_cells += len(number)
+            self.parts.change(divide, cuts.number, cuts.columns[1], cuts.goes_left)
+            below, worth = self._those_to_cut(
+                replace(cuts.children, number=number), np.repeat(cuts.worth, 2)
+            )
+            waiting.append(below)
+            worths.append(worth)
+            self.cuts.append(replace(cuts, goes_left=_NO_SIDES, children=below.at(_NONE)))
+        if not waiting:
+            return _joined([one.children.at(_NONE) for one in made]), np.zeros(0)
+        return _joined(waiting), np.concatenate(worths)
+
+    def _least_worth(self) -> float:
+        """What a cut must be worth to be among those that are made, as far as is known."""
+        n_cuts = self.grower.options[0][0] - 1
+        if len(self.worth) <= n_cuts:
+            return -np.inf
+        return float(np.partition(self.worth, len(self.worth) - n_cuts)[len(self.worth) - n_cuts])
+
+    def _settled(self) -> tuple[Tree, NDArray[np.bool_]]:
+        """The tree of all cuts."""
+        n, cuts = self.n_cells, self.cuts
+        number = np.concatenate([np.zeros(0, np.int32), *(one.number for one in cuts)])
+        child = np.full(n, LEAF, dtype=np.int32)
+        child[number] = np.arange(1, n, 2, dtype=np.int32)
+        columns = []
+        for k, kind in enumerate(("float64", "int32", "float64", "uint8", "uint8")):
+            column = np.zeros(n, dtype=kind)
+            column[number] = np.concatenate([np.zeros(0), *(one.columns[k] for one in cuts)])
+            columns.append(column)
+        gain, feature, threshold, missing_left, has_missing = columns
+        starts, categories = _sets_by_cell(n, number, cuts)
+        made, cell = tree_of_cells(
+            child, feature, gain, threshold, missing_left, starts, categories,
+            self.grower.order, self.grower.options[0][0],
+        )  # fmt: skip
+        tree = Trees.grown(made, self.grower.bins.n_features).tree(0)
+        leaves = np.flatnonzero(tree.is_leaf).astype(np.int32)
+        self.parts.change(settle, cell[leaves], leaves)
+        return tree, has_missing[cell].astype(np.bool_) & ~tree.is_leaf
+
+
+_NONE = np.zeros(0, dtype=np.intp)
+_NO_BOUNDS = np.zeros((0, 2))
+_NO_SIDES = np.zeros((0, 256), dtype=np.uint8)
+
+
+def _joined(cells: list[WaitingCells]) -> WaitingCells:
+    """Cells one behind the other."""
+
+    def column(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(one, name) for one in cells])
+
+    starts = np.append(0, np.cumsum(column("n_lanes"))).astype(np.int64)
+    lanes = starts, *(np.concatenate([one.totals[k] for one in cells]) for k in (1, 2))
+    return WaitingCells(
+        *(column("number"), column("n_rows"), column("depth"), column("key"), column("bounds")),
+        totals=(lanes[0], lanes[1], lanes[2]),
+    )
+
+
+def _sets_by_cell(n: int, number: Int32, cuts: list[CutCells]) -> tuple[Int64, Int32]:
+    """Where the sets of all cells start, and these."""
+    sizes = np.concatenate([np.zeros(0, np.int64), *(one.n_categories for one in cuts)])
+    categories = np.concatenate([np.zeros(0, np.int32), *(one.categories for one in cuts)])
+    of_cell = np.zeros(n, dtype=np.int64)
+    of_cell[number] = sizes
+    begin = np.cumsum(sizes) - sizes
+    order = np.argsort(number)
+    entries = [categories[begin[d] : begin[d] + sizes[d]] for d in order if sizes[d]]
+    starts = np.append(0, np.cumsum(of_cell)).astype(np.int64)
+    return starts, np.concatenate([np.zeros(0, np.int32), *entries])
+
+
+def grow_on_parts(
+    cart: Cart, parts: Executor, bins: Bins, growth: GrowthOfParts, fold: int | None = None
+) -> tuple[Tree, NDArray[np.bool_]]:
+    """Grow a tree of the rows of an executor; parts know then the leaf of each.
+
+    Parameters
+    ----------
+    cart : Cart
+        Says how the tree is grown; with `max_bins`.
+    parts : Executor
+        Holds the rows, of which parts are made.
+    bins : Bins
+        Their bins, without codes.
+    growth : GrowthOfParts
+        What else is said of the growth.
+    fold : int or None
+        Rows of this fold are sent along, without influence; None: all rows grow the tree.
+
+    Returns
+    -------
+    tree : Tree
+        The tree.
+    lacking : ndarray of bool, shape (m,)
+        Nodes that compare a value that some row there lacks.
+    """
+    about: GrowingRows = parts.collect(growing_rows, fold)
+    n_classes = int(about.ends[1]) + 1 if growth.are_classes else 0
+    criterion = cart.criterion_on_bins(np.zeros(0, np.int32 if n_classes else np.float64))
+    if growth.slopes is not None:
+        expect_slopes_fit(growth, n_classes)
+    if criterion == "poisson":
+        expect_counts(np.array(about.ends))
+    units, bits = _units(about, n_classes, criterion, growth)
+    known = dict(parts.collect(digests))
+    total: Int64 = parts.change(begin_cells, known, units, fold)
+    weight = rounded(about.weight) if growth.are_weighed else float(about.n)
+    settings = replace(growth, depth_limit=growth.depth(bins.n_features, weight))
+    grower = cart.binned_grower(bins, about.n, settings)
+    has_sets = bool(bins.category.any())
+    target = n_classes, criterion, growth.are_weighed, has_sets, bits, units.unit
+    every = np.arange(bins.n_features, dtype=np.int32)
+    return _Growing(parts, grower, target, (every, 0.0)).grow(_root(total, about.n, grower.seed))
+
+
+def _units(
+    about: GrowingRows, n_classes: int, criterion: str, growth: GrowthOfParts
+) -> tuple[WholeUnits, int]:
+    """What rows are added up in, as in memory; and the bits of the largest number."""
+    shift, heaviest = None, 1
+    if growth.are_weighed:
+        if not about.are_whole or about.largest >= 2**_WEIGHT_BITS:
+            shift = int(np.frexp(about.largest)[1]) - _WEIGHT_BITS
+        heaviest = int(WholeUnits(0, shift).weights(np.array([about.largest]), 1)[0])
+    if n_classes > 0:
+        return WholeUnits(n_classes, shift), 1
+    least, most = about.ends
+    start = 0.0 if criterion == "poisson" else least
+    units = WholeUnits(0, shift, start, fixed_unit(most - start, about.n * heaviest))
+    return units, max(1, int(units.numbers(np.array([most]))[0]).bit_length())
+
+
+def _root(total: Int64, n: int, seed: int) -> WaitingCells:
+    """The cell of all rows, by what these add up to."""
+    lane = (
+        np.flatnonzero(total).astype(np.int32) if len(total) > 2 else np.arange(2, dtype=np.int32)
+    )
+    lanes = np.array([0, len(lane)], dtype=np.int64), lane, total[lane]
+    key = np.array([key_of_root(seed)], dtype=np.uint64)
+    no = np.zeros(1, dtype=np.int32)
+    bounds = np.array([[-np.inf, np.inf]])
+    return WaitingCells(no, np.array([n], dtype=np.int64), no, key, bounds, lanes)

@@ -1,0 +1,111 @@
+// One tree on rows that lie in parts: what these add up to in cells, how cells are cut by that, and
+// the tree that all cuts make.
+//
+// A cell is cut by its own sums alone, so that all that wait can be cut together; which cuts a tree
+// has, and in which order, is told in the end. A part changes nothing of what it is given: it may
+// be asked twice.
+#pragma once
+
+#include "grow/binned_growth.hpp"
+
+namespace certree {
+
+// What trees are grown on; weights are whole numbers.
+struct PartTarget {
+  std::int32_t n_classes;  // 0: numbers
+  Criterion criterion;     // gini or entropy of classes, squared or poisson of numbers
+  bool counts_rows;        // beside their weights, which are not all 1
+  bool has_sets;           // whether a feature holds categories
+  std::int64_t bits;       // what is enough for a whole number
+  int unit;                // exponent of the power of two that numbers count
+};
+
+// Rows of a part: (n, 2) weight, and class or whole number.
+using PartNumbers = Table<const std::int64_t>;
+
+// Sums of cells in lanes, as CellSums has them.
+struct LanesOfCells {
+  std::span<const std::int64_t> begin;  // (c + 1,)
+  std::span<const std::int32_t> lane;   // ascending in a cell: classes, or weight and sum
+  std::span<const std::int64_t> sum;
+
+  std::size_t size() const { return begin.size() - 1; }
+};
+
+// What rows of cells add up to by those bins of each feature that they have.
+struct CellTables {
+  std::vector<std::int32_t> n_bins;  // (c, p)
+  std::vector<std::uint8_t> bin;     // ascending in a cell and feature
+  std::vector<std::int64_t> sum;  // of each of these the lanes of the cell, and the number of rows
+                                  // if they are counted
+  std::vector<std::int64_t> about;  // (c, 4) of the cells: smallest and largest number, squares of
+                                    // numbers beyond the mean, and squares of weights
+};
+
+// order: (n,) numbers of the rows; cells: (c, 2) where those of each cell begin and end in it.
+CellTables tables_of_part(Table<const std::uint8_t> codes, std::span<const std::int32_t> order,
+                          PartNumbers rows, Table<const std::int64_t> cells,
+                          const LanesOfCells& totals, const PartTarget& target);
+
+// Those of both; width: (c,) numbers of each bin.
+CellTables added(const CellTables& one, const CellTables& other,
+                 std::span<const std::int32_t> width);
+
+// Cells that wait.
+struct WaitingCells {
+  std::span<const std::int64_t> n_rows;  // (c,)
+  std::span<const std::int32_t> depth;   // (c,)
+  std::span<const std::uint64_t> key;    // (c,) of what is drawn
+  Table<const double> bounds;            // (c, 2) of what is said below; or no rows, without slopes
+  LanesOfCells totals;
+};
+
+// The key of the root of the first tree of a seed.
+std::uint64_t key_of_root(std::uint64_t seed);
+
+// What the root decides for all cells below.
+struct OfRoot {
+  std::vector<std::int32_t> features;  // in the order in which they are looked at
+  double least;                        // that a cut must gain
+};
+
+// Those of some cells that are cut, d of them, and their children, two for each.
+struct CutCells {
+  std::vector<std::uint8_t> is_cut;  // (c,) of all
+  std::vector<double> gain, threshold;
+  std::vector<std::int32_t> feature;
+  std::vector<std::uint8_t> missing_left, has_missing;
+  std::vector<std::uint8_t> goes_left;          // (d, 256) by code
+  std::vector<std::int64_t> category_start{0};  // (d + 1,)
+  std::vector<std::int32_t> categories;
+  std::vector<std::int64_t> n_rows;    // (2 d,)
+  std::vector<std::uint64_t> key;      // (2 d,)
+  std::vector<double> bounds;          // (2 d, 2)
+  std::vector<std::int64_t> begin{0};  // (2 d + 1,) of their sums
+  std::vector<std::int32_t> lane;
+  std::vector<std::int64_t> sum;
+};
+
+// Cuts cells by what all their rows add up to. of_root: is decided where a cell is the root.
+CutCells cut_cells(const KeptBins& bins, const BinnedGrowth& growth, const PartTarget& target,
+                   const WaitingCells& cells, const CellTables& tables, OfRoot& of_root);
+
+// All cells, children after parents.
+struct DecidedCells {
+  std::span<const std::int32_t> child;  // (c,) the left one of two; kLeaf: the cell is not cut
+  std::span<const std::int32_t> feature;
+  std::span<const double> gain, threshold;
+  std::span<const std::uint8_t> missing_left;
+  std::span<const std::int64_t> category_start;  // (c + 1,)
+  std::span<const std::int32_t> categories;
+};
+
+// A tree, and the cell that each of its nodes is.
+struct TreeOfCells {
+  TreeColumns columns;
+  std::vector<std::int32_t> cell;
+};
+
+TreeOfCells tree_of_cells(const DecidedCells& cells, Order order, std::int64_t max_leaves);
+
+}  // namespace certree

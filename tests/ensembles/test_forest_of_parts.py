@@ -1,0 +1,283 @@
+"""The same forest, bit by bit, of rows in memory and of rows in files, however these are divided."""
+
+import tempfile
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from certree._core import whole_weights
+from certree.ensembles import TreeForestClassifier, TreeForestRegressor, coded_features, leaves
+from certree.ensembles import forest_of_parts as module
+from certree.ensembles.forest_of_parts import WholeWeighing, at_places, samples_of_parts
+from certree.ensembles.forest_samples import ForestSamples, GivenRows
+from certree.files import load, save
+from certree.parts import scratch, sources
+from certree.parts.executors import Here
+from certree.parts.part import PartOfRows
+from certree.parts.scratch import Scratch
+from certree.rows.training import training_rows
+from same_models import InChunks, assert_same, expect_same, parted, table, write_parts
+
+N = 1500
+pytestmark = pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+
+
+def model_of(target, **how):
+    made = TreeForestRegressor if target == "numbers" else TreeForestClassifier
+    return made(**{"n_estimators": 4, "random_state": 0, "n_jobs": 1, **how})
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of rows and of trees that are passed one after the other, also of few rows."""
+    monkeypatch.setattr(module, "_BYTES", 1300)
+    monkeypatch.setattr(leaves, "_LEAVES_OF_BLOCK", 600)
+    monkeypatch.setattr(leaves, "JUDGES", 299)
+    for name, size in (("JUDGES", 299), ("_CODES", 350), ("_LEAVES", 2 * N)):
+        monkeypatch.setattr(coded_features, name, size)
+
+
+SETTINGS = [
+    {},
+    {"leaves": "refilled", "oob_score": True, "max_samples": 0.4},
+    {"leaves": "honest", "splitter": "random", "max_features_per_tree": 2},
+    {"leaves": "shrunk", "bootstrap": False, "max_features": 3, "min_samples_leaf": 5},
+    {"max_leaf_nodes": 9, "oob_score": True, "min_impurity_decrease": 1e-4},
+    {"max_depth": 4, "min_samples_split": 0.05},
+]
+
+
+@pytest.mark.parametrize("number", range(len(SETTINGS)))
+@pytest.mark.parametrize("target", ["two", "three", "numbers"])
+def test_files_and_memory_have_the_same_forest(
+    target, number, tmp_path, monkeypatch, left_nothing, small_blocks
+):
+    rows, how = table(N, target), SETTINGS[number]
+    here = model_of(target, **how).fit(*parted(rows, weighed=False))
+    files = write_parts(tmp_path, rows.drop_columns(["w"]))
+    sizes = [2**19, 170, 1499]
+    for part_rows in sizes if number == 1 else [sizes[(number + len(target)) % 3]]:
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+        expect_same(here, model_of(target, **how).fit(files, "y"), tmp_path)
+
+
+CRITERIA = [
+    ("two", {"criterion": "entropy", "monotonic_cst": {"x0": 1, "x2": -1}}),
+    ("three", {"criterion": "entropy"}),
+    ("numbers", {"criterion": "poisson"}),
+    ("numbers", {"monotonic_cst": {"x0": 1}, "categorical_features": ["colour", "x1"]}),
+]
+
+
+@pytest.mark.parametrize(("target", "how"), CRITERIA)
+def test_criteria_and_slopes_mean_the_same(target, how, tmp_path, left_nothing):
+    rows = table(N, target).drop_columns(["w"])
+    y = rows["y"].to_numpy(zero_copy_only=False)
+    if target == "numbers":
+        y = np.floor(np.exp(y / 2))
+        rows = rows.set_column(rows.column_names.index("y"), "y", pa.array(y))
+    if "categorical_features" in how:
+        x1 = np.abs(rows["x1"].to_numpy() * 10).round()
+        rows = rows.set_column(rows.column_names.index("x1"), "x1", pa.array(x1))
+    here = model_of(target, **how).fit(rows.drop_columns(["y"]), y)
+    there = model_of(target, **how).fit(write_parts(tmp_path, rows), "y")
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("weights", ["real", "whole"])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.5}, {"one": 0.5, "third": 0}])
+@pytest.mark.parametrize("target", ["two", "three", "numbers"])
+def test_weights_mean_the_same(target, class_weight, weights, tmp_path, left_nothing, small_blocks):
+    if class_weight is not None and target == "numbers":
+        pytest.skip("no classes")
+    if isinstance(class_weight, dict) and (0 in class_weight) != (target == "two"):
+        pytest.skip("of other classes")
+    how = {"oob_score": True} if class_weight is None else {"class_weight": class_weight}
+    rows = table(N, target, weights=weights)
+    here = model_of(target, **how).fit(*parted(rows))
+    there = model_of(target, **how).fit(write_parts(tmp_path, rows), "y", sample_weight="w")
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("weights", [2.0**20, 0.001, 1e270])
+def test_weights_of_any_size_mean_the_same(weights, tmp_path, left_nothing):
+    rows = table(N, "two")
+    weight = rows["w"].to_numpy() * weights
+    if weights == 2.0**20:
+        weight = np.round(weight)
+    rows = rows.set_column(rows.column_names.index("w"), "w", pa.array(weight))
+    here = model_of("two").fit(*parted(rows))
+    expect_same(here, model_of("two").fit(write_parts(tmp_path, rows), "y", "w"), tmp_path)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    target=st.sampled_from(["two", "three", "numbers"]),
+    ends=st.lists(st.integers(0, 300), max_size=8),
+    weights=st.sampled_from(["real", "whole", None]),
+    how=st.sampled_from(SETTINGS),
+    shuffles=st.booleans(),
+)
+@settings(max_examples=max(10, settings().max_examples // 6), deadline=None)
+def test_however_rows_are_divided(seed, target, ends, weights, how, shuffles):
+    rows = table(300, target, seed, weights or "real")
+    X, y, weight = parted(rows, weights is not None)
+    how = {**how, "n_estimators": 3, "random_state": seed}
+    order = np.random.RandomState(seed).permutation(300) if shuffles else np.arange(300)
+    moved = X.take(order), y[order], None if weight is None else weight[order]
+    here = model_of(target, **how).fit(*(moved if "oob_score" in how else (X, y, weight)))
+    there = model_of(target, **how)
+    rows, given_rows, kept = read(there, *moved, sorted([0, *ends, 300]))
+    with kept:
+        there._seed = here._seed
+        there._fit_samples(rows, given_rows, None)
+    assert_same(here.trees_.value, there.trees_.value, "value")
+    assert_same(here.trees_.threshold, there.trees_.threshold, "threshold")
+    assert here._origin == there._origin
+    if "oob_score" in how:
+        assert_same(here.oob_score_, there.oob_score_, "oob_score_")
+        name = here._judged_name
+        assert_same(getattr(here, name), getattr(there, name), name)
+
+
+def read(model, X, y, weight, ends):
+    """The rows of a forest in chunks, and the folder in which they lie."""
+    folder = tempfile.TemporaryDirectory()
+    parts = Here(InChunks(X, y, weight, ends), None, 1)
+    rows, given_rows = samples_of_parts(model, parts, Scratch(folder.name))
+    return rows, given_rows, folder
+
+
+@pytest.mark.parametrize("weights", ["real", "whole", None])
+@pytest.mark.parametrize("target", ["three", "numbers"])
+def test_rows_of_parts_are_those_of_one_table(target, weights):
+    X, y, weight = parted(table(N, target, weights=weights or "real"), weights is not None)
+    model = model_of(target, oob_score=True)
+    training, _ = training_rows(model, X, y, weight)
+    known, as_given = ForestSamples.of(training), GivenRows.of(training)
+    rows, told, kept = read(model, X, y, weight, [0, 3, 3, 700, N])
+    with kept:
+        for name in ("y", "weight", "place", "columns", "content"):
+            assert_same(getattr(known, name), getattr(rows, name), name)
+        for name in ("n", "indices", "y", "weight"):
+            assert_same(getattr(as_given, name), getattr(told, name), name)
+        mask = model._category_mask()
+        bins, found = (one.features.bins(mask, 1) for one in (known, rows))
+        for name in ("codes", "n_bins", "low", "high", "levels", "level_bin", "category"):
+            assert_same(getattr(bins, name), getattr(found, name), name)
+
+
+@given(
+    weight=st.lists(st.floats(1e-6, 1e6) | st.integers(1, 10**6).map(float), min_size=1),
+    cuts=st.integers(0, 2**31),
+)
+@example(weight=[303.0, 0.5], cuts=1)
+def test_weights_of_parts_become_the_whole_numbers_of_all(weight, cuts):
+    weight = np.array(weight)
+    weighing = WholeWeighing(False, weight.max(), are_whole=bool((weight % 1 == 0).all()))
+    parts = np.split(weight, [cuts % len(weight)])
+    told = np.concatenate([weighing(one) for one in parts])
+    assert_same(told, whole_weights(weight), "weights")
+
+
+def test_threads_change_nothing(tmp_path, left_nothing):
+    rows = table(N, "three").drop_columns(["w"])
+    files = write_parts(tmp_path, rows)
+    one, more = (model_of("three", n_jobs=n, oob_score=True).fit(files, "y") for n in (1, 3))
+    expect_same(one, more)
+
+
+def test_a_forest_of_files_is_like_any_other(tmp_path, left_nothing):
+    rows = table(N, "two").drop_columns(["w"])
+    model = model_of("two").fit(write_parts(tmp_path, rows), "y")
+    X, y, _ = parted(table(N, "two"), weighed=False)
+    save(model, tmp_path / "model.certree")
+    again = load(tmp_path / "model.certree")
+    assert_same(model.predict_proba(X), again.predict_proba(X), "shares")
+    known = model_of("two").fit(X, y).out_of_bag_importances(X, y)
+    assert_same(model.out_of_bag_importances(X, y), known, "importances")
+
+
+def test_what_takes_rows_in_memory_is_refused_by_name(tmp_path, left_nothing):
+    files = write_parts(tmp_path, table(N).drop_columns(["w"]))
+    with pytest.raises(ValueError, match="warm_start=True takes rows in memory"):
+        model_of("two", warm_start=True).fit(files, "y")
+    with pytest.raises(TypeError, match="name of a column for y, got ndarray"):
+        model_of("two").fit(files, np.zeros(N))
+    with pytest.raises(ValueError, match="only available if bootstrap=True"):
+        model_of("two", bootstrap=False, oob_score=True).fit(files, "y")
+
+
+def test_errors_leave_the_fit_before(tmp_path, left_nothing):
+    files = write_parts(tmp_path, table(N))
+    X, y, _ = parted(table(N))
+    model = model_of("two").fit(X, y)
+    before = model.predict_proba(X)
+    for how, message in (
+        ({"y": "z"}, "y='z' is no column"),
+        ({"y": "colour"}, "missing values"),
+        ({"y": "y", "sample_weight": "x0"}, "Negative values"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(files, **how)
+    assert_same(model.predict_proba(X), before, "shares")
+
+
+def test_a_source_that_changes_is_named():
+    class Changing(InChunks):
+        n_read = 0
+
+        def chunks(self, *, targets_only=False):
+            self.n_read += 1
+            self.ends = [0, N] if self.n_read < 3 else [0, N - 1]
+            return super().chunks(targets_only=targets_only)
+
+    X, y, _ = parted(table(N), weighed=False)
+    source = Changing(X, y, None, [0, N])
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        pytest.raises(ValueError, match="rows are 1499 where they were 1500"),
+    ):
+        samples_of_parts(model_of("two"), Here(source, None, 1), Scratch(folder))
+
+
+def test_a_part_of_other_rows_than_before_is_named():
+    part = PartOfRows(3, np.zeros((1, 0), np.uint8), np.zeros(0), None, np.zeros(0, np.uint64), 7)
+    place = np.zeros(0, np.uint64)
+    assert at_places(part, {3: 7}, place)[0].keys is place
+    with pytest.raises(ValueError, match="partition 3 has been made anew and has other rows"):
+        at_places(part, {3: 8}, place)
+
+
+def test_a_full_disk_is_named(tmp_path, monkeypatch, left_nothing):
+    files = write_parts(tmp_path, table(N).drop_columns(["w"]))
+
+    def full(_, n_bytes):
+        if n_bytes == N * 5:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(scratch, "_fill", full)
+    with pytest.raises(OSError, match="7,500 more bytes of scratch"):
+        model_of("two").fit(files, "y")
+
+
+def test_a_near_identifier_is_named(tmp_path, left_nothing):
+    rows = table(N).drop_columns(["w"]).append_column("name", pa.array([f"n{i}" for i in range(N)]))
+    files = write_parts(tmp_path, rows)
+    here = model_of("two")
+    with pytest.warns(UserWarning, match="'name' has 1500 categories in 1500 rows"):
+        here.fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
+    with pytest.warns(UserWarning, match="'name' has 1500 categories in 1500 rows"):
+        expect_same(here, model_of("two").fit(files, "y"))
+
+
+def test_one_class_a_constant_and_an_empty_feature(tmp_path, left_nothing):
+    X = np.column_stack([np.full(40, 2.0), np.full(40, np.nan), np.arange(40) % 7])
+    for target in (np.zeros(40), np.arange(40) % 2):
+        rows = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": target.astype(int)})
+        here = model_of("two").fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
+        there = model_of("two").fit(write_parts(tmp_path, rows, (0, 1, 40)), "y")
+        expect_same(here, there, tmp_path)

@@ -1,0 +1,301 @@
+"""The same single tree, bit by bit, of rows in memory and in files, however these are divided."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from certree import (
+    Cart,
+    CertifiedTreeClassifier,
+    HelmboldSchapireTreeClassifier,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+    PrunedTreeRegressor,
+)
+from certree.estimators.trees_on_parts import fit_tree_on_parts
+from certree.interface.fitted import replaces_state
+from certree.parts import sources, tree_of_parts
+from certree.parts.executors import Here
+from same_models import InChunks, expect_same_tree, parted, table, write_parts
+
+N = 900
+
+
+def model_of(target, grower=None, **how):
+    made = PACBayesTreeRegressor if target == "numbers" else PACBayesTreeClassifier
+    given = {"lambda_error": 1.0, "lambda_penalty": 0.5, "random_state": 0, **how}
+    return made(Cart(max_bins=255, **(grower or {})), **given)
+
+
+@replaces_state
+def fit_in_chunks(model, X, y, weight, ends, n_threads=1):
+    model.seen_rows_ = None
+    fit_tree_on_parts(model, Here(InChunks(X, y, weight, ends), None, n_threads))
+    return model
+
+
+ENDS = (0, 400, 400, N - 1, N)
+
+
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+GROWERS = [
+    {},
+    {"max_leaf_nodes": 12},
+    {"max_leaf_nodes": 1},
+    {"criterion": "other", "min_samples_leaf": 7, "min_samples_split": 0.05},
+    {"max_features": 2, "min_impurity_decrease": 1e-3},
+    {"splitter": "random", "max_leaf_nodes": 40},
+]
+OTHER = {"two": "gini", "three": "gini", "numbers": "squared_error"}
+
+
+@pytest.mark.parametrize("part_rows", [2**19, 170, 90] if LONG else [170])
+@pytest.mark.parametrize("grower", GROWERS)
+@pytest.mark.parametrize("target", ["two", "three", "numbers"])
+def test_files_and_memory_have_the_same_tree(
+    target, grower, part_rows, tmp_path, monkeypatch, left_nothing
+):
+    how = {**grower}
+    if "criterion" in how:
+        how["criterion"] = OTHER[target]
+    rows = table(N, target)
+    here = model_of(target, how).fit(*parted(rows, weighed=False))
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    moved = rows.take(np.random.RandomState(1).permutation(N)).drop_columns(["w"])
+    there = model_of(target, how).fit(write_parts(tmp_path, moved, ENDS), "y")
+    expect_same_tree(here, there, tmp_path)
+    n_leaves = here.tree_.n_leaves
+    assert n_leaves == grower["max_leaf_nodes"] if "max_leaf_nodes" in grower else n_leaves > 20
+
+
+@pytest.mark.parametrize("leaf", [1, 5] if LONG else [5])
+@pytest.mark.parametrize("weights", ["real", "whole", "heavy"])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.5}, {"one": 0.5, "third": 0}])
+@pytest.mark.parametrize("target", ["two", "three", "numbers"])
+def test_weights_mean_the_same(target, class_weight, weights, leaf, tmp_path):
+    if class_weight is not None and target == "numbers":
+        pytest.skip("no classes")
+    if isinstance(class_weight, dict) and (0 in class_weight) != (target == "two"):
+        pytest.skip("of other classes")
+    how = {} if class_weight is None else {"class_weight": class_weight}
+    rows = table(N, target, weights="real" if weights == "real" else "whole")
+    X, y, weight = parted(rows)
+    weight = weight * 37.0 if weights == "heavy" else weight
+    here = model_of(target, {"min_samples_leaf": leaf}, **how).fit(X, y, weight)
+    there = model_of(target, {"min_samples_leaf": leaf}, **how)
+    order = np.random.RandomState(2).permutation(N)
+    moved = X.take(order), y[order], weight[order]
+    expect_same_tree(here, fit_in_chunks(there, *moved, [0, 1, 1, 600, N]), tmp_path)
+
+
+def test_copies_weigh_as_rows_of_whole_weight_do(tmp_path):
+    X, y, weight = parted(table(400, "numbers", weights="whole"))
+    own = np.repeat(np.arange(400), weight.astype(int))
+    model = fit_in_chunks(model_of("numbers"), X, y, weight, [0, 100, 400])
+    copied = fit_in_chunks(model_of("numbers"), X.take(own), y[own], None, [0, 50, len(own)])
+    expect_same_tree(model, copied, tmp_path)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    target=st.sampled_from(["two", "three", "numbers"]),
+    ends=st.lists(st.integers(0, 300), max_size=6),
+    weights=st.sampled_from(["real", "whole", None]),
+    leaves=st.one_of(st.none(), st.integers(1, 40)),
+    max_bins=st.sampled_from([2, 5, 30, 255]),
+    together=st.sampled_from([1, 10_000, 2**27]),
+)
+@settings(max_examples=15)
+def test_no_division_of_the_rows_changes_a_bit(
+    seed, target, ends, weights, leaves, max_bins, together
+):
+    X, y, weight = parted(table(300, target, seed % 1000, weights or "real"), weights is not None)
+    grower = {"max_leaf_nodes": leaves}
+    models = [model_of(target, grower).set_params(grower__max_bins=max_bins) for _ in range(2)]
+    order = np.random.RandomState(seed).permutation(300)
+    before = tree_of_parts._MOST_BYTES
+    tree_of_parts._MOST_BYTES = together
+    try:
+        moved = X.take(order), y[order], None if weight is None else weight[order]
+        there = fit_in_chunks(models[0], *moved, sorted([0, 300, *ends]))
+    finally:
+        tree_of_parts._MOST_BYTES = before
+    with tempfile.TemporaryDirectory() as folder:
+        expect_same_tree(models[1].fit(X, y, weight), there, Path(folder))
+
+
+PRUNED = [
+    (PrunedTreeClassifier, "two", {"alpha": 2.0}),
+    (PrunedTreeClassifier, "three", {"alpha": 0.5, "rule": "sibling-merge"}),
+    (PrunedTreeClassifier, "two", {"alpha": 1.0, "rule": "pessimistic"}),
+    (PrunedTreeRegressor, "numbers", {"alpha": 1.5}),
+]
+
+
+@pytest.mark.parametrize(("kind", "target", "how"), PRUNED)
+def test_prunings_are_the_same(kind, target, how, tmp_path):
+    X, y, _ = parted(table(N, target), weighed=False)
+    here, there = (kind(Cart(max_bins=64), random_state=0, **how) for _ in range(2))
+    expect_same_tree(
+        here.fit(X, y), fit_in_chunks(there, X, y, None, [0, 300, 700, N], 2), tmp_path
+    )
+    assert here.tree_.n_leaves > 1
+
+
+CHOSEN = [
+    (PACBayesTreeClassifier, "two", {}),
+    (PACBayesTreeClassifier, "three", {"cv": 4, "scoring": "error", "prior": "leaves"}),
+    (PACBayesTreeRegressor, "numbers", {"cv": 3}),
+    (PrunedTreeClassifier, "three", {"cv": 2}),
+    (PrunedTreeRegressor, "numbers", {}),
+]
+
+
+@pytest.mark.parametrize("weights", ["real", "whole", None])
+@pytest.mark.parametrize(("kind", "target", "how"), CHOSEN)
+def test_folds_choose_the_same(kind, target, how, weights, tmp_path):
+    X, y, weight = parted(table(700, target, weights=weights or "real"), weights is not None)
+    grower = Cart(max_bins=255, max_leaf_nodes=60)
+    here, there = (kind(grower, random_state=3, **how) for _ in range(2))
+    order = np.random.RandomState(4).permutation(700)
+    moved = X.take(order), y[order], None if weight is None else weight[order]
+    there = fit_in_chunks(there, *moved, [0, 1, 1, 300, 700])
+    expect_same_tree(here.fit(X, y, weight), there, tmp_path)
+
+
+def test_a_class_that_a_fold_lacks(tmp_path):
+    X, _, _ = parted(table(400), weighed=False)
+    y = np.repeat([0, 1, 2], [200, 199, 1])
+    here, there = (PACBayesTreeClassifier(Cart(max_bins=9), random_state=0) for _ in range(2))
+    expect_same_tree(here.fit(X, y), fit_in_chunks(there, X, y, None, [0, 250, 400]), tmp_path)
+
+
+def test_few_rows_are_fitted_in_memory(tmp_path):
+    rows = table(30).drop_columns(["w"])
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    here, there = (PACBayesTreeClassifier(Cart(max_bins=9), random_state=0) for _ in range(2))
+    here.fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
+    expect_same_tree(here, there.fit(tmp_path / "rows.parquet", "y"), tmp_path)
+
+
+def test_heavy_copies_are_dealt_in_memory(tmp_path):
+    X, y, weight = parted(table(400, weights="whole"))
+    model = PACBayesTreeClassifier(Cart(max_bins=9))
+    with pytest.raises(ValueError, match=r"folds deal each copy by itself.*set lambda_error"):
+        fit_in_chunks(model, X, y, weight * 37, [0, 400])
+
+
+@pytest.mark.parametrize("target", ["two", "numbers"])
+def test_slopes_and_depths_mean_the_same(target, tmp_path):
+    X, y, _ = parted(table(N, target), weighed=False)
+    how = {"monotonic_cst": {"x0": 1, "x2": -1}, "max_depth": "log"}
+    here = model_of(target, {"max_leaf_nodes": 30}, **how).fit(X, y)
+    there = fit_in_chunks(model_of(target, {"max_leaf_nodes": 30}, **how), X, y, None, [0, 7, N])
+    expect_same_tree(here, there, tmp_path)
+
+
+def test_counts_mean_the_same(tmp_path):
+    X, y, _ = parted(table(N, "numbers"), weighed=False)
+    y = np.random.RandomState(0).poisson(np.exp(y / 2)).astype(float)
+    grower = {"criterion": "poisson", "min_samples_leaf": 3}
+    here = model_of("numbers", grower).fit(X, y)
+    there = fit_in_chunks(model_of("numbers", grower), X, y, None, [0, 500, N])
+    expect_same_tree(here, there, tmp_path)
+    with pytest.raises(ValueError, match="negative which is not allowed for Poisson"):
+        fit_in_chunks(model_of("numbers", grower), X, y - 1, None, [0, 800, N])
+
+
+UNUSUAL = {
+    "constant": lambda _: np.full(N, 7.0),
+    "two values": lambda _: np.repeat([-1.0, 2.0], N // 2),
+    "zeros of both signs": lambda rs: np.where(rs.rand(N) < 0.5, 0.0, -0.0),
+    "far from 0": lambda rs: 1e9 + rs.normal(size=N),
+    "heavy tails": lambda rs: rs.standard_cauchy(N),
+    "large": lambda rs: 1e90 * rs.normal(size=N),
+    "small": lambda rs: 1e-90 * rs.normal(size=N),
+}
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_numbers_mean_the_same(name, weighed, tmp_path):
+    X, _, weight = parted(table(N), weighed)
+    y = UNUSUAL[name](np.random.RandomState(0))
+    order = np.random.RandomState(3).permutation(N)
+    here = model_of("numbers").fit(X, y, weight)
+    moved = X.take(order), y[order], None if weight is None else weight[order]
+    there = fit_in_chunks(model_of("numbers"), *moved, [0, 600, N])
+    expect_same_tree(here, there, tmp_path)
+
+
+def test_one_class_is_a_tree_of_one_leaf(tmp_path):
+    X, _, _ = parted(table(50), weighed=False)
+    y = np.full(50, "only")
+    here = model_of("two").fit(X, y)
+    expect_same_tree(here, fit_in_chunks(model_of("two"), X, y, None, [0, 20, 50]), tmp_path)
+    assert here.tree_.n_leaves == 1
+
+
+def test_many_classes_and_many_levels(tmp_path):
+    rs = np.random.RandomState(0)
+    level = rs.randint(0, 300, N)
+    X = pa.table({"x": rs.normal(size=N), "level": pa.array(level.astype(str))})
+    y = np.where(rs.rand(N) < 0.7, level % 120, rs.randint(0, 120, N))
+    here = model_of("three", {"max_leaf_nodes": 60}).fit(X, y)
+    there = fit_in_chunks(model_of("three", {"max_leaf_nodes": 60}), X, y, None, [0, 500, N])
+    expect_same_tree(here, there, tmp_path)
+
+
+REFUSED = [
+    (PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.0), r"Cart\(max_bins=255\)"),
+    (PACBayesTreeClassifier(Cart(), lambda_error=1.0, lambda_penalty=0.0), "max_bins=255"),
+    (PrunedTreeClassifier("kd", alpha=1.0), "grower='kd'"),
+    (PACBayesTreeClassifier(Cart(max_bins=255), cv=[([0], [1])]), "cv must be a number of folds"),
+    (
+        PACBayesTreeClassifier(Cart(max_bins=255), cv=256),
+        "cv must be a number of folds, at most 255",
+    ),
+    (PrunedTreeClassifier(Cart(max_bins=999), alpha=1.0), "max_bins must be None or a whole"),
+    (
+        PrunedTreeClassifier(Cart(max_bins=9, min_weight_fraction_leaf=0.1), alpha=1.0),
+        "min_weight_fraction_leaf takes max_bins=None",
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "said"), REFUSED)
+def test_what_takes_rows_in_memory_is_refused_by_name(model, said, tmp_path, left_nothing):
+    files = write_parts(tmp_path, table(N), ENDS)
+    with pytest.raises(ValueError, match=said):
+        model.fit(files, "y")
+    assert not hasattr(model, "tree_")
+
+
+def test_groups_are_refused(tmp_path):
+    files = write_parts(tmp_path, table(N), ENDS)
+    with pytest.raises(ValueError, match="groups takes rows in memory"):
+        model_of("two").fit(files, "y", groups=np.zeros(N))
+
+
+@pytest.mark.parametrize("kind", [CertifiedTreeClassifier, HelmboldSchapireTreeClassifier])
+def test_other_trees_take_rows_in_memory(kind, tmp_path):
+    with pytest.raises(TypeError, match=r"takes rows in memory.*a Cart grows between bins"):
+        kind(Cart(max_bins=255)).fit(tmp_path, "y")
+
+
+def test_an_error_leaves_the_model_as_it_was(tmp_path):
+    X, y, _ = parted(table(N), weighed=False)
+    model = model_of("two").fit(X, y)
+    before = model.tree_
+    rows = table(N, "numbers").drop_columns(["w"])
+    with pytest.raises(ValueError, match="Unknown label type"):
+        model.fit(write_parts(tmp_path, rows, ENDS), "y")
+    assert model.tree_ is before
