@@ -92,8 +92,8 @@ struct PartLeaves {
   PartCells cells;                     // (any, 2)
   std::span<const std::int32_t> node;  // (any,) the leaf that each of these is
 };
-// Finds the leaf of each row, (n,), and adds up what leaves step by, in the units of all rows. sums:
-// 0 before.
+// Finds the leaf of each row, (n,), and adds up what leaves step by, in the units of all rows.
+// sums: 0 before.
 void part_leaves(const PartRows& rows, const PartLeaves& leaves, std::span<std::int32_t> leaf,
                  RoundSums& sums);
 
