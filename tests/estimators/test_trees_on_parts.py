@@ -257,7 +257,7 @@ def test_many_classes_and_many_levels(tmp_path):
 REFUSED = [
     (PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.0), r"Cart\(max_bins=255\)"),
     (PACBayesTreeClassifier(Cart(), lambda_error=1.0, lambda_penalty=0.0), "max_bins=255"),
-    (PrunedTreeClassifier("kd", alpha=1.0), "grower='kd'"),
+    (PrunedTreeClassifier("kd", alpha=1.0), r"grower=KD\("),
     (PACBayesTreeClassifier(Cart(max_bins=255), cv=[([0], [1])]), "cv must be a number of folds"),
     (
         PACBayesTreeClassifier(Cart(max_bins=255), cv=256),

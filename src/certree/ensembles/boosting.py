@@ -91,7 +91,7 @@ from certree.tree import Trees
 # Below so many rows four folds choose the number of rounds, below so many one of them does: it is
 # known well enough then, and others cost time. Beyond, more rounds than needed do little harm.
 _FEW_ROWS, _SOME_ROWS = 3000, 30_000
-_FOLDS, _MOST_ROUNDS, _ROUNDS, _FAST_ROUNDS = 4, 1600, 400, 200
+_FOLDS, _MOST_ROUNDS, _ROUNDS = 4, 1600, 400
 # The best fit may go on so many times as long.
 _MORE_ROUNDS = 3
 # Runs that choose the number of rounds take steps so many times as long at most.
@@ -195,6 +195,8 @@ class BoostedTrees(StagedTrees):
     _LEAVES: ClassVar[tuple[int, int]]
     # Whether folds choose the number of rounds where rows are few.
     _CHOOSES_ROUNDS: ClassVar[bool] = True
+    # Rounds of the fast quality: in LightGBM's time, of numbers with smaller trees.
+    _FAST_ROUNDS: ClassVar[int] = 200
     # So many times fewer rounds are the most by default from which one fold chooses.
     _FEWER_OF_MANY: ClassVar[int] = 1
     # So many times as long are steps of runs that choose rounds by few rows. Of many rows these take
@@ -716,7 +718,7 @@ class BoostedTrees(StagedTrees):
     def _fast_rounds(self) -> int:
         """How many rounds the fast quality has: more where many scores share the trees."""
         more = min(max(self._loss().n_outputs / _FAST_SCORES, 1), _MORE_FAST_ROUNDS)
-        return round(_FAST_ROUNDS * more) * self._slower()
+        return round(self._FAST_ROUNDS * more) * self._slower()
 
     def _most_rounds(self) -> int:
         """So many rounds at most where they are chosen."""
@@ -1450,8 +1452,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         Of the loss "tweedie", between 1 (Poisson) and 2 (gamma): the variance is this power of the
         mean; None: 1.5.
     quality : {"fast", "default", "best"}, default="default"
-        "fast": 200 rounds without cross-validation, 67 for each output if there are more than three,
-        and 800 at most. "best": up to three times as many rounds as else, and the average of four fits
+        "fast": 300 rounds without cross-validation, 100 for each output if there are more than three,
+        and 1200 at most. "best": up to three times as many rounds as else, and the average of four fits
         of different seeds, stored as one model; not with `warm_start`. Early stopping judges what they
         say together. Parameters that are given win.
     learning_rate : float, default=0.1
@@ -1579,6 +1581,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
 
     _MEMBERS: ClassVar[int] = 4
     _LEAVES: ClassVar[tuple[int, int]] = 16, 31
+    _FAST_ROUNDS: ClassVar[int] = 300
     _FEWER_OF_MANY: ClassVar[int] = 2
     _LONGER: ClassVar[int] = _LONGEST_STEPS
     _takes_outputs: ClassVar[bool] = True

@@ -7,7 +7,7 @@ the rows add up to those of all, bit by bit, with as many digits as a float64 ha
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -43,6 +43,14 @@ class RowsInLeaves:
     leaf: Int32
     y: NDArray[Any]
     weight: Float64 | None
+    # Where they stand among cells that have been asked for: rows in memory are asked again and again.
+    known: list[tuple[Any, Int32]] = field(default_factory=list)
+
+    def places(self, cells: LeafCells, n_classes: int) -> Int32:
+        """Where the cells of rows stand among those of all."""
+        if not self.known or self.known[0][0] is not cells:
+            self.known[:] = [(cells, cells.places(self.cells(n_classes)))]
+        return self.known[0][1]
 
     def cells(self, n_classes: int) -> NDArray[np.int64]:
         """The leaf of each row, or leaf and class, as one number."""
@@ -119,14 +127,16 @@ def cells_of(rows: RowsInLeaves, n_classes: int) -> LeafCells:
     found = LeafCells(number.astype(np.int64), number, np.zeros((0, 2)), rows.weight is not None)
     at, y = found.places(own), rows.y.astype(np.float64)
     n_rows = np.bincount(at, minlength=len(number)).astype(np.int64)
-    return replace(found, n_rows=n_rows, ends=ends_of_cells(at, y, len(number)))
+    found = replace(found, n_rows=n_rows, ends=ends_of_cells(at, y, len(number)))
+    rows.known[:] = [(found, at)]
+    return found
 
 
 def largest_in(
     rows: RowsInLeaves, cells: LeafCells, n_classes: int, values: Any, *given: Any
 ) -> LargestInCells:
     """The largest magnitudes of numbers in cells."""
-    at = cells.places(rows.cells(n_classes))
+    at = rows.places(cells, n_classes)
     ends = ends_of_cells(at, values(rows, at, *given), len(cells.number))
     return LargestInCells(np.where(ends[:, 0] <= ends[:, 1], np.abs(ends).max(axis=1), 0.0))
 
@@ -141,7 +151,7 @@ def sums_in(
     *given: Any,
 ) -> Int64:
     """Their sums, as whole numbers."""
-    at = cells.places(rows.cells(n_classes))
+    at = rows.places(cells, n_classes)
     return sums_of_cells(at, values(rows, at, *given), largest, n)
 
 
@@ -194,10 +204,12 @@ def measured_in_any_order(tree: Tree, ask: Ask) -> TargetStats:
     n, leaf = int(cells.n_rows.sum()), cells.number.astype(np.int32)
     varies = cells.ends[:, 0] < cells.ends[:, 1]
     total = _weight(ask, cells, 0, n)
-    sums = _totals(ask, cells, 0, n, weighed_targets, varies)
-    # A sum of whole numbers has no sign of zero either.
-    mean = np.where(varies, sums / total, cells.ends[:, 0]) + 0.0
-    squares = _totals(ask, cells, 0, n, weighed_squares, mean)
+    mean, squares = cells.ends[:, 0] + 0.0, np.zeros(len(leaf))
+    if varies.any():
+        sums = _totals(ask, cells, 0, n, weighed_targets, varies)
+        # A sum of whole numbers has no sign of zero either.
+        mean = np.where(varies, sums / total, mean) + 0.0
+        squares = _totals(ask, cells, 0, n, weighed_squares, mean)
     rows, means, sse = gather_moments(tree.left, leaf, total, mean, squares)
     with np.errstate(over="ignore"):
         expect_squares(*_ends(cells), sse[0] / rows[0])

@@ -323,7 +323,7 @@ class PairTarget {
       return best;
     }
 
-    void open(const CellSums::One& total, std::int64_t n_rows) {
+    CERTREE_INLINE void open(const CellSums::One& total, std::int64_t n_rows) {
       all_ = {total.sum[0], total.sum[1]};
       centre_.weight = all_.weights;
       centre_.centre = all_.weights > 0 ? all_.sums / all_.weights : 0;
@@ -539,7 +539,7 @@ class ClassTarget {
     }
 
    private:
-    void open(const CellSums::One& total, std::int64_t n_rows) {
+    CERTREE_INLINE void open(const CellSums::One& total, std::int64_t n_rows) {
       n_rows_ = n_rows;
       total_.resize(total.sum.size());
       for (std::size_t l = 0; l < total_.size(); ++l) {

@@ -20,6 +20,33 @@ struct CellUnits {
   }
 };
 
+std::int64_t nearest(double x) { return static_cast<std::int64_t>(x + std::copysign(0.5, x)); }
+
+// Numbers in the units of a cell. Powers of two are multiplied by where float64 holds them.
+class InUnits {
+ public:
+  explicit InUnits(const CellUnits& unit) : unit_(unit) {
+    constexpr int kMost = 1000;
+    is_plain_ = unit.first < kMost && unit.first > -kMost && unit.second > -kMost;
+    if (!is_plain_) return;
+    to_first_ = std::ldexp(1.0, -unit.first);
+    from_first_ = std::ldexp(1.0, unit.first);
+    to_second_ = std::ldexp(1.0, -unit.second);
+  }
+  void add(double x, std::int64_t* sums) const {
+    const std::int64_t whole = nearest(is_plain_ ? x * to_first_ : std::ldexp(x, -unit_.first));
+    const auto number = static_cast<double>(whole);
+    const double rest = x - (is_plain_ ? number * from_first_ : std::ldexp(number, unit_.first));
+    sums[0] += whole;
+    sums[1] += nearest(is_plain_ ? rest * to_second_ : std::ldexp(rest, -unit_.second));
+  }
+
+ private:
+  CellUnits unit_;
+  bool is_plain_;
+  double to_first_ = 0.0, from_first_ = 0.0, to_second_ = 0.0;
+};
+
 }  // namespace
 
 void ends_of_cells(std::span<const std::int32_t> cell, std::span<const double> values,
@@ -37,18 +64,12 @@ void ends_of_cells(std::span<const std::int32_t> cell, std::span<const double> v
 
 void sums_of_cells(std::span<const std::int32_t> cell, std::span<const double> values,
                    std::span<const double> largest, std::int64_t n, Table<std::int64_t> sums) {
-  std::vector<CellUnits> units;
+  std::vector<InUnits> units;
   units.reserve(largest.size());
-  for (const double one : largest) units.emplace_back(one, n);
+  for (const double one : largest) units.emplace_back(CellUnits(one, n));
   fill(sums.values(), std::int64_t{0});
-  for (const std::size_t i : turns(values.size())) {
-    const CellUnits unit = units[static_cast<std::size_t>(cell[i])];
-    const double whole = std::nearbyint(std::ldexp(values[i], -unit.first));
-    const double rest = values[i] - std::ldexp(whole, unit.first);
-    sums.row(cell[i])[0] += static_cast<std::int64_t>(whole);
-    sums.row(cell[i])[1] +=
-        static_cast<std::int64_t>(std::nearbyint(std::ldexp(rest, -unit.second)));
-  }
+  for (const std::size_t i : turns(values.size()))
+    units[static_cast<std::size_t>(cell[i])].add(values[i], sums.row(cell[i]));
 }
 
 void numbers_of_sums(Table<const std::int64_t> sums, std::span<const double> largest,
