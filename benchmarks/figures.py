@@ -22,6 +22,7 @@ from benchmarks import (
     figures_of_boosting,
     figures_of_certificates,
     figures_of_docs,
+    figures_of_scale,
     figures_of_table2,
     figures_of_trees,
 )
@@ -208,7 +209,8 @@ def runs() -> str:
 
 
 PAGES = (
-    figures_of_boosting, figures_of_certificates, figures_of_docs, figures_of_table2, figures_of_trees,
+    figures_of_boosting, figures_of_certificates, figures_of_docs, figures_of_scale,
+    figures_of_table2, figures_of_trees,
 )  # fmt: skip
 FIGURES: dict[str, Callable[..., str]] = {
     one.__name__: one

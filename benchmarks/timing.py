@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.records import RESULTS, store
+from benchmarks.results_on_pages import lines_of
 
 Clock = Callable[[], float]
 
@@ -111,8 +112,18 @@ class Row:
         return "met" if self.bounded <= self.target else "MISSED"
 
 
-def report(name: str, rows: Sequence[Row]) -> None:
-    """Print the rows of a benchmark and write them to its file of results."""
+def report(name: str, rows: Sequence[Row], *, added: bool = False) -> None:
+    """Print the rows of a benchmark and write them to its file of results.
+
+    Parameters
+    ----------
+    name : str
+        Of the benchmark and its file.
+    rows : sequence of Row
+        What was measured.
+    added : bool
+        Whether lines of other cases stay in the file.
+    """
     table = Table(title=name, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in ("case", "certree s", "peer", "peer s", "figure", "target", ""):
         numeric = heading in ("certree s", "peer s", "figure", "target")
@@ -123,7 +134,10 @@ def report(name: str, rows: Sequence[Row]) -> None:
         times = _short(row.certree_seconds), _short(row.peer_seconds)
         table.add_row(row.case, times[0], row.peer, times[1], figure, target, row.verdict)
     Console(width=200).print(table)  # no narrower than its rows, whatever the terminal
-    store(RESULTS / f"{name}.csv", [record(name, row) for row in rows])
+    path, cases = RESULTS / f"{name}.csv", {row.case for row in rows}
+    known = lines_of(path.name) if added and path.exists() else []
+    before = [one for one in known if one["case"] not in cases]
+    store(path, [*before, *(record(name, row) for row in rows)], added=bool(before))
 
 
 def record(name: str, row: Row) -> dict[str, Any]:

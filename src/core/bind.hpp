@@ -51,6 +51,9 @@ void bind_explain(nb::module_& core);
 
 template <class T, int rank>
 using In = nb::ndarray<const T, nb::ndim<rank>, nb::c_contig, nb::device::cpu>;
+// What is written to.
+template <class T, int rank>
+using InOut = nb::ndarray<T, nb::ndim<rank>, nb::c_contig, nb::device::cpu>;
 using Ints = In<std::int32_t, 1>;
 using Doubles = In<double, 1>;
 using Doubles2 = In<double, 2>;
@@ -67,6 +70,15 @@ std::span<const T> view(const In<T, 1>& column) {
 }
 template <class T>
 Table<const T> view(const In<T, 2>& table) {
+  return {table.data(), static_cast<std::int64_t>(table.shape(0)),
+          static_cast<std::int64_t>(table.shape(1))};
+}
+template <class T>
+std::span<T> view(const InOut<T, 1>& column) {
+  return {column.data(), column.size()};
+}
+template <class T>
+Table<T> view(const InOut<T, 2>& table) {
   return {table.data(), static_cast<std::int64_t>(table.shape(0)),
           static_cast<std::int64_t>(table.shape(1))};
 }

@@ -6,7 +6,6 @@
 #include "ensembles/draws_of_round.hpp"
 #include "ensembles/parts.hpp"
 #include "grow/coarser.hpp"
-#include "grow/sums.hpp"
 #include "grow/whole_numbers.hpp"
 
 namespace certree::door {
@@ -126,22 +125,31 @@ auto part_largest(const RowsOfPart& given, const DrawsOfPart& drawn) {
 // dispersion, number of rows.
 using Largest = std::tuple<double, double, std::int64_t, std::tuple<double, double>, std::int64_t>;
 
-auto part_items(const RowsOfPart& given, const DrawsOfPart& drawn, const Largest& largest) {
+auto part_items(const RowsOfPart& given, const DrawsOfPart& drawn, const Largest& largest,
+                const InOut<std::int32_t, 1>& order, const InOut<std::int64_t, 2>& items) {
   const PartRows rows = rows_of(given);
   const PartDraws draws = draws_of(drawn, rows);
   const auto& [gradient, hessian, n_growing, terms, n] = largest;
   const std::array of_dispersion{std::get<0>(terms), std::get<1>(terms)};
+  const auto to_order = sized("order", order, rows.y.size());
+  const auto to_items = sized("items", items, rows.y.size(), 2);
   PartItems made;
-  const auto loop = [&](auto order, auto items) {
-    made = certree::part_items(rows, draws, {gradient, hessian, n_growing, of_dispersion, n}, order,
-                               items);
-  };
-  auto [order, items] =
-      run(loop, Column<std::int32_t>(rows.y.size()), Rows<std::int64_t>(rows.y.size(), 2));
+  run([&] {
+    made = certree::part_items(rows, draws, {gradient, hessian, n_growing, of_dispersion, n},
+                               to_order, to_items);
+  });
   return std::tuple(
-      order, items, made.n_growing, std::vector<std::int64_t>(made.total.begin(), made.total.end()),
-      made.squares,
+      made.n_growing, std::vector<std::int64_t>(made.total.begin(), made.total.end()),
       std::vector<std::int64_t>(made.of_dispersion.begin(), made.of_dispersion.end()));
+}
+
+void part_add_steps(const Doubles2& before, const Ints& leaf, const Doubles2& steps,
+                    const InOut<double, 2>& scores) {
+  const std::size_t n_outputs = before.shape(0), n = before.shape(1);
+  expect_codes("leaf", sized("leaf", leaf, n), static_cast<std::int64_t>(steps.shape(0)));
+  const auto of_nodes = sized("steps", steps, steps.shape(0), n_outputs);
+  const auto to = sized("scores", scores, n_outputs, n);
+  run([&] { certree::part_add_steps(view(before), view(leaf), of_nodes, to); });
 }
 
 auto scale_terms(const LossOfParts& given, const Doubles& y, const Doubles2& scores) {
@@ -172,40 +180,68 @@ void expect_cells(const Wholes2& cells, std::size_t n) {
       throw std::invalid_argument("cells must begin and end in 0 .. " + std::to_string(n));
 }
 
-auto part_sums(const Codes& codes, const Kept& kept, const Ints& features, const Ints& order,
+// Rows of cells in an order.
+void expect_rows(const Table<const std::int64_t>& cells, std::span<const std::int32_t> order,
+                 std::size_t n) {
+  for (std::int64_t c = 0; c < cells.n_rows; ++c) {
+    const std::int64_t* const range = cells.row(c);
+    expect_codes("order",
+                 order.subspan(static_cast<std::size_t>(range[0]),
+                               static_cast<std::size_t>(range[1] - range[0])),
+                 static_cast<std::int64_t>(n));
+  }
+}
+
+// Features, numbers of bins, places of codes, and numbers of places.
+using LayoutOfParts = std::tuple<Ints, Ints, Codes, Ints>;
+
+PartLayout layout_of(const LayoutOfParts& given, std::size_t p) {
+  const auto& [features, n_bins, place, n_places] = given;
+  const std::size_t k = features.size();
+  expect_codes("features", view(features), static_cast<std::int64_t>(p));
+  expect_codes("n_bins", sized("n_bins", n_bins, p), kMostBins + 1);
+  const PartLayout layout{view(features), view(n_bins), sized("place", place, k, 256),
+                          sized("n_places", n_places, k)};
+  for (std::size_t i = 0; i < k; ++i)
+    if (const std::int32_t n = layout.n_places[i];
+        n > 256 || *std::max_element(layout.place.row(i), layout.place.row(i) + 256) >= n)
+      throw std::invalid_argument("place must lie in 0 .. n_places - 1, and these be at most 256");
+  return layout;
+}
+
+auto part_sums(const Codes& codes, const LayoutOfParts& given, const Ints& order,
                const Wholes2& items, const Wholes2& cells, bool with_squares) {
   const std::size_t p = codes.shape(0), n = codes.shape(1);
-  const BinnedTable table{kept_bins(kept, p), view(codes)};
-  expect_codes("features", view(features), static_cast<std::int64_t>(p));
-  expect_codes("order", sized("order", order, n), static_cast<std::int64_t>(n));
+  const PartLayout layout = layout_of(given, p);
+  const auto rows = sized("order", order, n);
   const auto of_rows = sized("items", items, n, 2);
   expect_cells(cells, n);
-  const SumsLayout layout(view(features), table.n_bins, 3);
+  expect_rows(view(cells), rows, n);
   const auto loop = [&](auto sums, auto squares) {
-    certree::part_sums(table, view(features), view(order), of_rows, view(cells), sums, squares);
+    certree::part_sums(view(codes), layout, rows, of_rows, view(cells), sums, squares);
   };
   return run(loop, Rows<std::int64_t>(cells.shape(0), layout.size()),
              Column<std::int64_t>(with_squares ? cells.shape(0) : 0));
 }
 
-auto part_divide(const Codes& codes, const Ints& order, const Wholes2& cells, const Ints& cell,
-                 const Ints& feature, const Codes& goes_left) {
+auto part_divide(const Codes& codes, const InOut<std::int32_t, 1>& order, const Wholes2& cells,
+                 const Ints& cell, const Ints& feature, const Codes& goes_left) {
   const std::size_t n = codes.shape(1), n_cuts = cell.size();
-  expect_codes("order", sized("order", order, n), static_cast<std::int64_t>(n));
+  const auto rows = sized("order", order, n);
   expect_codes("feature", sized("feature", feature, n_cuts),
                static_cast<std::int64_t>(codes.shape(0)));
   expect_cells(cells, n);
+  expect_rows(view(cells), rows, n);
   for (std::size_t d = 0; d < n_cuts; ++d)
     expect_codes("cell", view(cell).subspan(d, 1),
                  static_cast<std::int64_t>(cells.shape(0) + 2 * d));
   const PartCuts cuts{view(cell), view(feature), sized("goes_left", goes_left, n_cuts, 256)};
   for (const std::uint8_t one : cuts.goes_left.values())
     if (one > 1) throw std::invalid_argument("goes_left must hold 0 and 1");
-  const auto loop = [&](std::span<std::int32_t> moved, Table<std::int64_t> below) {
-    std::ranges::copy(view(order), moved.begin());
-    certree::part_divide(view(codes), view(cells), cuts, moved, below);
+  const auto loop = [&](Table<std::int64_t> below) {
+    certree::part_divide(view(codes), view(cells), cuts, rows, below);
   };
-  return run(loop, Column<std::int32_t>(n), Rows<std::int64_t>(checked_size(n_cuts, 2u), 2));
+  return run(loop, Rows<std::int64_t>(checked_size(n_cuts, 2u), 2));
 }
 
 // Numbers of rows of both sides, growing ones first, and their largest slopes (2 * n_outputs, 2).
@@ -223,22 +259,22 @@ RoundSums sums_of(const SidesOfAll& sides, std::int64_t n_outputs, Table<std::in
 
 auto part_leaves(const RowsOfPart& given, const Ints& order, std::int64_t n_growing,
                  const Wholes2& cells, const Ints& node, std::int64_t n_nodes,
-                 const SidesOfAll& sides) {
+                 const SidesOfAll& sides, const InOut<std::int32_t, 1>& leaf) {
   const PartRows rows = rows_of(given);
   const std::size_t n = rows.y.size();
-  expect_codes("order", sized("order", order, n), static_cast<std::int64_t>(n));
-  if (n_nodes < 1 || n_growing < 0 || std::cmp_greater(n_growing, n))
+  if (n_nodes < 1 || n_nodes > 1 << 30 || n_growing < 0 || std::cmp_greater(n_growing, n))
     throw std::invalid_argument("a tree has nodes, and some rows grow it");
   expect_cells(cells, n);
+  expect_rows(view(cells), sized("order", order, n), n);
   expect_codes("node", sized("node", node, cells.shape(0)), n_nodes);
   const PartLeaves leaves{view(order), n_growing, view(cells), view(node)};
-  const auto loop = [&](std::span<std::int32_t> leaf, Table<std::int64_t> whole) {
+  const auto to_leaf = sized("leaf", leaf, n);
+  const auto loop = [&](Table<std::int64_t> whole) {
     std::ranges::fill(whole.values(), 0);
     RoundSums sums = sums_of(sides, rows.scores.n_rows, whole);
-    certree::part_leaves(rows, leaves, leaf, sums);
+    certree::part_leaves(rows, leaves, to_leaf, sums);
   };
-  return run(loop, Column<std::int32_t>(n),
-             Rows<std::int64_t>(2 * rows.scores.n_rows, checked_size(n_nodes, 2)));
+  return run(loop, Rows<std::int64_t>(2 * rows.scores.n_rows, checked_size(n_nodes, 2)));
 }
 
 // -- what the sums of all parts decide
@@ -320,18 +356,21 @@ void bind_parts(nb::module_& core) {
            "What slopes are divided by, by the sums of its terms and of weights.");
   core.def("part_largest", &part_largest, "rows"_a, "draws"_a,
            "(largest numbers, number of growing rows, least key) of a part.");
-  core.def("part_items", &part_items, "rows"_a, "draws"_a, "largest"_a,
-           "(order, items, number of growing rows, their sums, squares, terms of dispersion) of a "
-           "part.");
-  core.def("part_sums", &part_sums, "codes"_array, "kept"_a, "features"_array, "order"_array,
-           "items"_array, "cells"_array, "with_squares"_a,
-           "Sums of cells of a part by feature and bin, and their squares.");
+  core.def("part_items", &part_items, "rows"_a, "draws"_a, "largest"_a, "order"_array,
+           "items"_array,
+           "Writes order and items of a part; (number of growing rows, their sums, terms of "
+           "dispersion).");
+  core.def("part_add_steps", &part_add_steps, "before"_array, "leaf"_array, "steps"_array,
+           "scores"_array, "Writes scores of rows: those before and the steps of their leaves.");
+  core.def("part_sums", &part_sums, "codes"_array, "layout"_a, "order"_array, "items"_array,
+           "cells"_array, "with_squares"_a,
+           "Sums of cells of a part by feature and place, and their squares.");
   core.def("part_divide", &part_divide, "codes"_array, "order"_array, "cells"_array, "cell"_array,
            "feature"_array, "goes_left"_array,
-           "The order of rows once cells are cut one after the other, and the cells below.");
+           "Moves rows in their order as cells are cut one after the other; the cells below.");
   core.def("part_leaves", &part_leaves, "rows"_a, "order"_array, "n_growing"_a, "cells"_array,
-           "node"_array, "n_nodes"_a, "sides"_a,
-           "(leaf of each row, sums of slopes by leaf of both sides) of a part.");
+           "node"_array, "n_nodes"_a, "sides"_a, "leaf"_array,
+           "Writes the leaf of each row; sums of slopes by leaf of both sides of a part.");
   core.def("grow_gradients_by_sums", &grow_gradients_by_sums, "kept"_a, "features"_array,
            "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none, "given"_a, "known"_a,
            "A tree as far as sums are known; see GivenTree.");

@@ -50,12 +50,19 @@ CERTREE_INLINE double exp_minus(double a) {
   }();
   constexpr double kLog2E = 0x1.71547652b82fep+0, kShift = 0x1.8p52;
   constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
-  const double shifted = (a < 708.0 ? a : 708.0) * kLog2E + kShift;  // k in the last bits
+  // By bits, which are in the order of the numbers: what is chosen by a comparison of numbers
+  // becomes a branch, which keeps lanes apart.
+  constexpr auto kMost = std::bit_cast<std::int64_t>(708.0);
+  const auto bits = std::bit_cast<std::int64_t>(std::abs(a));
+  const auto near = std::bit_cast<double>(std::min(bits, kMost));
+  const auto is_near = static_cast<std::uint64_t>(-static_cast<std::int64_t>(bits < kMost));
+  const double shifted = near * kLog2E + kShift;  // k in the last bits
   const double k = shifted - kShift;
-  const double r = (k * kLn2High - (a < 708.0 ? a : 708.0)) + k * kLn2Low;
+  const double r = (k * kLn2High - near) + k * kLn2Low;
   const auto scale = std::bit_cast<double>(std::bit_cast<std::uint64_t>(1.0) -
                                            (std::bit_cast<std::uint64_t>(shifted) << 52));
-  return a < 708.0 ? polynomial(series, r) * scale : 0.0;
+  const double power = polynomial(series, r) * scale;
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(power) & is_near);
 }
 
 // log((1 + s) / (1 - s)) for |s| <= 0.1716.

@@ -1,5 +1,6 @@
 """The same model, bit by bit, of rows in memory and of rows in files, however these are divided."""
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -22,8 +23,10 @@ from certree.ensembles import (
 )
 from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.fitted import replaces_state
-from certree.parts import executors, scratch, sources
+from certree.parts import binned_parts, executors, scratch, sources
 from certree.parts.executors import Here, InMemory
+from certree.parts.made_parts import _sketch
+from certree.parts.part import begin_tree, go_on
 from same_models import InChunks, expect_same, parted, table, write_parts
 
 N = 1500
@@ -343,7 +346,12 @@ def test_members_of_the_best_quality(target, tmp_path):
     expect_same(here, model_of(target, **how).fit(str(tmp_path), "y"), tmp_path)
 
 
-def test_many_rows_have_edges_of_a_sample(tmp_path, monkeypatch, left_nothing):
+@pytest.mark.parametrize("spare", [8.0, -300.0])
+def test_many_rows_have_edges_of_a_sample(spare, tmp_path, monkeypatch, left_nothing):
+    """Where too few rows are kept at first, as many are equal, they are asked for again."""
+    looks, before = [], Here.look
+    monkeypatch.setattr(Here, "look", lambda *a, **how: looks.append(a[1]) or before(*a, **how))
+    monkeypatch.setattr(binned_parts, "_SPARE", spare)
     n = 2**17 + 5000
     rs = np.random.RandomState(0)
     X = rs.normal(size=(n, 2)).astype(np.float32)
@@ -352,6 +360,7 @@ def test_many_rows_have_edges_of_a_sample(tmp_path, monkeypatch, left_nothing):
     monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", 40_000)
     here = model_of("two", max_iter=2).fit(rows.drop_columns(["y"]), rows["y"].to_numpy(False))
     expect_same(here, model_of("two", max_iter=2).fit(tmp_path, "y"), tmp_path)
+    assert looks.count(_sketch) == (1 if spare > 0 else 2)
 
 
 def test_who_watches_changes_nothing(tmp_path, capsys):
@@ -620,6 +629,51 @@ def test_passes_over_the_rows_are_few(loss, more, tmp_path, monkeypatch):
     # its begin, root and end.
     before = 8 if loss in ("quantile", "huber") else 5
     assert len(calls) <= before + sum(depth + 4 + more for depth in depths)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_what_a_level_tells_is_little(n_classes, monkeypatch):
+    """Three numbers for each bin that has rows of each feature, of the smaller one of two siblings."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 6))
+    X[:, 4] = rng.integers(0, 2, 4000)  # two bins
+    X[rng.random(4000) < 0.1, 5] = np.nan
+    y = np.digitize(X[:, 0] * X[:, 1] + X[:, 4], [0.0, 1.0][: n_classes - 1])
+    parents, n_levels = {}, []
+    before = Here.change
+
+    def change(here, f, *given, **how):
+        told = before(here, f, *given, **how)
+        if f not in (begin_tree, go_on):
+            return told
+        asked, layout = ([0] if f is begin_tree else given[1]), given[-1]
+        if f is begin_tree:
+            parents.clear()
+        else:
+            pairs = given[0].keys.tolist()
+            parents.update({key: (up, {*both}) for up, *both in pairs for key in both})
+        codes = [
+            np.unique(np.concatenate([one.codes[j] for one in here._parts]))
+            for j in layout.features
+        ]
+        n_bins = sum(len(set(place[own])) for place, own in zip(layout.place, codes, strict=True))
+        n_levels.append(len(asked))
+        assert len(pickle.dumps(told, 5)) <= 1.1 * len(asked) * n_bins * 24 + 600
+        if f is go_on:
+            assert len({parents[key][0] for key in asked}) == len(asked)
+            for key in asked:
+                n_of = {
+                    k: sum(np.diff(one.cells[k])[0] for one in here._parts) for k in parents[key][1]
+                }
+                assert n_of[key] == min(n_of.values())
+        return told
+
+    monkeypatch.setattr(Here, "change", change)
+    model = model_of("two", max_leaf_nodes=15)
+    fit_in_chunks(model, X, y, None, [0, 1000, 4000])
+    assert len(n_levels) > 15
+    assert max(n_levels) > 2
+    expect_same(model_of("two", max_leaf_nodes=15).fit(X, y), model)
 
 
 def ranges_of(trees):

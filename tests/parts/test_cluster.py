@@ -21,7 +21,7 @@ from certree.ensembles import (
     TreeForestClassifier,
     TreeForestRegressor,
 )
-from certree.parts import resources, rows_elsewhere, sources
+from certree.parts import cluster, resources, rows_elsewhere, sources
 from certree.parts.cluster import OnCluster, received
 from same_models import expect_same, expect_same_tree, parted, table
 
@@ -46,8 +46,8 @@ def client():
         with (
             distributed.LocalCluster(
                 n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-            ) as cluster,
-            distributed.Client(cluster) as made,
+            ) as workers,
+            distributed.Client(workers) as made,
         ):
             yield made
 
@@ -269,7 +269,9 @@ def kill_before(monkeypatch, client, asks, call, also=lambda: None):
         calls.append(given)
         if len(calls) == call + 1:
             also()
-            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+            process_of = client.run(os.getpid)
+            holding = [w for one in self._held for w in client.who_has(one.future).popitem()[1]]
+            os.kill(process_of[(holding or [*process_of])[0]], signal.SIGKILL)
         return before(self, *given, **how)
 
     monkeypatch.setattr(OnCluster, asks, asked)
@@ -336,6 +338,37 @@ def test_rows_that_are_others_when_they_are_read_again_are_named(client, tmp_pat
         model.fit(rows, da.from_array(y, chunks=400))
     assert not hasattr(model, "trees_")
     client.wait_for_workers(2, timeout=60)
+
+
+def test_workers_that_die_again_and_again_end_the_fit(client, monkeypatch):
+    X, y = arrays()
+    lost = []
+    monkeypatch.setattr(OnCluster, "_waited", lambda *_: lost.append(1) or raise_lost())
+    with pytest.raises(RuntimeError, match="given up as workers died again and again"):
+        model_of("two").fit(da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400))
+    assert len(lost) == cluster._MOST_LOST
+
+
+def raise_lost():
+    raise cluster._Lost
+
+
+def test_parts_of_a_worker_are_asked_together(client, monkeypatch):
+    """Workers with some partitions tell once what these add up to."""
+    X, y = arrays()
+    here = model_of("two", max_iter=2).fit(X, y)
+    held, before = [], OnCluster.make
+    monkeypatch.setattr(
+        OnCluster,
+        "make",
+        lambda self, *given, **how: (before(self, *given, **how), held.append(self._held))[0],
+    )
+    there = model_of("two", max_iter=2).fit(
+        da.from_array(X, chunks=(130, 4)), da.from_array(y, chunks=130)
+    )
+    assert len(held[-1]) <= 2
+    assert sorted(i for one in held[-1] for i in one.numbers) == [*range(10)]
+    expect_same(here, there)
 
 
 def test_what_is_cut_otherwise_is_refused(client):

@@ -74,7 +74,7 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
     stops, held = _stops(model, learned), None
     if stops and model.validation_fraction is not None and judged is None:
         held = _held_out(model, parts, learned)
-    known = sketched(parts, reader, weighing, held)
+    known = sketched(parts, reader, weighing, learned.found.n, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
     _expect_few_levels(model, known.sketch)

@@ -94,7 +94,7 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
     if weighing is not None:
         found = learned.found
         weighing = WholeWeighing(weighing.are_copies, found.largest, are_whole=found.are_whole)
-    known = sketched(parts, learned.reader, weighing)
+    known = sketched(parts, learned.reader, weighing, learned.found.n)
     warn_of_identifiers(model, known.sketch)
     bins, _ = make_parts(parts, learned.reader, known, fine_ends=True)
     if is_classifier(model):

@@ -8,7 +8,7 @@ that there are no more passes than the tree is deep, and one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -72,6 +72,8 @@ class _Growth:
         What codes of the parts are in these bins.
     layout : Layout
         By what rows are added up.
+    columns : ndarray of intp, or None
+        Where their sums are among those of all bins, as the core takes them; None: these are all.
     options : tuple
         Limits, slopes, and groups of features, as the core takes them.
     given : tuple
@@ -82,6 +84,7 @@ class _Growth:
     bins: tuple[Any, ...]
     into: NDArray[np.uint8]
     layout: Layout
+    columns: NDArray[np.intp] | None
     options: tuple[Any, ...]
     given: tuple[Any, ...]
     sums: dict[int, tuple[Int64, int]] = field(default_factory=dict)  # of cells that wait
@@ -91,7 +94,7 @@ class _Growth:
 
     def grow(self, root: Sums) -> tuple[tuple[Any, ...], Float64, Cuts]:
         """The columns of the tree, the growing rows of its nodes, and how cells were cut."""
-        waiting = {0: (root.by_bin[0], int(root.squares[0]))}
+        waiting = {0: (self._by_bin(root)[0], int(root.squares[0]))}
         while True:
             keys = np.array([*waiting], dtype=np.uint64)
             table = np.stack([one[0] for one in waiting.values()]) if waiting else _NO_SUMS
@@ -109,6 +112,16 @@ class _Growth:
             if not wanted.any():
                 return columns, sums[:, 2], cuts
             waiting = self._looked_at(cuts, n_rows, wanted.astype(np.bool_))
+
+    def _by_bin(self, told: Sums) -> Int64:
+        """What is told of places by all bins."""
+        if self.columns is None:
+            return told.by_bin
+        n_bins, features = self.bins[0], self.layout.features
+        width = 3 * int((n_bins[features] + 1).sum(dtype=np.int64))
+        sums = np.zeros((len(told.by_bin), width), dtype=np.int64)
+        sums[:, self.columns] = told.by_bin
+        return sums
 
     def _by_code(self, feature: Int32, goes_left: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Where codes of the parts go by where those of this round do."""
@@ -128,8 +141,8 @@ class _Growth:
             if wanted[d, 1 - small]:
                 rest.append((parent, children[small], children[1 - small]))
         told = self.parts.change(go_on, self.new(cuts), asked, self.layout)
-        squares = told.squares.tolist()
-        found = {key: (told.by_bin[i], squares[i]) for i, key in enumerate(asked)}
+        by_bin, squares = self._by_bin(told), told.squares.tolist()
+        found = {key: (by_bin[i], squares[i]) for i, key in enumerate(asked)}
         for parent, small, large in rest:
             (all_sums, all_squares), (sums, own) = above[parent], found[small]
             found[large] = all_sums - sums, all_squares - own
@@ -185,6 +198,8 @@ class RoundsOfParts:
     thresholds: Sequence[int | None]
     seed: int
     held: tuple[int, float] = (0, 0.0)  # how many rows are held out, and the sum of their weights
+    # Whether any row has each code of each feature.
+    has_rows: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 256), dtype=np.bool_))
     before: Trees | None = None  # the tree whose steps are not taken yet
     grown: list[Trees] = field(default_factory=list)
     rows: list[Float64] = field(default_factory=list)  # growing ones in each node
@@ -192,7 +207,7 @@ class RoundsOfParts:
     def advance(self, scores: Float64, n_rounds: int) -> Iterable[int]:
         """Make rounds from scores (n_outputs,) that all rows share; yields how many there are."""
         known = dict(self.parts.collect(digests))
-        self.parts.change(start, known, scores)
+        self.has_rows = self.parts.change(start, known, scores) > 0
         yield 0
         for number in range(n_rounds):
             self._make(number, len(scores))
@@ -242,12 +257,12 @@ class RoundsOfParts:
         of_loss, draws, most = self._begun(draws)
         gradient, hessian, *terms = most.numbers[:4].tolist()
         of_tree = gradient, hessian, most.n_growing
-        bins, into, layout = self._layout(*of_bins)
+        bins, into, layout, places = self._layout(*of_bins)
         of_all = *of_tree, tuple(terms), self.n
         root = self.parts.change(begin_tree, of_loss, draws, of_all, layout)
         options = self.grower.options_of_gradients[:3]
         given = (0.0, 0.0, *of_tree, np.ascontiguousarray(root.of_root[:3]))
-        growth = _Growth(self.parts, bins, into, layout, options, given)
+        growth = _Growth(self.parts, bins, into, layout, places, options, given)
         columns, rows, cuts = growth.grow(root)
         sides = most.n_growing, self.n - most.n_growing, most.numbers[4:].reshape(-1, 2)
         left = columns[2]
@@ -304,23 +319,37 @@ class RoundsOfParts:
 
     def _layout(
         self, features: Int32, n_edges: int, key: int
-    ) -> tuple[tuple[Any, ...], NDArray[np.uint8], Layout]:
-        """The bins of a round, what codes are in them, and by what rows are added up."""
+    ) -> tuple[tuple[Any, ...], NDArray[np.uint8], Layout, NDArray[np.intp] | None]:
+        """The bins of a round, what codes are in them, by what rows are added up, and where it goes."""
         kept = self.bins.kept
         into = np.broadcast_to(np.arange(256, dtype=np.uint8), (self.bins.n_features, 256))
-        layout = Layout(kept, features, None, bool(self.bins.category[features].any()))
-        if n_edges == 0:
-            return kept, into, layout
-        joined, *ends = join_bins(kept, features, n_edges, key)
-        into = into.copy()
-        into[features] = joined
-        begins = []
-        for feature, codes in zip(features, joined, strict=True):
-            of_bins = codes[: kept[0][feature]]
-            starts = np.flatnonzero(np.append(True, of_bins[1:] != of_bins[:-1]))
-            begins.append(np.append(starts[: len(of_bins)], len(of_bins)))
-        n_bins, low, high = ends
-        return (n_bins, kept[1], low, high, *kept[4:]), into, replace(layout, joins=tuple(begins))
+        bins = kept
+        if n_edges > 0:
+            joined, n_bins, low, high = join_bins(kept, features, n_edges, key)
+            into = into.copy()
+            into[features] = joined
+            bins = n_bins, kept[1], low, high, *kept[4:]
+        place, n_places, columns = self._places(features, into, bins[0])
+        has_categories = bool(self.bins.category[features].any())
+        return bins, into, Layout(features, kept[0], place, n_places, has_categories), columns
+
+    def _places(
+        self, features: Int32, into: NDArray[np.uint8], n_bins: Int32
+    ) -> tuple[NDArray[np.uint8], Int32, NDArray[np.intp] | None]:
+        """Places of the bins that have rows; see `Layout` and `_Growth`."""
+        place = np.zeros((len(features), 256), dtype=np.uint8)
+        n_places, columns, start = np.empty(len(features), dtype=np.int32), [], 0
+        for i, j in enumerate(features.tolist()):
+            has_rows = np.zeros(256, dtype=np.bool_)
+            has_rows[into[j][self.has_rows[j]]] = True
+            bins, width = np.flatnonzero(has_rows), int(n_bins[j]) + 1
+            place[i] = (np.cumsum(has_rows) - 1).clip(0)[into[j]]
+            n_places[i] = max(1, len(bins))
+            own = np.minimum(bins, width - 1) if len(bins) else np.array([width - 1])
+            columns.append((start + width * np.arange(3)[:, None] + own).ravel())
+            start += 3 * width
+        found = np.concatenate(columns)
+        return place, n_places, None if len(found) == start else found
 
 
 def _leaves(left: Int32, cuts: Cuts) -> dict[int, int]:

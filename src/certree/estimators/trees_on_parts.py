@@ -90,7 +90,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
         is_classifier(model),
         weighing is not None and not are_copies,
     )
-    known = sketched(parts, learned.reader, copies)
+    known = sketched(parts, learned.reader, copies, learned.found.n)
     warn_of_identifiers(model, known.sketch)
     dealt = None
     if n_folds:

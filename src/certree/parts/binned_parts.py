@@ -14,6 +14,8 @@ from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.rows.features import FeatureColumns
 from certree.rows.hashes import sample_hashes
 
+# So many more standard deviations of rows are kept than edges are told by, as few rows are equal.
+_SPARE = 8.0
 # What some rows have of a feature: few distinct numbers, or None for more than a bin each; or the
 # levels of categories, ascending, and how many rows have each.
 Values = Float64 | None | tuple[Int32, Int64]
@@ -49,10 +51,13 @@ class Sketch:
     weight: int = 0
 
     @classmethod
-    def of(cls, features: FeatureColumns, category: UInt8) -> Self:
-        """That of the rows of a part."""
+    def of(cls, features: FeatureColumns, category: UInt8, below: int | None = None) -> Self:
+        """That of the rows of a part; below: of those rows alone whose hashes are below it."""
         hashes, p = sample_hashes(*features.parts), features.n_features
-        rows, hashes = _smallest(hashes)
+        is_below = True if below is None else hashes < np.uint64(below)
+        rows = np.flatnonzero(np.broadcast_to(is_below, hashes.shape))
+        smallest, hashes = _smallest(hashes[rows])
+        rows = rows[smallest]
         taken = np.empty((len(hashes), p))
         values: list[Values] = []
         for j in range(p):
@@ -76,6 +81,11 @@ class Sketch:
             weight=self.weight + other.weight,
         )
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows are kept that decide the bins."""
+        return len(self.hashes) >= min(EDGE_ROWS, self.n)
+
     def edges(
         self, most: int = MISSING, *, fine_ends: bool = False
     ) -> tuple[NDArray[Any] | tuple[Int32, UInt8, int], ...]:
@@ -93,6 +103,12 @@ class Sketch:
                 column = np.ascontiguousarray(self.rows[:, j])
                 told.append(bin_edges(column[~np.isnan(column)], most, fine_ends))
         return tuple(told)
+
+
+def hashes_below(n: int) -> int | None:
+    """Below what the smallest hashes of n rows lie, most probably; None: all decide the bins."""
+    wanted = EDGE_ROWS + _SPARE * EDGE_ROWS**0.5
+    return None if wanted >= n else int(wanted / n * 2**64)
 
 
 def _smallest(hashes: UInt64) -> tuple[NDArray[np.intp], UInt64]:

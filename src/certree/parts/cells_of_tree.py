@@ -151,7 +151,8 @@ def divide(
     sides = np.column_stack([2 * cell, 2 * cell + 1]).ravel().astype(np.int32)
     cuts = np.repeat(feature, 2), np.repeat(goes_left, 2, axis=0)
     ranges = part.ranges.reshape(-1, 2)
-    order, below = part_divide(part.codes, part.order, ranges, sides, *cuts)
+    order = part.changed("order")
+    below = part_divide(part.codes, order, ranges, sides, *cuts)
     children = below.reshape(-1, 2, 2, 2).swapaxes(1, 2).reshape(-1, 2, 2)
     return replace(part, order=order, ranges=np.concatenate([part.ranges, children])), 0
 

@@ -1,13 +1,15 @@
 """Rows of Dask: their parts stay in the memory of workers, where each is asked.
 
-All scheduling and transport are Dask's, and so is recovery: what a lost worker held is made again, from
-the source of its rows on, by the tasks that made it.
+Rows are read, and parts made of them, by tasks of Dask. From then on the parts of a worker are an
+actor of Dask, which is asked without a task for every question. Dask makes tasks of a lost worker
+again, but no actors: the fit lets their parts be made of their source again, and asks these all that
+they have been asked, which gives the same bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -15,10 +17,12 @@ import numpy as np
 
 from certree.interface.extras import needed
 from certree.parts.chunks import Chunk, as_list, joined
-from certree.parts.executors import added
+from certree.parts.executors import Parts, added, owned
 
-# What so many parts tell is added up by one task.
+# What so many tell is added up by one task, or where the fit is made.
 _TOGETHER = 8
+# So often the parts of one worker may be lost while one question is answered.
+_MOST_LOST = 4
 # Seconds after which it is looked whether the cluster is still there.
 _PATIENCE = 3.0
 
@@ -140,6 +144,81 @@ class Partitioned(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What parts are asked.
+
+    Parameters
+    ----------
+    f : callable
+        A function of a part.
+    given : tuple
+        What else it is given.
+    changes : bool
+        Whether what it gives is put in the place of the part.
+    own : list or None
+        What is given to each of the parts alone.
+    """
+
+    f: Callable[..., Any]
+    given: tuple[Any, ...]
+    changes: bool
+    own: Sequence[Any] | None = None
+
+    def of(self, numbers: Sequence[int]) -> Asked:
+        """What some of the parts are asked, by their numbers."""
+        return self if self.own is None else replace(self, own=[self.own[i] for i in numbers])
+
+
+class OnWorker(Parts):
+    """The parts of a fit on a worker, as many of which are asked at a time as it has threads.
+
+    Parameters
+    ----------
+    *pairs : tuples
+        The parts, and what they have told when they were made.
+    """
+
+    def __init__(self, *pairs: tuple[Any, Any]) -> None:
+        worker = needed("distributed", "dask").get_worker()
+        super().__init__([owned(received(part)) for part, _ in pairs], worker.state.nthreads)
+
+    def answer(self, asked: Asked) -> Any:
+        """See `Executor.collect` and `Executor.change`."""
+        given = received(asked.given)
+        if not asked.changes:
+            return self.collect(asked.f, *given)
+        return self.change(asked.f, *given, own=received(asked.own))
+
+    def change_again(self, changes: Sequence[Asked]) -> None:
+        """Make changes that parts before these have made."""
+        for one in changes:
+            self.answer(one)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Parts that a worker holds.
+
+    Parameters
+    ----------
+    numbers : tuple of int
+        Which of the partitions they are.
+    future : distributed.Future
+        Keeps them there, and knows whether they are lost.
+    actor : distributed.Actor
+        Is asked: an `OnWorker`.
+    """
+
+    numbers: tuple[int, ...]
+    future: Any
+    actor: Any
+
+
+class _Lost(Exception):  # noqa: N818 # no error: it says how to go on
+    """Raised where a worker is gone."""
+
+
 class OnCluster:
     """The parts of a fit in the memory of the workers of a cluster.
 
@@ -156,7 +235,10 @@ class OnCluster:
     def __init__(self, source: Partitioned, client: Any) -> None:
         self._source, self._client = source, client
         self.has_weights = source.has_weights
-        self._parts: list[Any] = []
+        self._held: list[Held] = []
+        self._made_by: tuple[Any, ...] = ()
+        # What parts have been asked since they were made, which are asked again where some are lost.
+        self._changes: list[Asked] = []
 
     @property
     def n_parts(self) -> int:
@@ -170,17 +252,87 @@ class OnCluster:
 
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
-        return self._put(self._of_chunks(_made_of, f, given, own))
+        self._held, self._changes, self._made_by = [], [], (f, given, own)
+        pairs = self._of_chunks(_made_of, f, given, own)
+        told = self._added([self._submit(itemgetter(1), pair) for pair in pairs])
+        self._held = [
+            self._holding(numbers, [pairs[i] for i in numbers])
+            for numbers in self._lying_together(pairs)
+        ]
+        return told
+
+    def _lying_together(self, made: list[Any]) -> list[tuple[int, ...]]:
+        """Which of futures lie on one worker."""
+        where = self._client.who_has(made)
+        of_worker: dict[str, list[int]] = {}
+        for number, one in enumerate(made):
+            worker = next(iter(where.get(one.key, ())), "")
+            of_worker.setdefault(worker, []).append(number)
+        return [*map(tuple, of_worker.values())]
+
+    def _holding(self, numbers: tuple[int, ...], pairs: list[Any]) -> Held:
+        future = self._client.submit(OnWorker, *pairs, pure=False, actor=True)
+        return Held(numbers, future, self._result(future))
 
     def collect(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`."""
-        return self._added([self._submit(f, part, *given) for part in self._parts])
+        return self._ask(Asked(f, given, False))
 
     def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
-        each = [()] * self.n_parts if own is None else [(one,) for one in own]
-        parts = zip(self._parts, each, strict=True)
-        return self._put([self._submit(f, part, *given, *one) for part, one in parts])
+        asked = Asked(f, given, True, own)
+        told = self._ask(asked)
+        self._changes.append(asked)
+        return told
+
+    def _ask(self, asked: Asked) -> Any:
+        """What all parts tell together."""
+
+        def ask(held: Held) -> Any:
+            try:
+                return held.actor.answer(asked.of(held.numbers))
+            except RuntimeError:  # the worker is known to be lost: it does not answer
+                return None
+
+        answers = [ask(one) for one in self._held]
+        return added(self._answer(place, ask, one) for place, one in enumerate(answers))
+
+    def _answer(self, place: int, ask: Callable[[Held], Any], answer: Any) -> Any:
+        """What a worker answers, or another one in its place."""
+        for _ in range(_MOST_LOST):
+            try:
+                if answer is None:
+                    self._hold_again(place)
+                    answer = ask(self._held[place])
+                return self._waited(self._held[place], answer)
+            except _Lost:
+                answer = None
+        raise RuntimeError(
+            "the fit was given up as workers died again and again that had a part of the rows: they "
+            "may have too little memory"
+        )
+
+    def _waited(self, held: Held, answer: Any) -> Any:
+        distributed = needed("distributed", "dask")
+        while answer is not None:
+            try:
+                return received(answer.result(timeout=_PATIENCE))
+            except TimeoutError:
+                self._expect_cluster()
+                if held.future.status not in ("finished", "pending"):
+                    break
+            except (OSError, distributed.CancelledError):
+                self._expect_cluster()
+                break
+        raise _Lost
+
+    def _hold_again(self, place: int) -> None:
+        """Let parts of a lost worker be made again, as they were."""
+        numbers, (f, given, own) = self._held[place].numbers, self._made_by
+        pairs = self._of_chunks(_made_of, f, given, own, numbers)
+        held = self._held[place] = self._holding(numbers, pairs)
+        changes = [one.of(numbers) for one in self._changes]
+        self._waited(held, held.actor.change_again(changes))
 
     @property
     def n_workers(self) -> int:
@@ -205,13 +357,13 @@ class OnCluster:
         f: Any,
         given: tuple[Any, ...],
         own: Sequence[Any] | None = None,
+        numbers: Sequence[int] | None = None,
     ) -> list[Any]:
-        """Futures of a call with each partition, which is made of its source for it."""
+        """Futures of a call with some partitions, or all, which are made of their source for it."""
         delayed = needed("dask", "dask").delayed(call, pure=False)
-        each = [()] * self.n_parts if own is None else [(one,) for one in own]
         tasks = [
-            delayed(f, (*given, *one), number, self._source.partition(number))
-            for number, one in enumerate(each)
+            delayed(f, (*given, *(() if own is None else (own[i],))), i, self._source.partition(i))
+            for i in (range(self.n_parts) if numbers is None else numbers)
         ]
         futures: list[Any] = self._client.compute(tasks)
         return futures
@@ -220,16 +372,12 @@ class OnCluster:
         # By a name of its own: what is given need not be looked through for one.
         return self._client.submit(_called, f, *given, pure=False)
 
-    def _put(self, pairs: list[Any]) -> Any:
-        self._parts = [self._submit(itemgetter(0), pair) for pair in pairs]
-        return self._added([self._submit(itemgetter(1), pair) for pair in pairs])
-
     def _added(self, told: list[Any]) -> Any:
-        """The sum of what is told, added up where it is."""
-        while len(told) > 1:
+        """The sum of what is told, added up where it is as long as there is much of it."""
+        while len(told) > _TOGETHER:
             starts = range(0, len(told), _TOGETHER)
-            told = [self._submit(added, told[i : i + _TOGETHER]) for i in starts]
-        return self._result(told[0])
+            told = [self._submit(_added, *told[i : i + _TOGETHER]) for i in starts]
+        return added(map(self._result, told))
 
     def _result(self, future: Any) -> Any:
         distributed = needed("distributed", "dask")
@@ -238,9 +386,7 @@ class OnCluster:
                 try:
                     return received(future.result(timeout=_PATIENCE))
                 except TimeoutError:
-                    # Dask waits for a scheduler to come back, which knows nothing of the fit then.
-                    if self._client.status != "running":
-                        raise distributed.CancelledError(future.key) from None
+                    self._expect_cluster()
         except distributed.KilledWorker as error:
             raise RuntimeError(
                 f"the fit was given up as workers died again and again that had a part of the rows: "
@@ -250,6 +396,11 @@ class OnCluster:
             raise RuntimeError(
                 f"the cluster went away while the fit was made ({type(error).__name__})"
             ) from error
+
+    def _expect_cluster(self) -> None:
+        # Dask waits for a scheduler to come back, which knows nothing of the fit then.
+        if self._client.status != "running":
+            raise RuntimeError("the cluster went away while the fit was made")
 
 
 def received(given: Any) -> Any:
@@ -275,6 +426,10 @@ def _done(f: Callable[..., Any], shared: tuple[Any, ...], *job: Any) -> Any:
 
 def _called(f: Callable[..., Any], *given: Any) -> Any:
     return f(*received(given))
+
+
+def _added(*told: Any) -> Any:
+    return added(told)
 
 
 def _looked_at(f: Callable[..., Any], given: tuple[Any, ...], _: int, chunk: Chunk) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import count, repeat
 from typing import Any, Protocol
@@ -52,8 +53,8 @@ class Source(Protocol):
 class Executor(Protocol):
     """Calls a function with each of the parts, and adds up what comes back.
 
-    Functions belong to modules and change nothing of what they are given, as they may be called twice
-    and elsewhere.
+    Functions belong to modules, as they may be called elsewhere, and twice: of what they are given they
+    change nothing but what `PartOfRows.room` and `changed` give them.
     """
 
     has_weights: bool
@@ -106,7 +107,73 @@ class Executor(Protocol):
         ...
 
 
-class Here:
+def owned(part: Any) -> Any:
+    """A part that nobody makes of another one again."""
+    return replace(part, is_own=True) if isinstance(part, PartOfRows) else part
+
+
+class Parts:
+    """Parts that lie here.
+
+    Parameters
+    ----------
+    parts : list of PartOfRows
+        The parts.
+    n_threads : int
+        So many of them at a time.
+    kept : Scratch or None
+        Where they lie; None: in memory.
+    """
+
+    def __init__(
+        self, parts: list[PartOfRows], n_threads: int, kept: Scratch | None = None
+    ) -> None:
+        self._parts, self._n_threads, self._scratch = parts, n_threads, kept
+        # Its threads stay, and with them the memory that loops keep for the next of their calls.
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        return len(self._parts)
+
+    def collect(self, f: Callable[..., Any], *given: Any) -> Any:
+        """See `Executor`."""
+        return added(self._mapped(partial(_looked, f, given), iter(self._parts)))
+
+    def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
+        """See `Executor`."""
+        each = [()] * self.n_parts if own is None else [(one,) for one in own]
+        parts = zip(self._parts, each, strict=True)
+        return added(self._put(self._mapped(partial(_changed, f, given, self._scratch), parts)))
+
+    def _put(self, made: Iterator[tuple[PartOfRows, Any]]) -> Iterator[Any]:
+        self._parts = []
+        for part, told in made:
+            self._parts.append(part)
+            yield told
+
+    def _mapped(self, f: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
+        """F of items, one after the other; no more of them are taken than there are threads."""
+        if self._pool is None:
+            yield from map(f, items)
+            return
+        waiting: list[Future[Any]] = []
+        try:
+            for item in items:
+                waiting.append(self._pool.submit(f, item))
+                if len(waiting) > self._n_threads:
+                    yield waiting.pop(0).result()
+                elif len(waiting) == self._n_threads:
+                    wait(waiting, return_when=FIRST_COMPLETED)
+            while waiting:
+                yield waiting.pop(0).result()
+        finally:
+            # Where something has failed, nobody works on the parts any more once it is told.
+            wait([one for one in waiting if not one.cancel()])
+
+
+class Here(Parts):
     """The parts of a fit on this machine, in files of a scratch folder.
 
     Parameters
@@ -124,15 +191,9 @@ class Here:
     def __init__(
         self, source: Source, kept: Scratch | None, n_threads: int, *, shown: bool = False
     ) -> None:
-        self._source, self._scratch, self._n_threads = source, kept, n_threads
-        self._shown = shown
-        self._parts: list[PartOfRows] = []
+        super().__init__([], n_threads, kept)
+        self._source, self._shown = source, shown
         self.has_weights = source.has_weights
-
-    @property
-    def n_parts(self) -> int:
-        """Number of parts."""
-        return len(self._parts)
 
     @property
     def empty(self) -> Any:
@@ -160,22 +221,6 @@ class Here:
                 yield chunk
                 show(len(chunk.y), pace.of(len(chunk.y)))
 
-    def _put(self, made: Iterator[tuple[PartOfRows, Any]]) -> Iterator[Any]:
-        self._parts = []
-        for part, told in made:
-            self._parts.append(part)
-            yield told
-
-    def collect(self, f: Callable[..., Any], *given: Any) -> Any:
-        """See `Executor`."""
-        return added(self._mapped(partial(_looked, f, given), iter(self._parts)))
-
-    def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
-        """See `Executor`."""
-        each = [()] * self.n_parts if own is None else [(one,) for one in own]
-        parts = zip(self._parts, each, strict=True)
-        return added(self._put(self._mapped(partial(_changed, f, given, self._scratch), parts)))
-
     @property
     def n_workers(self) -> int:
         """See `Executor`: jobs have threads of their own."""
@@ -191,22 +236,6 @@ class Here:
         """See `Executor`."""
         return joined(self.look(as_list))
 
-    def _mapped(self, f: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
-        """F of items, one after the other; no more of them are taken than there are threads."""
-        if self._n_threads == 1:
-            yield from map(f, items)
-            return
-        waiting: list[Future[Any]] = []
-        with ThreadPoolExecutor(self._n_threads) as pool:
-            for item in items:
-                waiting.append(pool.submit(f, item))
-                if len(waiting) > self._n_threads:
-                    yield waiting.pop(0).result()
-                elif len(waiting) == self._n_threads:
-                    wait(waiting, return_when=FIRST_COMPLETED)
-            for one in waiting:
-                yield one.result()
-
 
 def _looked(f: Callable[..., Any], given: tuple[Any, ...], item: Any) -> Any:
     return f(item, *given)
@@ -220,6 +249,7 @@ def _made(
 ) -> tuple[PartOfRows, Any]:
     number, chunk, own = item
     part, told = f(number, chunk, *given, *own)
+    part = owned(part)
     return part if kept is None else kept.keep(part), told
 
 

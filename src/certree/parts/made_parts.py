@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from certree._core import fixed_unit
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import UInt64
-from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded
+from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded, hashes_below
 from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
 from certree.parts.executors import Executor
@@ -77,7 +77,11 @@ class Made:
 
 
 def sketched(
-    parts: Executor, reader: Any, weighing: Weighing | None, held: RowsHeldOut | None = None
+    parts: Executor,
+    reader: Any,
+    weighing: Weighing | None,
+    n: int,
+    held: RowsHeldOut | None = None,
 ) -> Sketched:
     """Look at all rows for what decides their bins.
 
@@ -89,6 +93,8 @@ def sketched(
         Reads them by what is known of all.
     weighing : Weighing or None
         How they are weighed, as far as it is known; None: each counts once.
+    n : int
+        How many there are, copies of a row being one.
     held : RowsHeldOut or None
         Which of them are held out; None: none are.
 
@@ -99,7 +105,9 @@ def sketched(
     if held is not None:
         known: Sketch = parts.make(_sketch_of_side, reader, held.division, own=held.masks)
         return Sketched(known, held.division.weighings, held)
-    known = parts.look(_sketch, reader, weighing)
+    known = parts.look(_sketch, reader, weighing, hashes_below(n))
+    if not known.is_whole:
+        known = parts.look(_sketch, reader, weighing)
     if weighing is not None and not weighing.are_copies:
         weighing = replace(weighing, factor=known.n / rounded(known.weight))
     return Sketched(known, (weighing, None))
@@ -178,12 +186,17 @@ def put_beside(part: PartOfRows, held: Training | None) -> tuple[PartOfRows, int
 # -- of one chunk
 
 
-def _sketch(chunk: Chunk, reader: Any, weighing: Weighing | None) -> Sketch | None:
-    """What decides the bins of a chunk, and the sum of its weights in units of the largest one."""
+def _sketch(
+    chunk: Chunk, reader: Any, weighing: Weighing | None, below: int | None = None
+) -> Sketch | None:
+    """What decides the bins of a chunk, and the sum of its weights in units of the largest one.
+
+    below: of rows whose hashes are below it; None: of all.
+    """
     training: Any = training_of(reader, chunk, weighing)
     if training is None:
         return None
-    made = Sketch.of(training.features, _category(reader))
+    made = Sketch.of(training.features, _category(reader), below)
     weight = training.weight
     return made if weight is None else replace(made, weight=exact_sum(weight))
 

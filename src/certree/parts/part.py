@@ -1,7 +1,7 @@
 """A part of the rows of a fit: what rounds of boosting ask of it, and what becomes of it.
 
 A part is never changed: what becomes of it is another one, so that whoever has lost the second can make
-it of the first again.
+it of the first again. Only where nobody ever does, the second is written over the first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree import _core
-from certree._core import part_divide, part_items, part_largest, part_leaves, part_sums
+from certree._core import (
+    part_add_steps,
+    part_divide,
+    part_items,
+    part_largest,
+    part_leaves,
+    part_sums,
+)
 from certree.grow.bins import UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.parts.exact_sums import whole_sum
@@ -68,6 +75,8 @@ class PartOfRows:
         tell all of them apart.
     y_held, weight_held, scores_held : ndarray of float64
         What these have in place of `y`, `weight` and `scores`.
+    is_own : bool
+        Whether nobody makes the part of another one again: what becomes of it is written over it.
     """
 
     number: int
@@ -89,6 +98,18 @@ class PartOfRows:
     y_held: Float64 = field(default_factory=lambda: np.zeros(0))
     weight_held: Float64 | None = None
     scores_held: Float64 = field(default_factory=lambda: np.zeros((1, 0)))
+    is_own: bool = False
+
+    def room(self, name: str, shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
+        """Where an array of what becomes of the part is written."""
+        before: NDArray[Any] = getattr(self, name)
+        fits = before.shape == shape and before.dtype == kind
+        return before if self.is_own and fits else np.empty(shape, kind)
+
+    def changed(self, name: str) -> NDArray[Any]:
+        """An array of the part that may be changed, and what becomes of the part has it."""
+        before: NDArray[Any] = getattr(self, name)
+        return before if self.is_own else before.copy()
 
     def rows(self, loss: ScaledLoss) -> tuple[Any, ...]:
         """The rows as the core takes them."""
@@ -144,33 +165,28 @@ class Layout:
 
     Parameters
     ----------
-    kept : tuple
-        What is kept of the bins, as the core takes it.
     features : ndarray of int32, shape (k,)
         The features.
-    joins : tuple of ndarray, or None
-        Of each feature, the bins that begin a coarser one, that of missing values among them; None:
-        all do.
+    n_bins : ndarray of int32, shape (p,)
+        Numbers of bins.
+    place : ndarray of uint8, shape (k, 256)
+        Of each code of a feature the place of its sums: joined bins have one, and bins without any
+        row none of their own.
+    n_places : ndarray of int32, shape (k,)
+        How many places there are.
     with_squares : bool
         Whether squares are asked for.
     """
 
-    kept: tuple[Any, ...]
     features: Int32
-    joins: tuple[NDArray[np.intp], ...] | None
+    n_bins: Int32
+    place: UInt8
+    n_places: Int32
     with_squares: bool
 
-    def joined(self, sums: Int64) -> Int64:
-        """Sums (c, any) by coarser bins."""
-        if self.joins is None:
-            return sums
-        parts, start = [], 0
-        for feature, begins in zip(self.features, self.joins, strict=True):
-            width = int(self.kept[0][feature]) + 1
-            lanes = sums[:, start : start + 3 * width].reshape(len(sums), 3, width)
-            parts.append(np.add.reduceat(lanes, begins, axis=2).reshape(len(sums), -1))
-            start += 3 * width
-        return np.concatenate(parts, axis=1)
+    def for_the_core(self) -> tuple[Any, ...]:
+        """As the core takes it."""
+        return self.features, self.n_bins, self.place, self.n_places
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,11 +208,18 @@ class Cuts:
     goes_left: UInt8
 
 
-def start(part: PartOfRows, digests: Mapping[int, int], scores: Float64) -> tuple[PartOfRows, int]:
-    """A part before the first round, whose rows are those that they have been."""
+def start(
+    part: PartOfRows, digests: Mapping[int, int], scores: Float64
+) -> tuple[PartOfRows, Int64]:
+    """A part before the first round, whose rows are those that they have been.
+
+    It tells how many of them have each code of each feature, (p, 256).
+    """
     expect_same_rows(part, digests)
     every, held = (np.repeat(scores[:, None], len(y), axis=1) for y in (part.y, part.y_held))
-    return replace(part, scores=every, scores_held=held), 0
+    counts = [np.bincount(one, minlength=256) for one in part.codes]
+    n_of_codes = np.array(counts, dtype=np.int64).reshape(-1, 256)
+    return replace(part, scores=every, scores_held=held), n_of_codes
 
 
 def expect_same_rows(part: PartOfRows, digests: Mapping[int, int]) -> None:
@@ -218,8 +241,9 @@ def begin_round(
 ) -> tuple[PartOfRows, Any]:
     """Add the steps of the tree before to the scores, and ask(part, *given)."""
     if before is not None:
-        steps = before.value[part.leaf].T
-        part = replace(part, scores=np.add(part.scores, steps, order="C"))
+        scores = part.room("scores", part.scores.shape, np.float64)
+        part_add_steps(part.scores, part.leaf, before.value, scores)
+        part = replace(part, scores=scores)
         if len(part.values):
             held = before.add(np.ascontiguousarray(part.scores_held), part.values, 1)
             part = replace(part, scores_held=held)
@@ -273,11 +297,12 @@ def begin_tree(
     layout: Layout,
 ) -> tuple[PartOfRows, Sums]:
     """Draw the rows that grow a tree, and add them up."""
-    order, items, n_growing, total, squares, terms = part_items(part.rows(loss), draws, of_all)
+    n = len(part.y)
+    order, items = part.room("order", (n,), np.int32), part.room("items", (n, 2), np.int64)
+    n_growing, total, terms = part_items(part.rows(loss), draws, of_all, order, items)
     part = replace(part, order=order, items=items, n_growing=n_growing, cells={0: (0, n_growing)})
-    sums = _sums(part, [0], layout)
     of_root = np.array([*total, *terms], dtype=np.int64)
-    return part, replace(sums, squares=np.array([squares], dtype=np.int64), of_root=of_root)
+    return part, replace(_sums(part, [0], layout), of_root=of_root)
 
 
 def go_on(
@@ -304,12 +329,11 @@ def end_tree(
     part = _cut(part, new)
     n, first = len(part.y), part.n_growing
     others = _cut(replace(part, cells={0: (first, n)}), cuts)
-    part = replace(part, order=np.concatenate([part.order[:first], others.order[first:]]))
     both = [one.cells[key] for one in (part, others) for key in nodes]
     cells = np.array(both, dtype=np.int64).reshape(-1, 2)
     node = np.array([*nodes.values()] * 2, dtype=np.int32)
-    order, rows = part.order, part.rows(loss)
-    leaf, sums = part_leaves(rows, order, first, cells, node, n_nodes, sides)
+    leaf = part.room("leaf", (n,), np.int32)
+    sums = part_leaves(part.rows(loss), others.order, first, cells, node, n_nodes, sides, leaf)
     return replace(part, leaf=leaf), sums
 
 
@@ -328,7 +352,8 @@ def _cut(part: PartOfRows, cuts: Cuts) -> PartOfRows:
     # Those that are given stand before those that the cuts make.
     cell = np.array([-1 - c if c < 0 else len(given) + c for c in cells], dtype=np.int32)
     ranges = np.array(given, dtype=np.int64).reshape(-1, 2)
-    order, made = part_divide(part.codes, part.order, ranges, cell, cuts.feature, cuts.goes_left)
+    order = part.changed("order")
+    made = part_divide(part.codes, order, ranges, cell, cuts.feature, cuts.goes_left)
     below = dict(zip(cuts.keys[:, 1:].ravel().tolist(), map(tuple, made.tolist()), strict=True))
     return replace(part, order=order, cells={**part.cells, **below})
 
@@ -336,14 +361,8 @@ def _cut(part: PartOfRows, cuts: Cuts) -> PartOfRows:
 def _sums(part: PartOfRows, keys: list[int], layout: Layout) -> Sums:
     cells = np.array([part.cells[key] for key in keys], dtype=np.int64).reshape(-1, 2)
     by_bin, squares = part_sums(
-        part.codes,
-        layout.kept,
-        layout.features,
-        part.order,
-        part.items,
-        cells,
-        layout.with_squares,
+        part.codes, layout.for_the_core(), part.order, part.items, cells, layout.with_squares
     )
     if not layout.with_squares:
         squares = np.zeros(len(keys), dtype=np.int64)
-    return Sums(layout.joined(by_bin), squares, np.zeros(5, dtype=np.int64))
+    return Sums(by_bin, squares, np.zeros(5, dtype=np.int64))

@@ -3,7 +3,7 @@
 #include <array>
 #include <bit>
 
-#include "numbers.hpp"
+#include "count_below.hpp"
 
 namespace certree {
 namespace {
@@ -11,9 +11,9 @@ namespace {
 // So many are counted in a byte.
 constexpr std::size_t kMostLeaves = 255;
 // The code of missing values; numbers have smaller ones.
-constexpr std::uint8_t kMissing = 255;
+constexpr std::uint8_t kMissing = kNoNumber;
+static_assert(kLanes == kCounted);
 constexpr std::size_t kMostThresholds = kMissing - 1;
-constexpr std::size_t kPivots = 7;
 constexpr std::int32_t kMostCategories = 1024;
 // A code takes as long as so many steps of walks.
 constexpr std::int64_t kStepsOfCode = 2;
@@ -105,27 +105,6 @@ std::optional<std::vector<CodedFeature>> coded_features(const TreesView& trees, 
       });
   if (!fits) return {};
   return features;
-}
-
-// How many thresholds lie below each value: searches side by side, without branches, which would be
-// guessed wrong half of the time. Comparing with all of the first few takes less than looking one
-// up for each row.
-CERTREE_WIDE void count_below(const double* threshold, std::size_t n, const double* x,
-                              std::uint8_t* code) noexcept {
-  std::array<std::uint64_t, kLanes> below;
-  std::array<double, kPivots> pivot;
-  const std::uint64_t stride = (n + 1) / (kPivots + 1);
-  for (std::size_t j = 0; j < kPivots; ++j) pivot[j] = threshold[(j + 1) * stride - 1];
-  for (std::size_t r = 0; r < kLanes; ++r) {
-    std::uint64_t passed = 0;
-    for (std::size_t j = 0; j < kPivots; ++j) passed += static_cast<std::uint64_t>(pivot[j] < x[r]);
-    below[r] = passed * stride;
-  }
-  for (std::uint64_t step = stride / 2; step > 0; step /= 2)
-    for (std::size_t r = 0; r < kLanes; ++r)
-      below[r] += step & -static_cast<std::uint64_t>(threshold[below[r] + step - 1] < x[r]);
-  for (std::size_t r = 0; r < kLanes; ++r)
-    code[r] = x[r] == x[r] ? static_cast<std::uint8_t>(below[r]) : kMissing;
 }
 
 void mark_categories(const double* x, std::uint32_t n_planes, std::uint8_t* code) {

@@ -8,151 +8,336 @@
 namespace certree {
 namespace {
 
-// Gradients and Hessians of a part, times the weights of its rows.
-class PartSlopes {
+constexpr std::size_t kBlock = 1024;
+
+// Memory that a thread writes to in one call after the other, as its first touch takes longer than
+// what is done with it; that of large parts goes back.
+template <class T>
+class Kept {
  public:
-  explicit PartSlopes(const PartRows& rows)
-      : rows_(rows),
+  Kept(std::vector<T>& memory, std::size_t size) : memory_(memory) {
+    if (memory_.size() < size) memory_.resize(size);
+  }
+  ~Kept() {
+    if (memory_.size() * sizeof(T) > kMostBytes) std::vector<T>().swap(memory_);
+  }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+  T* data() const { return memory_.data(); }
+
+ private:
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 24;
+
+  std::vector<T>& memory_;
+};
+
+// All bits of a row that grows, and none of others: what is taken by them needs no branch.
+using Growing = std::array<std::uint64_t, kBlock>;
+
+// Marks rows that grow. Returns the least mixed key.
+CERTREE_WIDE std::uint64_t mark_growing(const std::uint64_t* key, std::size_t n,
+                                        const PartDraws& draws, Growing& growing) noexcept {
+  const RoundLot lot(draws.odd, draws.subsample);
+  const std::uint64_t odd = draws.odd, limit = lot.limit, by_least = draws.least;
+  const bool all = lot.all_grow, least_grows = draws.least_grows;
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint64_t mixed = key[i] * odd;
+    least = mixed < least ? mixed : least;
+    const bool grows = least_grows ? mixed == by_least : all | (mixed < limit);
+    growing[i] = grows ? ~std::uint64_t{0} : 0;
+  }
+  return least;
+}
+
+std::size_t count(const Growing& growing, std::size_t n) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += growing[i] & 1;
+  return static_cast<std::size_t>(sum);
+}
+
+// Numbers without signs, as bits, which are in their order; `most` of rows that grow, and of
+// others, which count for nothing where they are no numbers.
+CERTREE_WIDE void take_largest(const double* column, const Growing& growing, std::size_t n,
+                               std::uint64_t* most) noexcept {
+  constexpr auto kMost = std::bit_cast<std::int64_t>(kInfinity);
+  std::int64_t of_growing = 0, of_others = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto bits = std::bit_cast<std::int64_t>(std::abs(column[i]));
+    const std::int64_t known = bits <= kMost ? bits : 0;
+    const auto mask = static_cast<std::int64_t>(growing[i]);
+    of_growing = std::max(of_growing, known & mask);
+    of_others = std::max(of_others, known & ~mask);
+  }
+  most[0] = std::max(most[0], static_cast<std::uint64_t>(of_growing));
+  most[1] = std::max(most[1], static_cast<std::uint64_t>(of_others));
+}
+
+// What the slopes of rows are times for the tree that they grow.
+CERTREE_WIDE void take_factors(const std::uint64_t* key, std::size_t n, std::uint64_t odd,
+                               const double* among, double* factor) noexcept {
+  for (std::size_t i = 0; i < n; ++i) factor[i] = among[key[i] * odd >> 56];
+}
+
+// `most`: of gradient and Hessian of growing rows as Gradients::largest has them, as bits.
+CERTREE_WIDE void take_largest_of_tree(const double* gradient, const double* hessian,
+                                       const double* factor, const Growing& growing, std::size_t n,
+                                       std::uint64_t* most) noexcept {
+  std::uint64_t g = most[0], h = most[1];
+  for (std::size_t i = 0; i < n; ++i) {
+    g = std::max(g, std::bit_cast<std::uint64_t>(std::abs(factor[i] * gradient[i])) & growing[i]);
+    h = std::max(h, std::bit_cast<std::uint64_t>(factor[i] * hessian[i] + 0.0) & growing[i]);
+  }
+  most[0] = g;
+  most[1] = h;
+}
+
+// The items of growing rows, zeros of others, and sums of gradients and Hessians of the first.
+CERTREE_WIDE void itemise(const Gradients& target, const double* gradient, const double* hessian,
+                          const double* factor, const Growing& growing, std::size_t n,
+                          GradientItem* items, std::int64_t* total) noexcept {
+  const Gradients::Units units = target.units();  // at hand: what is written might else change it
+  std::int64_t g = 0, h = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto mask = static_cast<std::int64_t>(growing[i]);
+    const std::int64_t of_gradient = units.gradient.whole(factor[i] * gradient[i]) & mask;
+    const std::int64_t of_hessian = units.hessian.whole(factor[i] * hessian[i]) & mask;
+    items[i] = Gradients::item(of_gradient, of_hessian, mask & 1);
+    g += of_gradient;
+    h += of_hessian;
+  }
+  total[0] += g;
+  total[1] += h;
+}
+
+// Slopes as whole numbers in the unit of a row's side of the tree. is_other: 0 or 1.
+CERTREE_WIDE void take_whole(const double* slope, const std::int64_t* is_other, std::size_t n,
+                             const FixedPoint& of_growing, const FixedPoint& of_others,
+                             std::int64_t* whole) noexcept {
+  const FixedPoint one = of_growing, two = of_others;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int64_t here = one.whole(slope[i]), there = two.whole(slope[i]);
+    whole[i] = is_other[i] ? there : here;
+  }
+}
+
+// Gradients and Hessians of a block of rows, times their weights, and what a tree grows on.
+class BlockSlopes {
+ public:
+  explicit BlockSlopes(const PartRows& rows)
+      : all_(rows),
         n_outputs_(rows.scores.n_rows),
-        slopes_(make_buffer<double>(2 * n_outputs_, rows.y.size())) {
-    slopes_of(rows.loss, rows.y, rows.scores, gradient(), hessian());
-    weigh_slopes(rows.weight, all());
+        slopes_(make_buffer<double>(2 * n_outputs_, kBlock)),
+        mixed_(make_buffer<double>(2, kBlock)) {}
+
+  // Of rows first, ..., first + n - 1.
+  void make(std::size_t first, std::size_t n) {
+    rows_ = all_;
+    rows_.y = all_.y.subspan(first, n);
+    rows_.weight = all_.weight.empty() ? all_.weight : all_.weight.subspan(first, n);
+    rows_.keys = all_.keys.subspan(first, n);
+    rows_.scores.data = all_.scores.data + first;
+    slopes_of(rows_.loss, rows_.y, rows_.scores, gradient(), hessian());
+    weigh_slopes(rows_.weight, {slopes_.get(), 2 * n_outputs_, width()});
   }
 
-  // room: memory for them, which has to last.
-  std::vector<std::span<const double>> dispersion_terms(Buffer<double>& room) const {
+  // Those that are made next forget these.
+  std::vector<std::span<const double>> dispersion_terms() {
     return certree::dispersion_terms(rows_.loss, rows_.y, rows_.scores, rows_.weight, gradient(),
-                                     hessian(), room);
+                                     hessian(), terms_);
   }
 
   Table<double> gradient() const { return {slopes_.get(), n_outputs_, width()}; }
-  Table<double> hessian() const { return {all().row(n_outputs_), n_outputs_, width()}; }
+  Table<double> hessian() const { return {gradient().row(n_outputs_), n_outputs_, width()}; }
 
-  // What a tree grows on. mixed: memory for it, which has to last.
-  Derivatives response(const PartDraws& draws, Buffer<double>& mixed) const {
-    const std::size_t n = rows_.y.size();
-    std::span<const double> g(slopes_.get(), n), h(slopes_.get() + n, n);
+  Derivatives response(const PartDraws& draws) {
+    const auto n = rows_.y.size();
+    std::span<const double> g(gradient().data, n), h(hessian().data, n);
     if (n_outputs_ > 1) {
-      mixed = make_buffer<double>(2, n);
-      const Table<double> both{mixed.get(), 2, width()};
-      fill(both.values(), 0.0);
+      const Table<double> both{mixed_.get(), 2, width()};
+      std::ranges::fill(both.values(), 0.0);
       add_mixed(gradient(), hessian(), draws.factors, both);
-      g = {mixed.get(), n};
-      h = {mixed.get() + n, n};
+      g = {both.row(0), n};
+      h = {both.row(1), n};
     }
     return response_of_round(g, h, rows_.keys, draws.other_odd, draws.subsample >= 1.0);
   }
 
  private:
   std::int64_t width() const { return std::ssize(rows_.y); }
-  Table<double> all() const { return {slopes_.get(), 2 * n_outputs_, width()}; }
 
-  const PartRows& rows_;
+  const PartRows& all_;
+  PartRows rows_{};  // of the block
   std::int64_t n_outputs_;
-  Buffer<double> slopes_;
+  Buffer<double> slopes_, mixed_, terms_;
 };
 
-// Numbers of the rows that grow, then of the others. Returns how many grow.
-std::size_t deal(const PartRows& rows, const PartDraws& draws, std::span<std::int32_t> order) {
-  const RoundLot lot(draws.odd, draws.subsample);
-  const std::size_t n = rows.keys.size();
-  const auto others = make_buffer<std::int32_t>(n + 1), growing = make_buffer<std::int32_t>(n + 1);
-  const std::size_t n_growing = part_rows(
-      n,
-      [&](std::size_t i) {
-        return draws.least_grows ? lot.mixed(rows.keys[i]) == draws.least : lot.grows(rows.keys[i]);
-      },
-      growing.get(), others.get());
-  std::copy_n(growing.get(), n_growing, order.begin());
-  std::copy_n(others.get(), n - n_growing, order.begin() + static_cast<std::ptrdiff_t>(n_growing));
+// Calls f(first, n) of one block of rows after the other, whose rows take so many steps each.
+template <class F>
+void by_blocks(std::size_t n, std::int64_t steps, const F& f) {
+  for (std::size_t first = 0; first < n; first += kBlock) {
+    const std::size_t some = std::min(kBlock, n - first);
+    spend(static_cast<std::int64_t>(some) * steps);
+    f(first, some);
+  }
+}
+
+void take_factors(const Derivatives& response, std::size_t n, double* factor) {
+  const RowFactors& drawn = response.factors;
+  if (drawn.keys.empty())
+    std::fill_n(factor, n, 1.0);
+  else
+    take_factors(drawn.keys.data(), n, drawn.odd, drawn.among.data(), factor);
+}
+
+// Numbers of the rows of a block that grow, and of the others; both have room for one more.
+std::size_t deal(const Growing& growing, std::size_t first, std::size_t n, std::int32_t* ones,
+                 std::int32_t* others) {
+  std::size_t n_growing = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    // No branch: it would be guessed wrong too often.
+    ones[n_growing] = others[i - n_growing] = static_cast<std::int32_t>(first + i);
+    n_growing += growing[i] & 1;
+  }
   return n_growing;
+}
+
+// Throws as growth in memory does where a growing row has slopes that are no numbers.
+void expect_numbers(const Derivatives& response, const Growing& growing, std::size_t n,
+                    const std::uint64_t* most) {
+  if (std::max(most[0], most[1]) < std::bit_cast<std::uint64_t>(kInfinity)) return;
+  std::array<std::int32_t, kBlock + 1> ones, others;
+  const std::size_t n_growing = deal(growing, 0, n, ones.data(), others.data());
+  Gradients::largest(response, std::span(ones).first(n_growing));
 }
 
 }  // namespace
 
 PartLargest part_largest(const PartRows& rows, const PartDraws& draws) {
-  const std::size_t n = rows.y.size();
-  const std::int64_t n_outputs = rows.scores.n_rows;
-  PartLargest made{std::vector<double>(static_cast<std::size_t>(4 + 4 * n_outputs)), 0,
+  const auto n_outputs = static_cast<std::size_t>(rows.scores.n_rows);
+  PartLargest made{std::vector<double>(4 + 4 * n_outputs), 0,
                    std::numeric_limits<std::uint64_t>::max()};
-  if (n == 0) return made;
-  std::vector<std::int32_t> order(n);
-  const std::size_t n_growing = deal(rows, draws, order);
-  made.n_growing = static_cast<std::int64_t>(n_growing);
-  const RoundLot lot(draws.odd, draws.subsample);
-  for (const std::size_t i : turns(n)) made.least = std::min(made.least, lot.mixed(rows.keys[i]));
-  const PartSlopes slopes(rows);
-  Buffer<double> mixed;
-  const std::span<const std::int32_t> growing = std::span(order).first(n_growing);
-  const std::span<const std::int32_t> others = std::span(order).subspan(n_growing);
-  const auto of_tree = Gradients::largest(slopes.response(draws, mixed), growing);
-  auto to = made.largest.begin();
-  *to++ = of_tree.gradient;
-  *to++ = of_tree.hessian;
-  Buffer<double> room;
-  for (std::size_t i = 0; const auto& terms : slopes.dispersion_terms(room))
-    to[static_cast<std::ptrdiff_t>(i++)] = largest_number(terms);
-  to += 2;
-  for (const auto& side : {growing, others})
-    for (std::int64_t k = 0; k < n_outputs; ++k)
-      for (const auto& table : {slopes.gradient(), slopes.hessian()})
-        *to++ = largest_slope({table.row(k), n}, side);
+  // Of the tree; then of gradients and Hessians in turn, those of growing rows and of others.
+  std::array<std::uint64_t, 2> of_tree{};
+  std::vector<std::uint64_t> most(4 * n_outputs);
+  BlockSlopes slopes(rows);
+  Growing growing;
+  std::array<double, kBlock> factor;
+  by_blocks(rows.y.size(), 2 + 4 * rows.scores.n_rows, [&](std::size_t first, std::size_t n) {
+    made.least = std::min(made.least, mark_growing(rows.keys.data() + first, n, draws, growing));
+    made.n_growing += static_cast<std::int64_t>(count(growing, n));
+    slopes.make(first, n);
+    const Derivatives response = slopes.response(draws);
+    take_factors(response, n, factor.data());
+    take_largest_of_tree(response.gradient.data(), response.hessian.data(), factor.data(), growing,
+                         n, of_tree.data());
+    expect_numbers(response, growing, n, of_tree.data());
+    for (std::size_t i = 0; const auto& terms : slopes.dispersion_terms()) {
+      double& largest = made.largest[2 + i++];
+      largest = std::max(largest, largest_number(terms));
+    }
+    for (std::size_t k = 0; k < n_outputs; ++k) {
+      take_largest(slopes.gradient().row(k), growing, n, most.data() + 4 * k);
+      take_largest(slopes.hessian().row(k), growing, n, most.data() + 4 * k + 2);
+    }
+  });
+  for (std::size_t i = 0; i < 2; ++i) made.largest[i] = std::bit_cast<double>(of_tree[i]);
+  auto to = made.largest.begin() + 4;
+  for (const std::size_t side : {0, 1})
+    for (std::size_t k = 0; k < 2 * n_outputs; ++k)
+      *to++ = std::bit_cast<double>(most[2 * k + side]);
   return made;
 }
 
 PartItems part_items(const PartRows& rows, const PartDraws& draws, const LargestOfAll& largest,
                      std::span<std::int32_t> order, Table<std::int64_t> items) {
   PartItems made{};
-  if (rows.y.empty()) return made;
-  const std::size_t n_growing = deal(rows, draws, order);
-  made.n_growing = static_cast<std::int64_t>(n_growing);
-  const std::span<const std::int32_t> growing = order.first(n_growing);
-  const PartSlopes slopes(rows);
-  Buffer<double> mixed;
-  const Gradients target(slopes.response(draws, mixed), {largest.gradient, largest.hessian},
-                         largest.n_growing, BinnedGrowth{});
-  std::ranges::fill(items.values(), 0);
+  const Gradients target({}, {largest.gradient, largest.hessian}, largest.n_growing,
+                         BinnedGrowth{});
+  const std::array of_terms{FixedPoint(largest.of_dispersion[0], largest.n),
+                            FixedPoint(largest.of_dispersion[1], largest.n)};
   static_assert(sizeof(GradientItem) == 2 * sizeof(std::int64_t));
   auto* const as_items = reinterpret_cast<GradientItem*>(items.data);
-  target.itemise(growing, as_items);
-  CellSums totals;
-  target.total(growing, as_items, totals);
-  totals.end_cell();
-  std::ranges::copy(totals.of(0).sum, made.total.begin());
-  made.squares = Gradients::squares(growing, as_items);
-  Buffer<double> room;
-  for (std::size_t i = 0; const auto& terms : slopes.dispersion_terms(room)) {
-    const FixedPoint fixed(largest.of_dispersion[i], largest.n);
-    for (const double term : terms) made.of_dispersion[i] += fixed.whole(term);
-    ++i;
-  }
+  thread_local std::vector<std::int32_t> memory;
+  const Kept<std::int32_t> all_others(memory, rows.y.size());
+  std::size_t n_growing = 0, n_others = 0;
+  BlockSlopes slopes(rows);
+  Growing growing;
+  std::array<double, kBlock> factor;
+  std::array<std::int32_t, kBlock + 1> ones, others;
+  by_blocks(rows.y.size(), 2 + 4 * rows.scores.n_rows, [&](std::size_t first, std::size_t n) {
+    mark_growing(rows.keys.data() + first, n, draws, growing);
+    const std::size_t own = deal(growing, first, n, ones.data(), others.data());
+    std::copy_n(ones.data(), own, order.data() + n_growing);
+    std::copy_n(others.data(), n - own, all_others.data() + n_others);
+    n_growing += own;
+    n_others += n - own;
+    slopes.make(first, n);
+    const Derivatives response = slopes.response(draws);
+    take_factors(response, n, factor.data());
+    itemise(target, response.gradient.data(), response.hessian.data(), factor.data(), growing, n,
+            as_items + first, made.total.data());
+    for (std::size_t i = 0; const auto& terms : slopes.dispersion_terms()) {
+      for (const double term : terms) made.of_dispersion[i] += of_terms[i].whole(term);
+      ++i;
+    }
+  });
+  std::copy_n(all_others.data(), n_others, order.data() + n_growing);
+  made.n_growing = made.total[2] = static_cast<std::int64_t>(n_growing);
   return made;
 }
 
-void part_sums(const BinnedTable& table, std::span<const std::int32_t> features,
+namespace {
+
+// Adds lanes of all bins of features up by their places. from: as `bins` has them.
+void join_places(const PartLayout& layout, const SumsLayout& bins, const std::int64_t* from,
+                 std::int64_t* to) {
+  for (std::size_t i = 0; i < layout.features.size(); ++i) {
+    const std::int32_t j = layout.features[i];
+    const std::uint8_t* const place = layout.place.row(i);
+    const std::size_t n_bins = bins.n_bins(j);
+    for (std::size_t l = 0; l < Gradients::kLanes; ++l) {
+      const std::int64_t* const lane = from + bins.start(j) + l * bins.width(j);
+      for (std::size_t b = 0; b < n_bins; ++b) to[place[b]] += lane[b];
+      to[place[kMissingBin]] += lane[n_bins];
+      to += layout.n_places[i];
+    }
+  }
+}
+
+}  // namespace
+
+void part_sums(Table<const std::uint8_t> codes, const PartLayout& layout,
                std::span<const std::int32_t> order, Table<const std::int64_t> items,
                PartCells cells, Table<std::int64_t> sums, std::span<std::int64_t> squares) {
-  const SumsLayout layout(features, table.n_bins, Gradients::kLanes);
+  const SumsLayout bins(layout.features, layout.n_bins, Gradients::kLanes);
   const auto* const as_items = reinterpret_cast<const GradientItem*>(items.data);
-  std::vector<GradientItem> gathered;
+  std::int64_t most = 0;
+  for (std::int64_t c = 0; c < cells.n_rows; ++c)
+    most = std::max(most, cells.row(c)[1] - cells.row(c)[0]);
+  thread_local std::vector<GradientItem> memory;
+  thread_local std::vector<std::int64_t> memory_of_bins;
+  const Kept<GradientItem> gathered(memory, static_cast<std::size_t>(most));
+  const Kept<std::int64_t> by_bin(memory_of_bins, bins.size());
+  fill(sums.values(), std::int64_t{0});
   for (std::int64_t c = 0; c < cells.n_rows; ++c) {
     const std::int64_t* const range = cells.row(c);
     const auto rows = order.subspan(static_cast<std::size_t>(range[0]),
                                     static_cast<std::size_t>(range[1] - range[0]));
-    std::ranges::fill(std::span(sums.row(c), layout.size()), 0);
     if (!squares.empty()) squares[static_cast<std::size_t>(c)] = Gradients::squares(rows, as_items);
     if (rows.empty()) continue;
-    gathered.resize(rows.size());
-    auto to = gathered.begin();
+    GradientItem* to = gathered.data();
     for (const auto some : stretches(rows))
       for (const std::int32_t row : some) *to++ = as_items[row];
-    add_up(Part<Gradients>{rows, gathered.data()}, table.codes, features, layout, sums.row(c));
+    add_up(Part<Gradients>{rows, gathered.data()}, codes, layout.features, bins, by_bin.data());
+    join_places(layout, bins, by_bin.data(), sums.row(c));
   }
 }
 
 void part_divide(Table<const std::uint8_t> codes, PartCells cells, const PartCuts& cuts,
                  std::span<std::int32_t> order, Table<std::int64_t> below) {
-  const auto room = make_buffer<std::int32_t>(order.size() + 1);
+  thread_local std::vector<std::int32_t> memory;
+  const Kept<std::int32_t> room(memory, order.size());
   for (const std::size_t d : turns(cuts.cell.size())) {
     const std::int64_t cell = cuts.cell[d];
     const std::int64_t* const range =
@@ -162,7 +347,7 @@ void part_divide(Table<const std::uint8_t> codes, PartCells cells, const PartCut
     std::copy_n(cuts.goes_left.row(d), goes_left.size(), goes_left.begin());
     const std::int64_t n_left =
         send(order.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)),
-             CodesOfFeature{codes.row(cuts.feature[d])}, goes_left, room.get());
+             CodesOfFeature{codes.row(cuts.feature[d])}, goes_left, room.data());
     std::int64_t* const to = below.row(2 * d);
     to[0] = begin;
     to[1] = to[2] = begin + n_left;
@@ -170,22 +355,71 @@ void part_divide(Table<const std::uint8_t> codes, PartCells cells, const PartCut
   }
 }
 
-void part_leaves(const PartRows& rows, const PartLeaves& leaves, std::span<std::int32_t> leaf,
-                 RoundSums& sums) {
+namespace {
+
+// The leaf of each row, and of others than growing rows so many more.
+void find_leaves(const PartLeaves& leaves, std::int32_t more, std::span<std::int32_t> leaf) {
   fill(leaf, kLeaf);
   for (std::int64_t c = 0; c < leaves.cells.n_rows; ++c) {
     const std::int64_t* const range = leaves.cells.row(c);
-    const std::int32_t v = leaves.node[static_cast<std::size_t>(c)];
+    const std::int32_t v =
+        leaves.node[static_cast<std::size_t>(c)] + (range[0] < leaves.n_growing ? 0 : more);
     for (const auto part :
          stretches(leaves.order.data() + range[0], leaves.order.data() + range[1]))
       for (const std::int32_t i : part) leaf[static_cast<std::size_t>(i)] = v;
   }
-  if (rows.y.empty()) return;
-  const PartSlopes slopes(rows);
-  const auto first = static_cast<std::size_t>(leaves.n_growing);
-  add_up_leaves({leaf, leaves.order.first(first), leaves.order.subspan(first), slopes.gradient(),
-                 slopes.hessian()},
-                sums);
+}
+
+}  // namespace
+
+void part_leaves(const PartRows& rows, const PartLeaves& leaves, std::span<std::int32_t> leaf,
+                 RoundSums& sums) {
+  const std::int64_t width = sums.growing.whole.width;
+  const auto m = static_cast<std::int32_t>(width / 2);
+  find_leaves(leaves, m, leaf);
+  // Of each output by leaf, those of growing rows before those of others.
+  const std::int64_t n_outputs = rows.scores.n_rows;
+  std::vector<std::int64_t> whole(checked_size(n_outputs, 2 * width + 2));
+  BlockSlopes slopes(rows);
+  std::array<std::int64_t, kBlock> is_other, at, of_gradient, of_hessian;
+  by_blocks(rows.y.size(), 2 + 4 * n_outputs, [&](std::size_t first, std::size_t n) {
+    slopes.make(first, n);
+    std::int32_t* const own = leaf.data() + first;
+    for (std::size_t i = 0; i < n; ++i) {
+      is_other[i] = own[i] >= m;
+      at[i] = own[i] == kLeaf ? 2 * m : own[i];  // behind all others what no cell holds
+      own[i] -= is_other[i] ? m : 0;
+    }
+    for (std::int64_t k = 0; k < n_outputs; ++k) {
+      const double *const one = sums.growing.largest.row(k), *const two =
+                                                                 sums.others.largest.row(k);
+      take_whole(slopes.gradient().row(k), is_other.data(), n,
+                 FixedPoint(one[0], sums.growing.n_rows), FixedPoint(two[0], sums.others.n_rows),
+                 of_gradient.data());
+      take_whole(slopes.hessian().row(k), is_other.data(), n,
+                 FixedPoint(one[1], sums.growing.n_rows), FixedPoint(two[1], sums.others.n_rows),
+                 of_hessian.data());
+      std::int64_t* const to = whole.data() + k * (2 * width + 2);
+      for (std::size_t i = 0; i < n; ++i) {
+        to[2 * at[i]] += of_gradient[i];
+        to[2 * at[i] + 1] += of_hessian[i];
+      }
+    }
+  });
+  for (std::int64_t k = 0; k < n_outputs; ++k) {
+    const std::int64_t* const from = whole.data() + k * (2 * width + 2);
+    std::copy_n(from, width, sums.growing.whole.row(k));
+    std::copy_n(from + width, width, sums.others.whole.row(k));
+  }
+}
+
+void part_add_steps(Table<const double> before, std::span<const std::int32_t> leaf,
+                    Table<const double> steps, Table<double> scores) {
+  for (std::int64_t k = 0; k < before.n_rows; ++k) {
+    const double* const from = before.row(k);
+    double* const to = scores.row(k);
+    for (const std::size_t i : turns(leaf.size())) to[i] = from[i] + steps.row(leaf[i])[k];
+  }
 }
 
 }  // namespace certree

@@ -1,8 +1,8 @@
 // A part of the rows of a boosted model, others of which lie elsewhere.
 //
 // What a round has to know of all rows are the largest numbers of parts and whole sums over their
-// rows, which add up to the same bits however rows are divided. A part changes nothing of what it
-// is given: it may be asked twice.
+// rows, which add up to the same bits however rows are divided. Rows are taken block by block, so
+// that their slopes are made anew in the cache and never kept.
 #pragma once
 
 #include "ensembles/losses.hpp"
@@ -46,7 +46,7 @@ struct LargestOfAll {
 
 // Rows as they are added up.
 struct PartItems {
-  std::int64_t n_growing, squares;
+  std::int64_t n_growing;
   std::array<std::int64_t, 3> total;
   std::array<std::int64_t, 2> of_dispersion;
 };
@@ -57,8 +57,21 @@ PartItems part_items(const PartRows& rows, const PartDraws& draws, const Largest
 // Cells of a part, (any, 2): where their rows begin and end in an order.
 using PartCells = Table<const std::int64_t>;
 
-// sums: (c, any) of each cell as SumsLayout has them. squares: (c,), or empty.
-void part_sums(const BinnedTable& table, std::span<const std::int32_t> features,
+// By what rows are added up. Codes of a feature that have one place are added up together.
+struct PartLayout {
+  std::span<const std::int32_t> features;  // (k,)
+  std::span<const std::int32_t> n_bins;    // (p,)
+  Table<const std::uint8_t> place;         // (k, 256) of each code
+  std::span<const std::int32_t> n_places;  // (k,)
+
+  // Numbers of a cell: by feature three lanes, with an entry for each place.
+  std::size_t size() const {
+    return 3 * static_cast<std::size_t>(
+                   std::accumulate(n_places.begin(), n_places.end(), std::int64_t{0}));
+  }
+};
+// sums: (c, layout.size()) of each cell. squares: (c,), or empty.
+void part_sums(Table<const std::uint8_t> codes, const PartLayout& layout,
                std::span<const std::int32_t> order, Table<const std::int64_t> items,
                PartCells cells, Table<std::int64_t> sums, std::span<std::int64_t> squares);
 
@@ -80,7 +93,13 @@ struct PartLeaves {
   std::span<const std::int32_t> node;  // (any,) the leaf that each of these is
 };
 // Finds the leaf of each row, (n,), and adds up what leaves step by, in the units of all rows.
+// sums: 0 before.
 void part_leaves(const PartRows& rows, const PartLeaves& leaves, std::span<std::int32_t> leaf,
                  RoundSums& sums);
+
+// Adds the steps of leaves, (m, n_outputs), to scores before, (n_outputs, n), which may be those
+// that are written. leaf: (n,).
+void part_add_steps(Table<const double> before, std::span<const std::int32_t> leaf,
+                    Table<const double> steps, Table<double> scores);
 
 }  // namespace certree

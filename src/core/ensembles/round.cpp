@@ -231,21 +231,4 @@ double round_steps(Shape tree, const RoundSums& sums, const RoundVote& vote, Tab
   return steps_by(tree, sums, vote, step, deviation, weight);
 }
 
-void add_up_leaves(const RoundRows& rows, RoundSums& sums) {
-  for (const bool grows : {true, false}) {
-    const SideSums& side = grows ? sums.growing : sums.others;
-    for (std::int64_t k = 0; k < rows.gradient.n_rows; ++k) {
-      const double *const g = rows.gradient.row(k), *const h = rows.hessian.row(k);
-      const FixedPoint of_gradient(side.largest.row(k)[0], side.n_rows);
-      const FixedPoint of_hessian(side.largest.row(k)[1], side.n_rows);
-      add_by_leaf(rows.leaf, grows ? rows.growing : rows.others, g, h, of_gradient, of_hessian,
-                  side.whole.row(k));
-    }
-  }
-}
-
-double largest_slope(std::span<const double> slopes, std::span<const std::int32_t> rows) {
-  return largest_of(slopes, rows);
-}
-
 }  // namespace certree

@@ -59,10 +59,4 @@ double round_steps(Shape tree, const RoundRows& rows, const RoundVote& vote, Tab
 double round_steps(Shape tree, const RoundSums& sums, const RoundVote& vote, Table<double> step,
                    Table<double> deviation, Table<double> weight);
 
-// Adds a part of the rows to what is there of others.
-void add_up_leaves(const RoundRows& rows, RoundSums& sums);
-
-// Of some rows, without signs; 0 where there are none.
-double largest_slope(std::span<const double> slopes, std::span<const std::int32_t> rows);
-
 }  // namespace certree

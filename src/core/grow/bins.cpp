@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "count_below.hpp"
 #include "grow/growth.hpp"
 #include "parallel.hpp"
 
@@ -154,22 +155,30 @@ std::vector<double> sampled_values(std::span<const double> column,
 // Codes by the number of bounds below a value; bins begin and end with values that occur.
 void encode(std::span<const double> column, std::span<const double> bounds, std::uint8_t* code,
             FeatureBins& bins) {
+  static_assert(kNoNumber == kMissingBin && kMost == kMissingBin);
   std::array<double, kMost> padded;
   padded.fill(kInfinity);
   std::ranges::copy(bounds, padded.begin());
-  bins.low.assign(bounds.size() + 1, kInfinity);
-  bins.high.assign(bounds.size() + 1, -kInfinity);
-  for (const auto part : stretches(column))
-    for (const double x : part) {
-      std::size_t bin = 0;
-      for (std::size_t step = 128; step > 0; step /= 2)
-        bin += padded[bin + step - 1] < x ? step : 0;
-      const bool missing = std::isnan(x);
-      *code++ = missing ? kMissingBin : static_cast<std::uint8_t>(bin);
-      if (missing) continue;
-      bins.low[bin] = std::min(bins.low[bin], x);
-      bins.high[bin] = std::max(bins.high[bin], x);
+  // Missing values lie behind the bins, whose ends they leave as they are.
+  std::array<double, kMost + 1> low, high;
+  low.fill(kInfinity);
+  high.fill(-kInfinity);
+  std::array<double, kCounted> x;
+  std::array<std::uint8_t, kCounted> bin;
+  x.fill(0.0);
+  for (std::size_t first = 0; first < column.size(); first += kCounted) {
+    const std::size_t n = std::min(kCounted, column.size() - first);
+    spend(n);
+    std::copy_n(column.data() + first, n, x.data());
+    count_below(padded.data(), padded.size(), x.data(), bin.data());
+    for (std::size_t i = 0; i < n; ++i) {
+      low[bin[i]] = std::min(low[bin[i]], x[i]);
+      high[bin[i]] = std::max(high[bin[i]], x[i]);
     }
+    code = std::copy_n(bin.data(), n, code);
+  }
+  bins.low.assign(low.begin(), low.begin() + std::ssize(bounds) + 1);
+  bins.high.assign(high.begin(), high.begin() + std::ssize(bounds) + 1);
   bins.n_bins = bins.low.size();
 }
 

@@ -150,6 +150,16 @@ class Gradients {
     return {std::bit_cast<double>(g), std::bit_cast<double>(h)};
   }
 
+  // What slopes are whole multiples of.
+  struct Units {
+    FixedPoint gradient, hessian;
+  };
+  Units units() const { return {gradient_, hessian_}; }
+  // Of so many rows: one, or none.
+  static CERTREE_INLINE Item item(std::int64_t gradient, std::int64_t hessian, std::int64_t n) {
+    return {gradient * (1 << kRowBits) + n, hessian};
+  }
+
   static constexpr std::size_t most_sums() { return 1; }
   static constexpr bool counts_rows() { return false; }  // the last lane does
 
@@ -165,8 +175,8 @@ class Gradients {
       for (const std::int32_t row : part) {
         const auto i = static_cast<std::size_t>(row);
         const double factor = response_.factors[i];
-        items[i] = {gradient_.whole(factor * response_.gradient[i]) * (1 << kRowBits) + 1,
-                    hessian_.whole(factor * response_.hessian[i])};
+        items[i] = item(gradient_.whole(factor * response_.gradient[i]),
+                        hessian_.whole(factor * response_.hessian[i]), 1);
       }
   }
 
