@@ -128,6 +128,8 @@ BOOSTED = {
     "rounds chosen, three": ("iris", {"max_leaf_nodes": 4, "max_thresholds": 4}),
 }
 BOOSTED_NUMBERS = {
+    "fast": ("wave", {"quality": "fast"}),
+    "chosen rounds": ("diabetes", {}),
     **{name: ("wave", {**FEW, **switches}) for name, switches in STEPS.items()},
     **{f"weights, {kind}": ("wave", {**FEW, "weight": kind}) for kind in WEIGHTS},
     **{

@@ -195,6 +195,8 @@ GROWERS: Mapping[str, Any] = {
     "misclassification": Cart("misclassification"),
     "random cuts": Cart(splitter="random"),
     "20 leaves": Cart(max_leaf_nodes=20),
+    "bins": Cart(max_bins=255),
+    "few bins": Cart("gini", max_bins=16, max_leaf_nodes=40),
     "10 rows": Cart(min_samples_split=10),
     "2 features": Cart(max_features=2),
     "half of the features": Cart(max_features=0.5),
@@ -460,6 +462,8 @@ NUMBERS = {
     "rough": ("rough wave", {"categorical_features": [3]}),
     "rough, kd": ("rough wave", {"grower": "kd"}),
     "25 leaves": ("diabetes", {"grower": Cart(max_leaf_nodes=25)}),
+    "bins": ("diabetes", {"grower": Cart(max_bins=255)}),
+    "few bins, 25 leaves": ("rough wave", {"grower": Cart(max_bins=16, max_leaf_nodes=25)}),
     "random cuts": ("diabetes", {"grower": Cart(splitter="random", max_features="sqrt")}),
     "least decrease": (
         "diabetes",
