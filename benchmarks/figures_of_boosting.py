@@ -24,7 +24,7 @@ def _ratio(rows: Fits, field: str, ours: str, peer: str) -> str:
     """Ours over the peer's, and its standard error."""
     ratio, error, _ = ratio_by_table(rows, field, ours, peer)
     write = decimals if field != "seconds" else short
-    return write(ratio) + (f" ± {decimals(error)}" if field != "seconds" else "")
+    return write(ratio) + (f"\u00a0±\u00a0{decimals(error)}" if field != "seconds" else "")
 
 
 def qualities() -> str:
