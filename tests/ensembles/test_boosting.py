@@ -873,15 +873,26 @@ def test_rounds_are_those_of_the_best_kind(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kind", "longest"), [(BoostedTreesClassifier, 2), (BoostedTreesRegressor, 4)]
+    ("kind", "longest", "folds"), [(BoostedTreesClassifier, 2, 4), (BoostedTreesRegressor, 4, 2)]
 )
-def test_runs_that_choose_the_rounds_take_longer_steps(kind, longest):
+def test_runs_that_choose_the_rounds_take_longer_steps(kind, longest, folds, monkeypatch):
     X, y = noisy(300)
-    looks = [3, 4, 6, 8, 11, 16, 23, 33, 47, 66, 93, 132, 187, 200]
-    for rate, longer in ((0.1, longest), (0.25, 2), (0.3, 1)):
+    asked = []
+
+    def first(kinds, most):
+        asked.extend(kinds)
+        assert most == 1600 // longer
+        return 0, 7
+
+    monkeypatch.setattr("certree.ensembles.boosting.best_rounds", first)
+    for rate, longer in ((0.1, longest), (0.25, 2)):
+        asked.clear()
         model = kind(learning_rate=rate, random_state=0).fit(X, y)
-        assert model.thresholds_ == (6,)
-        assert model.n_iter_ in [longer * look for look in looks]
+        assert (model.thresholds_, model.n_iter_) == ((6,), 7 * longer)
+        (runs,) = asked
+        assert [run.settings.learning_rate for run in runs] == folds * [rate * longer]
+    longer = 1
+    assert kind(learning_rate=0.3, random_state=0).fit(X, y).n_iter_ == 7
 
 
 @pytest.mark.parametrize(
