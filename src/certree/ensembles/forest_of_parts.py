@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree._core import whole_weights
 from certree.ensembles.coded_features import CodedFeatures
 from certree.ensembles.forest_samples import ForestSamples, GivenRows, ordered
 from certree.interface.arrays import Float64, UInt64
-from certree.parts.chunks import Chunk, Weighing, positive
+from certree.parts.chunks import Chunk, Weighing, positive, whole_by_all
 from certree.parts.executors import Executor
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
@@ -46,9 +45,7 @@ class WholeWeighing(Weighing):
 
     def __call__(self, weight: Float64) -> Float64:
         """Weights of some rows as whole numbers, as those of all rows tell."""
-        # What is below 1 is not whole.
-        others = [self.largest] if self.are_whole else [self.largest, min(self.largest, 0.5)]
-        return whole_weights(np.append(weight, others))[: len(weight)]
+        return whole_by_all(weight, self.largest, self.are_whole)
 
 
 def expect_what_parts_can(model: Any) -> None:

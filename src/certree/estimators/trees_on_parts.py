@@ -103,7 +103,8 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
         for fold in range(n_folds):
             folds += _grown_fold(model, grower, parts, bins, growth, fold)
             advance()
-        tree, lacking = grow_on_parts(grower, parts, bins, growth)
+        about: GrowingRows = parts.collect(growing_rows, None)
+        tree, lacking = grow_on_parts(grower, parts, bins, growth, about)
         advance()
         stats = _stats(model, tree, partial(parts.collect, _asked, None))
         model._vote(tree.lacking_at(lacking), stats, model._tuned(folds, advance))
@@ -116,7 +117,7 @@ def _grown_fold(
     about: GrowingRows = parts.collect(growing_rows, fold)
     if about.n == 0 or about.n_others == 0:
         return []
-    tree, _ = grow_on_parts(grower, parts, bins, growth, fold)
+    tree, _ = grow_on_parts(grower, parts, bins, growth, about, fold)
     stats, judging = (
         _stats(model, tree, partial(parts.collect, _asked, are_growing))
         for are_growing in (True, False)

@@ -15,6 +15,7 @@ import numpy as np
 from certree._core import add_tables, part_divide, part_tables
 from certree.grow.bins import UInt8
 from certree.interface.arrays import Float64, Int32, Int64
+from certree.parts.chunks import whole_by_all
 from certree.parts.exact_sums import exact_sum
 from certree.parts.part import PartOfRows, expect_same_rows
 from certree.rows.copies import are_whole
@@ -31,26 +32,25 @@ class WholeUnits:
     ----------
     n_classes : int
         Number of classes; 0: targets are numbers.
-    weight : int or None
-        Weights are rounded to multiples of two to the power of this; None: they are whole.
+    largest : float
+        The largest weight.
+    are_whole : bool
+        Whether all weights are whole.
     start : float
         What is taken from numbers.
     unit : int
-        Then they are rounded to multiples of two to the power of this.
+        Then numbers are rounded to multiples of two to the power of this.
     """
 
     n_classes: int
-    weight: int | None = None
+    largest: float = 1.0
+    are_whole: bool = True
     start: float = 0.0
     unit: int = 0
 
-    def weights(self, weight: Float64 | None, n: int) -> Int64:
-        """Weights of n rows as whole numbers."""
-        if weight is None:
-            return np.ones(n, dtype=np.int64)
-        if self.weight is None:
-            return weight.astype(np.int64)
-        return np.maximum(np.rint(np.ldexp(weight, -self.weight)), 1.0).astype(np.int64)
+    def weights(self, weight: Float64) -> Int64:
+        """Weights as whole numbers."""
+        return whole_by_all(weight, self.largest, self.are_whole).astype(np.int64)
 
     def numbers(self, y: Float64) -> Int64:
         """Targets as whole numbers."""
@@ -125,9 +125,12 @@ def begin_cells(
     expect_same_rows(part, digests)
     rows, others = _sides(part, fold)
     n, n_all = len(rows), len(part.y)
-    weights, codes = units.weights(part.weight, n_all), units.numbers(part.y)
-    weight, numbers = weights[rows], codes[rows]
-    codes[others] = 0  # nobody adds them up, and they may be classes that no row has that grows
+    numbers, weight = units.numbers(part.y[rows]), np.ones(n, dtype=np.int64)
+    if part.weight is not None:
+        weight = units.weights(part.weight[rows])
+    # Those that do not grow the tree are added up by nobody.
+    items = np.tile(np.array([1, 0], dtype=np.int64), (n_all, 1))
+    items[rows] = np.column_stack([weight, numbers])
     if units.n_classes > 2:
         total = np.zeros(units.n_classes, dtype=np.int64)
         np.add.at(total, numbers, weight)
@@ -136,7 +139,7 @@ def begin_cells(
     part = replace(
         part,
         order=np.concatenate([rows, others]),
-        items=np.column_stack([weights, codes]),
+        items=items,
         ranges=np.array([[[0, n], [n, n_all]]], dtype=np.int64),
         n_growing=n,
     )

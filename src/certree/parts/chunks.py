@@ -10,6 +10,7 @@ import narwhals as nw
 import numpy as np
 from sklearn.base import is_classifier
 
+from certree._core import whole_weights
 from certree.interface.arrays import Float64, in_units_of_largest
 from certree.rows.columns import rows_at
 from certree.rows.copies import repeated
@@ -61,6 +62,13 @@ class Weighing:
         """Weights of a mean of 1, or as far as they are known."""
         scaled = in_units_of_largest(weight, self.largest)
         return scaled if self.factor is None else scaled * self.factor
+
+
+def whole_by_all(weight: Float64, largest: float, are_whole: bool) -> Float64:
+    """Weights of some rows as whole numbers, as the largest of all rows and its kind tell."""
+    # What is below 1 is not whole.
+    others = [largest] if are_whole else [largest, min(largest, 0.5)]
+    return whole_weights(np.append(weight, others))[: len(weight)]
 
 
 def positive(model: Any, chunk: Chunk) -> Chunk | None:

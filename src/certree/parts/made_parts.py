@@ -250,9 +250,7 @@ def _made_part(
         part, made = _coded(number, train, reader, edges)
         part, _ = put_beside(part, held)
         part = replace(part, digest=part.digest + int(_hashes(held).sum(dtype=np.uint64)))
-    if is_classifier(reader):
-        part = replace(part, known=fit_hashes(*training.features.parts))
-    return part, made
+    return _knowing(part, reader, training), made
 
 
 def _made_part_of_folds(
@@ -265,14 +263,21 @@ def _made_part_of_folds(
     folds: NDArray[np.uint8],
 ) -> tuple[PartOfRows, Made | None]:
     """The same of rows that are dealt to folds."""
-    part, made = _made_part(number, chunk, reader, weighing, edges)
     training = division.rows(reader, chunk)
     if training is None:
-        return part, made
+        return _without_rows(number, len(edges), weighing), None
+    part, made = _coded(number, training, reader, edges)
     order, of_row = division.order(training)[0], np.empty(len(part.y), dtype=np.uint8)
     division.expect_rows(len(folds), len(order))
     of_row[order] = folds
-    return replace(part, fold=of_row), made
+    return replace(_knowing(part, reader, training), fold=of_row), made
+
+
+def _knowing(part: PartOfRows, reader: Any, training: Training) -> PartOfRows:
+    """A part that knows the hashes by which a classifier knows its rows again."""
+    if not is_classifier(reader):
+        return part
+    return replace(part, known=fit_hashes(*training.features.parts))
 
 
 def _coded(

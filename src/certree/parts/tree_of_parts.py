@@ -26,7 +26,6 @@ from certree.parts.cells_of_tree import (
     WholeUnits,
     begin_cells,
     divide,
-    growing_rows,
     settle,
     tables_of,
 )
@@ -37,8 +36,6 @@ from certree.tree import LEAF, Tree, Trees
 
 # Bytes of sums that are asked of the parts at a time, about.
 _MOST_BYTES = 2**27
-# Bits of the largest weight where weights are rounded.
-_WEIGHT_BITS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -338,7 +335,12 @@ def _sets_by_cell(n: int, number: Int32, cuts: list[CutCells]) -> tuple[Int64, I
 
 
 def grow_on_parts(
-    cart: Cart, parts: Executor, bins: Bins, growth: GrowthOfParts, fold: int | None = None
+    cart: Cart,
+    parts: Executor,
+    bins: Bins,
+    growth: GrowthOfParts,
+    about: GrowingRows,
+    fold: int | None = None,
 ) -> tuple[Tree, NDArray[np.bool_]]:
     """Grow a tree of the rows of an executor; parts know then the leaf of each.
 
@@ -352,6 +354,8 @@ def grow_on_parts(
         Their bins, without codes.
     growth : GrowthOfParts
         What else is said of the growth.
+    about : GrowingRows
+        What is known of the rows that grow it.
     fold : int or None
         Rows of this fold are sent along, without influence; None: all rows grow the tree.
 
@@ -362,14 +366,13 @@ def grow_on_parts(
     lacking : ndarray of bool, shape (m,)
         Nodes that compare a value that some row there lacks.
     """
-    about: GrowingRows = parts.collect(growing_rows, fold)
     n_classes = int(about.ends[1]) + 1 if growth.are_classes else 0
     criterion = cart.criterion_on_bins(np.zeros(0, np.int32 if n_classes else np.float64))
     if growth.slopes is not None:
         expect_slopes_fit(growth, n_classes)
     if criterion == "poisson":
         expect_counts(np.array(about.ends))
-    units, bits = _units(about, n_classes, criterion, growth)
+    units, bits = _units(about, n_classes, criterion)
     known = dict(parts.collect(digests))
     total: Int64 = parts.change(begin_cells, known, units, fold)
     weight = rounded(about.weight) if growth.are_weighed else float(about.n)
@@ -381,20 +384,15 @@ def grow_on_parts(
     return _Growing(parts, grower, target, (every, 0.0)).grow(_root(total, about.n, grower.seed))
 
 
-def _units(
-    about: GrowingRows, n_classes: int, criterion: str, growth: GrowthOfParts
-) -> tuple[WholeUnits, int]:
+def _units(about: GrowingRows, n_classes: int, criterion: str) -> tuple[WholeUnits, int]:
     """What rows are added up in, as in memory; and the bits of the largest number."""
-    shift, heaviest = None, 1
-    if growth.are_weighed:
-        if not about.are_whole or about.largest >= 2**_WEIGHT_BITS:
-            shift = int(np.frexp(about.largest)[1]) - _WEIGHT_BITS
-        heaviest = int(WholeUnits(0, shift).weights(np.array([about.largest]), 1)[0])
+    units = WholeUnits(n_classes, about.largest, about.are_whole)
     if n_classes > 0:
-        return WholeUnits(n_classes, shift), 1
+        return units, 1
     least, most = about.ends
     start = 0.0 if criterion == "poisson" else least
-    units = WholeUnits(0, shift, start, fixed_unit(most - start, about.n * heaviest))
+    heaviest = int(units.weights(np.array([about.largest]))[0])
+    units = replace(units, start=start, unit=fixed_unit(most - start, about.n * heaviest))
     return units, max(1, int(units.numbers(np.array([most]))[0]).bit_length())
 
 
