@@ -253,7 +253,7 @@ def lost(
     return found, n_cells
 
 
-def told(rows: Fits, field: str = "log_loss") -> Fits:
+def that_tell(rows: Fits, field: str = "log_loss") -> Fits:
     """The cells in which the loss of CatBoost is large enough to tell something."""
     tells = {
         where
@@ -275,7 +275,8 @@ def summary(rows: Fits) -> None:
                 print(f"   {word}: {name:22} rank {rank:.2f}, ours / its {ratio:.3f}")
             for ours, peer in product((OURS, FAST, BEST), ("LightGBM", "CatBoost")):
                 print(
-                    f"   {word}: {ours} / {peer}", *_by_size(told(some, field), field, ours, peer)
+                    f"   {word}: {ours} / {peer}",
+                    *_by_size(that_tell(some, field), field, ours, peer),
                 )
             which, n_cells = lost(some, field, "CatBoost")
             print(f"   {word}: lost to CatBoost {len(which)} of {n_cells} cells: {which}")

@@ -2,7 +2,17 @@
 
 import numpy as np
 
-from benchmarks.boosting import BEST, FAST, OURS, SIZES, Fits, by_cell, lost, ratio_by_table, told
+from benchmarks.boosting import (
+    BEST,
+    FAST,
+    OURS,
+    SIZES,
+    Fits,
+    by_cell,
+    lost,
+    ratio_by_table,
+    that_tell,
+)
 from benchmarks.learning_curves import NUMBERS, chooses
 from benchmarks.records import RESULTS, known
 from benchmarks.results_on_pages import decimals, lines_where, short, table
@@ -32,7 +42,7 @@ def qualities() -> str:
     classes, numbers = _that_count(numbers=False), _that_count(numbers=True)
     lines = []
     for rows, field, word in (
-        (told(classes), "log_loss", "log loss"),
+        (that_tell(classes), "log_loss", "log loss"),
         (numbers, "error", "root mean squared error"),
     ):
         for peer in PEERS:
@@ -50,7 +60,7 @@ def qualities() -> str:
 def over(quality: str, peer: str, field: str) -> str:
     """Log loss ("log_loss") or time ("seconds") of classes by a quality over a peer's."""
     rows = _that_count(numbers=False)
-    rows = told(rows) if field == "log_loss" else rows
+    rows = that_tell(rows) if field == "log_loss" else rows
     return short(ratio_by_table(rows, field, QUALITIES[quality], peer)[0])
 
 

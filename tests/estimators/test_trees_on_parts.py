@@ -202,15 +202,16 @@ def test_slopes_and_depths_mean_the_same(target, tmp_path):
     expect_same_tree(here, there, tmp_path)
 
 
-def test_counts_mean_the_same(tmp_path):
+@pytest.mark.parametrize("least", [0, 3])
+def test_counts_mean_the_same(least, tmp_path):
     X, y, _ = parted(table(N, "numbers"), weighed=False)
-    y = np.random.RandomState(0).poisson(np.exp(y / 2)).astype(float)
+    y = least + np.random.RandomState(0).poisson(np.exp(y / 2)).astype(float)
     grower = {"criterion": "poisson", "min_samples_leaf": 3}
     here = model_of("numbers", grower).fit(X, y)
     there = fit_in_chunks(model_of("numbers", grower), X, y, None, [0, 500, N])
     expect_same_tree(here, there, tmp_path)
     with pytest.raises(ValueError, match="negative which is not allowed for Poisson"):
-        fit_in_chunks(model_of("numbers", grower), X, y - 1, None, [0, 800, N])
+        fit_in_chunks(model_of("numbers", grower), X, y - least - 1, None, [0, 800, N])
 
 
 UNUSUAL = {
