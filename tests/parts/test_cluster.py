@@ -1,5 +1,6 @@
 """The same model, bit by bit, of rows in memory and of collections of Dask."""
 
+import contextlib
 import os
 import signal
 import warnings
@@ -38,9 +39,8 @@ LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 N = 1300
 
 
-@pytest.fixture(scope="module")
-def client():
-    """That of a cluster of two processes."""
+@contextlib.contextmanager
+def two_workers():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with (
@@ -50,6 +50,20 @@ def client():
             distributed.Client(workers) as made,
         ):
             yield made
+
+
+@pytest.fixture(scope="module")
+def client():
+    """That of a cluster of two processes."""
+    with two_workers() as made:
+        yield made
+
+
+@pytest.fixture
+def mortal():
+    """That of a cluster for one test alone: a killed worker may not come back."""
+    with two_workers() as made:
+        yield made
 
 
 def model_of(target, **how):
@@ -290,14 +304,13 @@ if LONG:
 
 
 @pytest.mark.parametrize(("asks", "call"), PHASES)
-def test_parts_of_killed_workers_are_made_anew(asks, call, client, tmp_path, monkeypatch):
+def test_parts_of_killed_workers_are_made_anew(asks, call, mortal, tmp_path, monkeypatch):
     X, y = arrays()
     here = model_of("two", max_iter=4).fit(X, y)
     given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
-    calls = kill_before(monkeypatch, client, asks, call)
+    calls = kill_before(monkeypatch, mortal, asks, call)
     there = model_of("two", max_iter=4).fit(*given)
     assert len(calls) > call
-    client.wait_for_workers(2, timeout=60)
     expect_same(here, there, tmp_path)
 
 
@@ -312,19 +325,18 @@ if LONG:
 
 
 @pytest.mark.parametrize(("asks", "call"), PHASES_OF_TREES)
-def test_trees_on_parts_of_killed_workers(asks, call, client, tmp_path, monkeypatch):
+def test_trees_on_parts_of_killed_workers(asks, call, mortal, tmp_path, monkeypatch):
     X, y = arrays()
     how = {} if LONG else GIVEN
     here = tree_of("two", **how).fit(X, y)
     given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
-    calls = kill_before(monkeypatch, client, asks, call)
+    calls = kill_before(monkeypatch, mortal, asks, call)
     there = tree_of("two", **how).fit(*given)
     assert len(calls) > call
-    client.wait_for_workers(2, timeout=60)
     expect_same_tree(here, there, tmp_path)
 
 
-def test_rows_that_are_others_when_they_are_read_again_are_named(client, tmp_path, monkeypatch):
+def test_rows_that_are_others_when_they_are_read_again_are_named(mortal, tmp_path, monkeypatch):
     X, y = arrays()
     flag = tmp_path / "others"
 
@@ -332,12 +344,11 @@ def test_rows_that_are_others_when_they_are_read_again_are_named(client, tmp_pat
         return block + flag.exists()
 
     rows = da.from_array(X, chunks=(400, 4)).map_blocks(read, dtype=X.dtype, meta=X[:0])
-    kill_before(monkeypatch, client, "change", 12, flag.touch)
+    kill_before(monkeypatch, mortal, "change", 12, flag.touch)
     model = model_of("two", max_iter=4)
     with pytest.raises(ValueError, match=r"partition . has been made anew and has other rows"):
         model.fit(rows, da.from_array(y, chunks=400))
     assert not hasattr(model, "trees_")
-    client.wait_for_workers(2, timeout=60)
 
 
 def test_workers_that_die_again_and_again_end_the_fit(client, monkeypatch):
@@ -478,13 +489,12 @@ def test_workers_read_the_files_of_forests(client, tmp_path):
 
 @pytest.mark.parametrize("call", [0, 1, 2] if LONG else [2])
 def test_parts_of_forests_whose_workers_are_killed_are_made_anew(
-    call, client, tmp_path, monkeypatch
+    call, mortal, tmp_path, monkeypatch
 ):
     X, y = arrays()
     here = forest_of("two").fit(X, y)
     given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
-    calls = kill_before(monkeypatch, client, "collect", call)
+    calls = kill_before(monkeypatch, mortal, "collect", call)
     there = forest_of("two").fit(*given)
     assert len(calls) > call
-    client.wait_for_workers(2, timeout=60)
     expect_same(here, there, tmp_path)
