@@ -185,6 +185,9 @@ class TreeVoteEstimator(TreeModel):
         """Fit to rows in files or on a cluster."""
         fit_elsewhere(self, X, y, sample_weight, groups)
 
+    def _expect_classes(self) -> None:
+        """Refuse classes that the method cannot tell apart, once they are known."""
+
     def _fit(self, training: Training) -> None:
         tree, posteriors, _ = self._grown(training, check_random_state(self.random_state))
         leaf = tree.route(training.X, threads(self.n_jobs))

@@ -77,6 +77,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     if n_folds and learned.found.n < _FEW_ROWS * n_classes:
         raise InMemory
     learned.teach(model)
+    model._expect_classes()
     weighing = learned.weighing
     are_copies = weighing is not None and weighing.are_copies
     copies = weighing if are_copies else None  # others count by what they weigh
