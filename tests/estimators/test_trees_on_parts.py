@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from certree import (
     Cart,
-    CertifiedTreeClassifier,
     HelmboldSchapireTreeClassifier,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,

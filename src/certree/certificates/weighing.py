@@ -20,7 +20,7 @@ from certree.interface.arrays import (
 )
 from certree.interface.signatures import POSITIVE, checked, expect_settings
 from certree.rows.folds import Indices
-from certree.rows.split import checked_groups
+from certree.rows.split import TrainCalibrationSplit, checked_groups
 from certree.stats import NodeStats, TargetStats
 from certree.stats.nodes import counted
 from certree.tree import LEAF, Tree
@@ -255,6 +255,46 @@ def shares_of_groups(
         raise ValueError(f"{len(shared)} groups both grow and weigh, such as {shared[0]}")
     _, group, size = np.unique(groups[weigh], return_inverse=True, return_counts=True)
     return 1 / size[group], len(size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CertifyingRows:
+    """The rows that weigh the prunings of a tree, n of them, and counts of those that have grown it.
+
+    Parameters
+    ----------
+    sides : TrainCalibrationSplit
+        Which rows these are.
+    leaf, y : ndarray of int32, shape (n,)
+        Leaf and class of each.
+    weight : ndarray of float64, shape (n,), or None
+        What each weighs where a posterior is shaped; None: 1.
+    grown : NodeStats
+        What the training samples weigh.
+    """
+
+    sides: TrainCalibrationSplit
+    leaf: Int32
+    y: Int32
+    weight: Float64 | None
+    grown: NodeStats
+
+    def held_out(self, tree: Tree) -> HeldOut:
+        """Both sides, of which each row, or group, that weighs counts once."""
+        sides, weight, n = self.sides, None, len(self.leaf)
+        if sides.groups is not None:
+            weight, n = shares_of_groups(sides.groups, sides.grow, sides.weigh)
+        stats = weighed(tree, self.leaf, self.y, weight, self.grown)
+        about = sides.grouped, sides.repeats, sides.distinct
+        return HeldOut(tree, self.grown, stats, sides.grow, sides.weigh, n, *about)
+
+    def weights(self) -> Float64 | None:
+        """What rows weigh where groups count alike; None: each counts once."""
+        if self.weight is None or self.sides.groups is None:
+            return self.weight
+        return (
+            self.weight * shares_of_groups(self.sides.groups, self.sides.grow, self.sides.weigh)[0]
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -44,7 +44,7 @@ from certree.interface.stored import Stored
 from certree.interface.threads import threads
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Fold
-from certree.rows.split import TrainCalibrationSplit, train_calibration_split
+from certree.rows.split import Deal, TrainCalibrationSplit
 from certree.stats import Stats, TargetStats
 from certree.stats.targets import measured
 from certree.tree import Tree
@@ -258,7 +258,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
             y,
             sample_weight,
             groups=groups,
-            dealt=lambda n, units: train_calibration_split(n, self.train_size, random_state, units),
+            dealt=Deal(self.train_size, random_state, self._deals_by_content()),
         )
         growing = training.growing or training
         rows = self._growing(growing, random_state)

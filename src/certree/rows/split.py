@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.interface.arrays import array_of
+from certree.interface.arrays import Float64, UInt64, array_of
 from certree.interface.signatures import checked
 from certree.rows.columns import is_missing
-from certree.rows.folds import Indices
+from certree.rows.folds import Indices, content_order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +83,11 @@ def checked_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
 
 @checked
 def train_calibration_split(
-    n: int, train_size: float, random_state: np.random.RandomState, groups: ArrayLike | None = None
+    n: int,
+    train_size: float,
+    random_state: np.random.RandomState,
+    groups: ArrayLike | None = None,
+    order: ArrayLike | None = None,
 ) -> TrainCalibrationSplit:
     """Deal rows, or groups of them, to growing and weighing at random, whatever they hold.
 
@@ -96,6 +101,9 @@ def train_calibration_split(
         Source of the order.
     groups : array-like of shape (n,), or None
         Group of each row, which stays in one piece.
+    order : array-like of int, shape (n,), or None
+        Numbers of the rows in the order in which they grow, instead of a random one. It must be as
+        random, and know nothing of what they hold.
 
     Returns
     -------
@@ -104,7 +112,7 @@ def train_calibration_split(
     Raises
     ------
     ValueError
-        If a side would be empty though the share is positive.
+        If a side would be empty though the share is positive, or `order` does not name each row once.
     """
     if not 0 <= n < 2**53:
         raise ValueError(f"n must be a number of rows, got {n!r}")
@@ -117,13 +125,59 @@ def train_calibration_split(
     if groups is not None:
         part = np.unique(checked_groups(groups, n), return_inverse=True)[1]
     n_parts = int(part.max()) + 1 if n else 0
-    n_growing = round(train_size * n_parts)
-    if not 0 < n_growing < n_parts:
-        units = "rows" if groups is None else "groups"
+    n_growing = n_that_grow(train_size, n_parts, n, "rows" if groups is None else "groups")
+    grows = np.zeros(n_parts, dtype=bool)
+    shuffled = random_state.permutation(n_parts) if order is None else _checked_order(order, part)
+    grows[shuffled[:n_growing]] = True
+    return TrainCalibrationSplit(np.flatnonzero(grows[part]), np.flatnonzero(~grows[part]))
+
+
+def n_that_grow(train_size: float, n_units: int, n: int, units: str = "rows") -> int:
+    """How many of some rows or groups grow, which leaves some on both sides; n: how many rows."""
+    n_growing = round(train_size * n_units)
+    if not 0 < n_growing < n_units:
         raise ValueError(
-            f"train_size={train_size!r} of {n_parts} {units} leaves none to "
+            f"train_size={train_size!r} of {n_units} {units} leaves none to "
             f"{'grow' if n_growing == 0 else 'weigh'} (n_samples = {n})"
         )
-    grows = np.zeros(n_parts, dtype=bool)
-    grows[random_state.permutation(n_parts)[:n_growing]] = True
-    return TrainCalibrationSplit(np.flatnonzero(grows[part]), np.flatnonzero(~grows[part]))
+    return n_growing
+
+
+def _checked_order(order: ArrayLike, units: Indices) -> Indices:
+    given = array_of("order", order)
+    if not np.array_equal(np.sort(given), np.arange(len(units))):
+        raise ValueError(f"order must name each of {len(units)} rows once, got {order!r}")
+    return given
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deal:
+    """How the rows of a fit are dealt to growing and weighing.
+
+    Parameters
+    ----------
+    train_size : float
+        Share of the rows, or groups, that grow; 0: all weigh.
+    random_state : RandomState
+        Source of the order.
+    by_content : bool
+        Whether rows that are no groups are dealt by what they hold, so that it does not matter where
+        they stand.
+    """
+
+    train_size: float
+    random_state: np.random.RandomState
+    by_content: bool = False
+
+    def __call__(
+        self,
+        n: int,
+        groups: NDArray[Any] | None,
+        weight: Float64 | None,
+        contents: Callable[[], UInt64],
+    ) -> TrainCalibrationSplit:
+        """Both sides of n rows; `contents` gives their hashes."""
+        order = None
+        if self.by_content and groups is None:
+            order = content_order(contents(), weight, self.random_state)
+        return train_calibration_split(n, self.train_size, self.random_state, groups, order)
