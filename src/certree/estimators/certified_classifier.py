@@ -344,14 +344,14 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
 
     def _fit_parts(self, parts: Executor) -> None:
         random_state = check_random_state(self.random_state)
-        dealt = CertifiedFitOfParts.of(self, parts, random_state)
+        dealt, shuffled = CertifiedFitOfParts.of(self, parts), deepcopy(random_state)
         if isinstance(self.train_size, str):
-            curve = learning_curve(*dealt.pilot(PILOT, random_state))
+            curve = learning_curve(*dealt.pilot(PILOT, deepcopy(shuffled), random_state))
             share = fraction_to_train(curve, dealt.n, self.delta)
         else:
             share = self.train_size
         self.train_size_ = float(share)
-        grown = dealt.grown(self.train_size_, random_state)
+        grown = dealt.grown(self.train_size_, shuffled, random_state)
         stats: Any = grown.stats
         rows = CertifyingRows(*dealt.certifying(grown), grown=stats)
         self._elect(grown.tree, grown.posteriors, grown.folds, rows)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from copy import copy, deepcopy
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree.certificates.model_selection import PILOT
@@ -16,12 +19,13 @@ from certree.estimators.trees_on_parts import (
     folds_that_choose,
 )
 from certree.estimators.tune import GrownFold, Mixture
-from certree.interface.arrays import Int32
-from certree.parts.cells_of_tree import FoldOfParts
+from certree.interface.arrays import Float64, Int32
+from certree.parts.cells_of_tree import FoldOfParts, with_leaves_of_fold
 from certree.parts.chunks import without_class_weights
 from certree.parts.executors import Executor
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
+from certree.parts.part import PartOfRows
 from certree.parts.sides import (
     DealtSides,
     GrowingSide,
@@ -33,6 +37,7 @@ from certree.rows.duplicates import expect_few_repeats
 from certree.rows.hashes import distinct
 from certree.rows.split import TrainCalibrationSplit
 from certree.stats import Stats
+from certree.stats.in_any_order import Ask, RowsInLeaves
 from certree.tree import Tree
 
 # Of the learning curve of the pilot.
@@ -51,19 +56,14 @@ class CertifiedFitOfParts:
         Holds all rows.
     known : Learned
         What all rows tell, by which they are dealt.
-    shuffled : RandomState
-        Deals them, whatever their shares are.
     """
 
     model: Any
     parts: Executor
     known: Learned
-    shuffled: np.random.RandomState
 
     @classmethod
-    def of(
-        cls, model: Any, parts: Executor, random_state: np.random.RandomState
-    ) -> CertifiedFitOfParts:
+    def of(cls, model: Any, parts: Executor) -> CertifiedFitOfParts:
         """Learn what all rows tell.
 
         Raises
@@ -78,17 +78,18 @@ class CertifiedFitOfParts:
         known = learn(reader, parts)
         share = PILOT if isinstance(model.train_size, str) else model.train_size
         expect_rows_for_classes(known, share)
-        return cls(model, parts, known, deepcopy(random_state))
+        return cls(model, parts, known)
 
     @property
     def n(self) -> int:
         """How many rows there are."""
         return self.known.found.n
 
-    def _dealt(self, share: float) -> tuple[DealtSides, Executor, Learned]:
+    def _dealt(
+        self, share: float, dealing: np.random.RandomState
+    ) -> tuple[DealtSides, Executor, Learned]:
         """Both sides, the one that grows, and what it has told the model."""
-        drawn = deepcopy(self.shuffled)
-        sides = deal_sides(self.parts, self.known.reader, share, drawn)
+        sides = deal_sides(self.parts, self.known.reader, share, dealing)
         expect_few_repeats(sides.repeats, sides.n_certifying, self.model.duplicates)
         growing, reader = GrowingSide(self.parts, sides), self.model
         if isinstance(getattr(reader, "class_weight", None), dict):
@@ -100,10 +101,10 @@ class CertifiedFitOfParts:
         return sides, growing, learned
 
     def pilot(
-        self, share: float, random_state: np.random.RandomState
+        self, share: float, dealing: np.random.RandomState, random_state: np.random.RandomState
     ) -> tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int, int]:
         """What the learning curve of some rows takes: folds of each size, and numbers of rows."""
-        _, growing, learned = self._dealt(share)
+        _, growing, learned = self._dealt(share, dealing)
         trees = TreesOfParts.of(self.model, growing, learned, _PILOT_FOLDS, random_state)
         folds = []
         for is_turned in (True, False):
@@ -113,21 +114,30 @@ class CertifiedFitOfParts:
             folds.append((grown, [(one.n, one.n_others) for one in made]))
         return folds, learned.found.n, self.n
 
-    def grown(self, share: float, random_state: np.random.RandomState) -> GrownOnSide:
-        """Grow the tree of a share of the rows, and choose posteriors by folds of them."""
+    def grown(
+        self, share: float, dealing: np.random.RandomState, random_state: np.random.RandomState
+    ) -> GrownOnSide:
+        """Grow the tree of a share of the rows, and choose posteriors by folds of them.
+
+        dealing: source of the order of all rows; random_state: of all else.
+        """
         model, n_folds = self.model, folds_that_choose(self.model)
-        sides, growing, learned = self._dealt(share)
+        sides, growing, learned = self._dealt(share, dealing)
         trees = TreesOfParts.of(model, growing, learned, n_folds, random_state)
         if is_classifier(model):
             model.sample_hashes_ = hashes_of_fit(growing, learned.found.n)
         with model._progress(range(n_folds)) as advance:
-            folds = []
+            folds, numbers = [], []
             for k in range(n_folds):
-                folds += trees.fold(FoldOfParts(k)).grown
+                if made := trees.fold(FoldOfParts(k)).grown:
+                    growing.change(with_leaves_of_fold, k)
+                    numbers.append(k)
+                folds += made
                 advance()
             tree, _, stats = trees.whole()
             advance()
-            return GrownOnSide(sides, learned, tree, stats, model._tuned(folds, advance), folds)
+            posteriors = model._tuned(folds, advance)
+        return GrownOnSide(sides, growing, learned, tree, stats, posteriors, folds, numbers)
 
     def certifying(self, grown: GrownOnSide) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
         """Both sides, and leaf, target and weight of each row that certifies the tree."""
@@ -148,6 +158,8 @@ class GrownOnSide:
     ----------
     sides : DealtSides
         Which rows these are.
+    growing : Executor
+        Holds them.
     learned : Learned
         What they tell of classes and features.
     tree : Tree
@@ -158,14 +170,83 @@ class GrownOnSide:
         The posteriors that they have chosen.
     folds : list of GrownFold
         By these folds.
+    numbers : list of int
+        Which folds these are.
     """
 
     sides: DealtSides
+    growing: Executor
     learned: Learned
     tree: Tree
     stats: Stats
     posteriors: Mixture
     folds: list[GrownFold]
+    numbers: list[int]
+
+    def judged_errors(self, said: list[Float64], own: Int32) -> JudgedErrors:
+        """How far the rows that folds judge lie off, by what these say in their nodes.
+
+        own: where the nodes of the tree are in the one that predicts.
+        """
+        collect, of_fold = self.growing.collect, dict(zip(self.numbers, said, strict=True))
+        largest = max(collect(_largest_off, of_fold))
+        return JudgedErrors(
+            largest >= 0,
+            max(largest, 0.0),
+            self.learned.found.ends,
+            lambda limit: partial(collect, _asked_off, of_fold, own, limit),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedErrors:
+    """Absolute errors of a cross-validation.
+
+    Parameters
+    ----------
+    has_any : bool
+        Whether there are any.
+    largest : float
+        The largest one; 0 where there are none.
+    ends : tuple of two floats
+        The smallest and the largest target.
+    asking : callable
+        ``asking(limit)`` asks the errors in units of a limit, in the leaves of what predicts.
+    """
+
+    has_any: bool
+    largest: float
+    ends: tuple[float, float]
+    asking: Callable[[float], Ask]
+
+
+def _off(part: PartOfRows, of_fold: Mapping[int, Float64]) -> tuple[NDArray[np.bool_], Float64]:
+    """Which rows of a part are judged, and how far these lie off."""
+    said, judged = np.zeros(len(part.y)), np.zeros(len(part.y), dtype=np.bool_)
+    for k, values in of_fold.items():
+        rows = part.fold == k
+        said[rows] = values[part.leaf_in_fold[rows]]
+        judged |= rows
+    return judged, np.abs(part.y - said)[judged]
+
+
+def _largest_off(part: PartOfRows, of_fold: Mapping[int, Float64]) -> list[float]:
+    """The largest error of a part; -1: none is judged."""
+    return [float(_off(part, of_fold)[1].max(initial=-1.0))]
+
+
+def _asked_off(
+    part: PartOfRows,
+    of_fold: Mapping[int, Float64],
+    own: Int32,
+    limit: float,
+    f: Any,
+    *given: Any,
+) -> Any:
+    """Ask the errors of a part in units of a limit, in the leaves of what predicts."""
+    judged, off = _off(part, of_fold)
+    weight = None if part.weight is None else part.weight[judged]
+    return f(RowsInLeaves(own[np.asarray(part.leaf)[judged]], off / limit, weight), *given)
 
 
 def _expect_parts(model: Any) -> None:
@@ -175,6 +256,6 @@ def _expect_parts(model: Any) -> None:
         raise ValueError("preprocessor takes rows in memory, got X that lies elsewhere")
     if model.duplicates == "copies":
         raise ValueError(
-            'duplicates="copies" takes rows in memory, got X that lies elsewhere: keep one row of each, '
-            "and give how many it stands for as sample_weight"
+            'duplicates="copies" takes rows in memory, got X that lies elsewhere: keep one row of '
+            "each, and give how many it stands for as sample_weight"
         )

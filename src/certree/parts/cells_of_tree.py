@@ -219,3 +219,10 @@ def settle(part: PartOfRows, cells: Int32, leaf: Int32) -> tuple[PartOfRows, int
     sizes = (ranges[:, 1] - ranges[:, 0])[by_begin]
     leaves[part.order] = np.repeat(leaf[by_begin], sizes)
     return replace(part, leaf=leaves), 0
+
+
+def with_leaves_of_fold(part: PartOfRows, fold: int) -> tuple[PartOfRows, int]:
+    """A part that remembers where the rows that judge a fold are in its tree, which is the last one."""
+    judges = part.fold == fold
+    before = part.leaf_in_fold if len(part.leaf_in_fold) else np.zeros(len(part.y), dtype=np.int32)
+    return replace(part, leaf_in_fold=np.where(judges, part.leaf, before)), 0
