@@ -126,7 +126,8 @@ def joined(chunks: list[Chunk]) -> tuple[Any, Any, Any]:
 def reader_of(model: Any, learned: dict[str, Any]) -> Any:
     """A model that reads rows by what is known of all of them; class weights are weights by then."""
     reader = copy(model)
-    reader.__dict__.update(learned, sample_hashes_=None)
+    # Of rows that are alike chunks know nothing.
+    reader.__dict__.update(learned, sample_hashes_=None, duplicates=None)
     return reader
 
 

@@ -277,7 +277,8 @@ def certifying_of_part(
     _, rows, certifies = _places(chunk, of_all, division, mask)
     _, side = _both_sides(chunk, of_all, division, mask)
     part, n_given = without_rows(number, reader.n_features_in_, None), len(chunk.y)
-    found = positive_rows(reader, side)
+    plain, factors = without_class_weights(reader), getattr(reader, "class_weight", None)
+    found = positive_rows(plain, side)
     if found is None:
         none = np.zeros(0, dtype=np.int32)
         y = none if is_classifier(reader) else np.zeros(0)
@@ -287,12 +288,16 @@ def certifying_of_part(
     if is_classifier(reader):
         # Of classes that no row has which grows, rows are read as well.
         known = np.repeat(reader.classes_[:1], len(target))
-    training, _ = training_rows(without_class_weights(reader), side.X, known, None, again=True)
+    training, _ = training_rows(plain, side.X, known, None, again=True)
     leaf, y = tree.route(training.X, 1), training.y
     if is_classifier(reader):
         codes, is_known = places_among(reader.classes_, target)
         y = np.where(is_known, codes, other_class(len(reader.classes_))).astype(np.int32)
         part = replace(part, known=fit_hashes(*training.features.parts))
+    if factors is not None:
+        labels, places = np.unique(target, return_inverse=True)
+        factor = np.array([factors.get(label, 1.0) for label in labels.tolist()])[places]
+        weight = factor if weight is None else factor * weight
     return part, [CertifyingOfPart(number, n_given, rows, certifies, leaf, y, weight)]
 
 
