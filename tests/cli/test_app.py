@@ -1728,6 +1728,26 @@ def test_a_folder_is_fitted_as_its_rows_in_memory(tmp_path, folder):
     np.testing.assert_array_equal(certree.load(model).predict_proba(rows), same.predict_proba(rows))
 
 
+@pytest.mark.parametrize("name", ["certified", "pruned", "helmbold-schapire", "forest"])
+def test_single_trees_and_forests_are_fitted_to_a_folder(name, tmp_path, folder):
+    model = tmp_path / "m.certree"
+    how = ("--target", "late", "--weights", "w", "--model", name, "-o", model)
+    if name == "certified":
+        how = (*how, "--delta", "0.1", "--duplicates", "genuine")
+    if name == "forest":
+        how = (*how, "--set", "n_estimators=3")
+    found = call("fit", folder, *how)
+    assert found.exit_code == 0, found.stderr
+    there, rows = certree.load(model), table_of(folder, "late", "w")
+    y, w = table_of(folder)["late"].to_numpy(False), table_of(folder)["w"].to_numpy()
+    same = type(there)(**there.get_params(deep=False)).fit(rows, y, w)
+    np.testing.assert_array_equal(there.predict_proba(rows), same.predict_proba(rows))
+    if name == "certified":
+        assert str(same.certificate_) in found.output
+        assert there.certificates_ == same.certificates_
+        assert same.certificate_.delta == 0.1
+
+
 def test_a_folder_is_predicted_and_judged(tmp_path, folder):
     model, told = tmp_path / "m.certree", tmp_path / "told.csv"
     rest = ("--target", "late", "-o", model, "--set", "max_iter=4", "--quiet")
@@ -1768,7 +1788,12 @@ def test_numbers_of_a_folder_are_judged_batch_by_batch(tmp_path, folder, monkeyp
 def test_what_is_not_for_folders_is_said(tmp_path, folder):
     rest = ("--target", "late", "-o", tmp_path / "m.certree")
     for given, message in (
-        (("--model", "tree"), "a folder takes --model boosted, got PACBayesTreeClassifier"),
+        (
+            ("--model", "naive-bayes"),
+            "a folder takes --model boosted, certified, forest, helmbold-schapire, pruned, tree; got "
+            "NaiveBayesClassifier",
+        ),
+        (("--model", "tree", "--grower", "kd"), "Cart(max_bins=255)"),
         (("--test-size", "0.2"), "--test-size takes a single table"),
         (("--groups", "key"), "--groups takes a single table"),
         (("--increasing", "height"), "no feature 'height'"),

@@ -281,7 +281,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value and goes where the grower sends it.
+            Rows; NaN stands for a missing value and goes where the grower sends it. They may lie
+            elsewhere, as those of `PACBayesTreeClassifier` may.
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None

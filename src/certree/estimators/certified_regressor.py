@@ -278,7 +278,8 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value and goes where the grower sends it.
+            Rows; NaN stands for a missing value and goes where the grower sends it. They may lie
+            elsewhere, as those of `PACBayesTreeClassifier` may.
         y : array-like of shape (n,)
             Numbers.
         sample_weight : array-like of shape (n,), or None

@@ -159,9 +159,9 @@ class TreeVoteEstimator(TreeModel):
         ----------
         X : array-like of shape (n, p)
             Rows; NaN stands for a missing value and goes where the grower sends it. What no row of a
-            cell lacks sends new rows that lack it both ways. PAC-Bayes trees and prunings also take
-            paths of files, a `pyarrow.dataset.Dataset` or a collection of Dask, with a `Cart` that cuts
-            between bins; `y` and `sample_weight` then are names of columns, or collections.
+            cell lacks sends new rows that lack it both ways. With a `Cart` that cuts between bins, trees
+            also take paths of files, a `pyarrow.dataset.Dataset` or a collection of Dask; `y` and
+            `sample_weight` then are names of columns, or collections.
         y : array-like of shape (n,), or (n, n_outputs)
             Class of each row, or a number; where the estimator takes several targets, a column each.
         sample_weight : array-like of shape (n,), or None
