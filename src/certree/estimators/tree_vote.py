@@ -159,8 +159,8 @@ class TreeVoteEstimator(TreeModel):
         ----------
         X : array-like of shape (n, p)
             Rows; NaN stands for a missing value and goes where the grower sends it. What no row of a
-            cell lacks sends new rows that lack it both ways. With a `Cart` that cuts between bins, trees
-            also take paths of files, a `pyarrow.dataset.Dataset` or a collection of Dask; `y` and
+            cell lacks sends new rows that lack it both ways. With a `Cart` that cuts between bins,
+            trees also take paths of files, a `pyarrow.dataset.Dataset` or a collection of Dask; `y` and
             `sample_weight` then are names of columns, or collections.
         y : array-like of shape (n,), or (n, n_outputs)
             Class of each row, or a number; where the estimator takes several targets, a column each.
