@@ -2642,8 +2642,7 @@ def level_means(place, n_levels, target, weight, keys):
     In units of the largest target; a level of n_levels is missing.
     """
     n = len(keys)
-    order = sorted(range(n), key=lambda i: mixed(int(keys[i]) ^ 0x6C6576656C730000))
-    fold = {i: position % 5 for position, i in enumerate(order)}
+    fold = [mixed(int(key) ^ 0x6C6576656C730000) % 5 for key in keys]
     unit = max(abs(Fraction(one)) for one in target) or 1
     weight, target = [Fraction(w) for w in weight], [Fraction(one) / unit for one in target]
     mean = sum(w * t for w, t in zip(weight, target, strict=True)) / sum(weight)
@@ -2655,8 +2654,7 @@ def level_means(place, n_levels, target, weight, keys):
 
     means = [of(level, None) for level in range(n_levels)]
     seen = [
-        math.nan if level == n_levels else of(level, fold[i]) if i < n else means[level]
-        for i, level in enumerate(place)
+        math.nan if level == n_levels else of(level, fold[i]) for i, level in enumerate(place[:n])
     ]
     return means, seen
 
