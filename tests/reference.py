@@ -2659,6 +2659,22 @@ def level_means(place, n_levels, target, weight, keys):
     return means, seen
 
 
+def levels_differ(place, target, weight):
+    """Whether means of levels differ by two standard deviations more than dealt targets' would."""
+    weight, target = [Fraction(w) for w in weight], [Fraction(one) for one in target]
+    total = sum(weight)
+    mean = sum(w * t for w, t in zip(weight, target, strict=True)) / total
+    between = 0
+    for level in set(place):
+        rows = [i for i in range(len(place)) if place[i] == level]
+        moved = sum(weight[i] * (target[i] - mean) for i in rows)
+        between += moved**2 / sum(weight[i] for i in rows)
+    spread = sum(w * (t - mean) ** 2 for w, t in zip(weight, target, strict=True))
+    row, degrees = sum(w * w for w in weight) / total, len(set(place)) - 1
+    by_chance = row * spread / (total - row)
+    return between > (degrees + 2 * math.sqrt(2 * degrees)) * by_chance
+
+
 def level_goes_left(level, means, threshold, missing_left):
     """Side of a level at a cut by means; None: one that no row had, or that is missing.
 

@@ -120,6 +120,35 @@ def test_those_that_judge_have_no_part_in_what_rows_see():
     np.testing.assert_array_equal(one.statistics.of_level, other.statistics.of_level)
 
 
+def in_bins(seen, n_rows):
+    """The bin of each row that sees these numbers, so many rows each."""
+    rows = np.repeat(seen.ravel(), n_rows.ravel())
+    return np.searchsorted(many_levels._edges(seen, n_rows), rows), rows
+
+
+@pytest.mark.parametrize("n_levels", [40, 400])
+def test_bins_are_those_of_a_column_of_what_rows_see(n_levels):
+    random = np.random.default_rng(n_levels)
+    seen, n_rows = random.normal(size=(n_levels, 5)), random.integers(0, 9, (n_levels, 5))
+    seen[-1] = np.nan
+    found, rows = in_bins(seen, n_rows)
+    known = Bins.of(rows[:, None]).column(0)
+    lacking = np.isnan(rows)
+    np.testing.assert_array_equal(known == 255, lacking)
+    np.testing.assert_array_equal(found[~lacking], known[~lacking])
+
+
+def test_bins_of_many_rows_hold_about_as_many_each(monkeypatch):
+    monkeypatch.setattr(many_levels, "EDGE_ROWS", 5000)
+    random = np.random.default_rng(0)
+    n_rows = random.integers(1, 40, (300, 5))
+    found, rows = in_bins(random.normal(size=(300, 5)), n_rows)
+    sizes = np.bincount(found)
+    assert len(rows) > 25_000
+    assert len(sizes) > 200
+    assert sizes.max() < 3 * len(rows) / len(sizes)
+
+
 def test_a_row_does_not_see_its_own_target():
     X, y = effects(300)
     run = a_run(X, y).with_statistics()
@@ -133,6 +162,20 @@ def test_a_row_does_not_see_its_own_target():
         moved = np.abs(after - before)
         assert moved[i] <= 1.0 / 300
         assert moved[alone].max() > 2.0 / 300 or alone.sum() == 1
+
+
+def test_levels_differ_where_those_of_the_reference_do():
+    random, told = np.random.default_rng(0), []
+    for _ in range(1000):
+        place = random.integers(0, 4, 12).astype(np.int32)
+        weight, y = random.uniform(0.5, 2.0, 12), random.normal(size=12) + 0.5 * place
+        rows = many_levels.RowsWithLevels(
+            many_levels.Target(y, 1, weight), place[None], np.arange(12, dtype=np.uint64)
+        )
+        known = many_levels.KnownLevels.of(lambda f, *given, r=rows: f(r, *given), (4,))
+        told.append(known.differ(0))
+        assert told[-1] == reference.levels_differ(place.tolist(), y, weight)
+    assert 0.2 < np.mean(told) < 0.8
 
 
 def test_few_levels_many_classes_and_chance_have_no_statistics():
