@@ -31,7 +31,7 @@ from certree.ensembles import (
 )
 from certree.parts import cluster, resources, rows_elsewhere, sources
 from certree.parts.cluster import OnCluster, received
-from same_models import expect_same, expect_same_tree, parted, table
+from same_models import expect_same, expect_same_tree, parted, table, with_towns
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -345,6 +345,19 @@ def test_parts_of_killed_workers_are_made_anew(asks, call, mortal, tmp_path, mon
     given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
     calls = kill_before(monkeypatch, mortal, asks, call)
     there = model_of("two", max_iter=4).fit(*given)
+    assert len(calls) > call
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("call", range(2, 8) if LONG else [5])
+def test_levels_of_killed_workers_are_seen_anew(call, mortal, tmp_path, monkeypatch):
+    X, y, _ = parted(with_towns(table(N, "two"), 300), weighed=False)
+    X = X.to_pandas().astype(dict.fromkeys(("colour", "street", "town"), "category"))
+    here = model_of("two").fit(X, y)
+    assert (here.trees_.feature == [*X.columns].index("town")).any()
+    calls = kill_before(monkeypatch, mortal, "change", call)
+    ends = [0, 650, N]
+    there = model_of("two").fit(cut(X, ends), cut(pd.Series(y), ends))
     assert len(calls) > call
     expect_same(here, there, tmp_path)
 

@@ -254,7 +254,7 @@ class BoostedTrees(StagedTrees):
             fit is that of the dense table. Rows in files (Parquet, Arrow, CSV, or folders of them)
             and on clusters are never held together, and have the model of the same rows in memory.
             They take no groups, offsets and callbacks, no `CustomLoss`, early stopping by the loss
-            alone, `X_val` in memory, and features of at most 30 categories.
+            alone, and `X_val` in memory.
         y : array-like of shape (n,), or (n, n_outputs), str, or collection of Dask
             Class of each row, or a number; of several targets a column each. Of rows in files the name
             of their column.

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.evaluation import Evaluation, stops_early
+from certree.ensembles.levels_of_parts import see_levels
 from certree.ensembles.losses import HuberLoss, LogLoss, Loss, QuantileLoss
 from certree.ensembles.many_levels import FEW_LEVELS
 from certree.ensembles.rounds import importances
@@ -77,8 +78,8 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
     known = sketched(parts, reader, weighing, learned.found.n, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
-    _expect_few_levels(model, known.sketch)
-    bins, totals = make_parts(parts, reader, known)
+    many = _many_levels(known.sketch)
+    bins, totals = make_parts(parts, reader, known, many=many)
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, known.n + known.n_held)
     judges, hashes = (None, None) if judged is None else judged()
@@ -88,15 +89,19 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
     set_keys(parts, known.n)
     model._choose_parameters(known.n)
     total = total_weight(parts, known.n, weighings[0])
+    grower, statistics = model._grower_in(bins), see_levels(parts, loss, bins, many)
+    if statistics is not None:
+        grower = statistics.beside(grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8))
     run = RoundsOfParts(
         model._settings(loss),
         parts,
-        model._grower_in(bins),
+        grower,
         known.n,
         total,
         model.thresholds_,
         model._seed,
         _held_of(parts, n_held, weighings[1]),
+        statistics,
     )
     start = _start(loss, parts, known.n, totals, total is not None)
     _boost(model, run, start, n_rounds, stops)
@@ -225,17 +230,13 @@ def _expect_copies(model: Any, loss: Loss) -> None:
         )
 
 
-def _expect_few_levels(model: Any, known: Sketch) -> None:
-    names = getattr(model, "feature_names_in_", None)
-    for j, values in enumerate(known.values):
-        n_levels = len(values[0]) if isinstance(values, tuple) else 0
-        if n_levels > FEW_LEVELS:
-            feature = j if names is None else repr(str(names[j]))
-            raise ValueError(
-                f"feature {feature} has {n_levels} categories: on rows that lie elsewhere a feature "
-                f"may have {FEW_LEVELS}, as cuts by mean targets of more take rows in memory. Leave it "
-                "out, join rare categories, or make it a number"
-            )
+def _many_levels(known: Sketch) -> tuple[int, ...]:
+    """Features of categories that have many levels."""
+    return tuple(
+        j
+        for j, values in enumerate(known.values)
+        if isinstance(values, tuple) and len(values[0]) > FEW_LEVELS
+    )
 
 
 def expect_what_parts_can(model: Any, given: dict[str, Any], *, judges: bool) -> None:
