@@ -93,14 +93,6 @@ def test_one_seed_deals_classes_of_few_different_rows_as_chance_does(seed):
         assert 0.7 < np.var(told) < 1.35
 
 
-def test_an_order_names_each_row_once():
-    for order in ([0, 1, 1], [0, 1], [1, 2, 3]):
-        with pytest.raises(ValueError, match="order must name each of 3 rows once"):
-            train_calibration_split(3, 0.5, np.random.RandomState(0), order=order)
-    dealt = train_calibration_split(3, 0.4, np.random.RandomState(0), order=[2, 0, 1])
-    assert dealt.grow.tolist() == [2]
-
-
 @pytest.mark.parametrize("made", [CertifiedTreeClassifier, CertifiedTreeRegressor])
 @pytest.mark.parametrize("max_bins", [None, 255])
 def test_fits_on_bins_deal_by_content(made, max_bins):

@@ -301,12 +301,12 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self : object
             The fitted estimator.
         """
-        if not lies_elsewhere(X):
-            self._fit_here(X, y, sample_weight, groups, classes)
+        if classes is None:
+            self._fit_anywhere(X, y, sample_weight, groups)
             return self
-        if classes is not None:
+        if lies_elsewhere(X):
             raise ValueError("classes takes rows in memory, got X that lies elsewhere")
-        self._fit_elsewhere(X, y, sample_weight, groups)
+        self._fit_here(X, y, sample_weight, groups, classes)
         return self
 
     def _fit_here(

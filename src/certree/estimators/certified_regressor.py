@@ -45,7 +45,6 @@ from certree.interface.stored import Stored
 from certree.interface.threads import threads
 from certree.parts.executors import Executor
 from certree.rows.duplicates import DUPLICATES, Duplicates
-from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold
 from certree.rows.split import Deal, TrainCalibrationSplit
 from certree.stats import Stats, TargetStats
@@ -294,10 +293,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         self : object
             The fitted estimator.
         """
-        if lies_elsewhere(X):
-            self._fit_elsewhere(X, y, sample_weight, groups)
-        else:
-            self._fit_here(X, y, sample_weight, groups)
+        self._fit_anywhere(X, y, sample_weight, groups)
         return self
 
     def _fit_here(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> None:

@@ -176,11 +176,15 @@ class TreeVoteEstimator(TreeModel):
         self : object
             The fitted estimator.
         """
+        self._fit_anywhere(X, y, sample_weight, groups)
+        return self
+
+    def _fit_anywhere(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
+        """Fit to rows wherever they lie."""
         if self._takes_parts and lies_elsewhere(X):
             self._fit_elsewhere(X, y, sample_weight, groups)
         else:
             self._fit_here(X, y, sample_weight, groups)
-        return self
 
     def _fit_here(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> None:
         """Fit to rows in memory."""

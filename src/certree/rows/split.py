@@ -83,11 +83,7 @@ def checked_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
 
 @checked
 def train_calibration_split(
-    n: int,
-    train_size: float,
-    random_state: np.random.RandomState,
-    groups: ArrayLike | None = None,
-    order: ArrayLike | None = None,
+    n: int, train_size: float, random_state: np.random.RandomState, groups: ArrayLike | None = None
 ) -> TrainCalibrationSplit:
     """Deal rows, or groups of them, to growing and weighing at random, whatever they hold.
 
@@ -101,9 +97,6 @@ def train_calibration_split(
         Source of the order.
     groups : array-like of shape (n,), or None
         Group of each row, which stays in one piece.
-    order : array-like of int, shape (n,), or None
-        Numbers of the rows in the order in which they grow, instead of a random one. It must be as
-        random, and know nothing of what they hold.
 
     Returns
     -------
@@ -112,7 +105,7 @@ def train_calibration_split(
     Raises
     ------
     ValueError
-        If a side would be empty though the share is positive, or `order` does not name each row once.
+        If a side would be empty though the share is positive.
     """
     if not 0 <= n < 2**53:
         raise ValueError(f"n must be a number of rows, got {n!r}")
@@ -126,9 +119,13 @@ def train_calibration_split(
         part = np.unique(checked_groups(groups, n), return_inverse=True)[1]
     n_parts = int(part.max()) + 1 if n else 0
     n_growing = n_that_grow(train_size, n_parts, n, "rows" if groups is None else "groups")
-    grows = np.zeros(n_parts, dtype=bool)
-    shuffled = random_state.permutation(n_parts) if order is None else _checked_order(order, part)
-    grows[shuffled[:n_growing]] = True
+    return _first_grow(random_state.permutation(n_parts), n_growing, part)
+
+
+def _first_grow(order: Indices, n_growing: int, part: Indices) -> TrainCalibrationSplit:
+    """Let the first ones of rows or groups in some order grow; part: which of them each row is."""
+    grows = np.zeros(len(order), dtype=bool)
+    grows[order[:n_growing]] = True
     return TrainCalibrationSplit(np.flatnonzero(grows[part]), np.flatnonzero(~grows[part]))
 
 
@@ -141,13 +138,6 @@ def n_that_grow(train_size: float, n_units: int, n: int, units: str = "rows") ->
             f"{'grow' if n_growing == 0 else 'weigh'} (n_samples = {n})"
         )
     return n_growing
-
-
-def _checked_order(order: ArrayLike, units: Indices) -> Indices:
-    given = array_of("order", order)
-    if not np.array_equal(np.sort(given), np.arange(len(units))):
-        raise ValueError(f"order must name each of {len(units)} rows once, got {order!r}")
-    return given
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +167,8 @@ class Deal:
         contents: Callable[[], UInt64],
     ) -> TrainCalibrationSplit:
         """Both sides of n rows; `contents` gives their hashes."""
-        order = None
-        if self.by_content and groups is None:
-            order = content_order(contents(), weight, self.random_state)
-        return train_calibration_split(n, self.train_size, self.random_state, groups, order)
+        if not self.by_content or groups is not None:
+            return train_calibration_split(n, self.train_size, self.random_state, groups)
+        n_growing = n_that_grow(self.train_size, n, n)
+        order = content_order(contents(), weight, self.random_state)
+        return _first_grow(order, n_growing, np.arange(n))
