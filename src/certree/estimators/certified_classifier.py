@@ -301,17 +301,13 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self : object
             The fitted estimator.
         """
-        if classes is None:
-            self._fit_anywhere(X, y, sample_weight, groups)
-            return self
         if lies_elsewhere(X):
-            raise ValueError("classes takes rows in memory, got X that lies elsewhere")
-        self._fit_here(X, y, sample_weight, groups, classes)
-        return self
-
-    def _fit_here(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any = None, classes: Any = None
-    ) -> None:
+            if classes is not None:
+                raise ValueError("classes takes rows in memory, got X that lies elsewhere")
+            few = self._fit_elsewhere(X, y, sample_weight, groups)
+            if few is None:
+                return self
+            X, y, sample_weight = few
         random_state = check_random_state(self.random_state)
         sees_rows = self._grower().sees_rows
         if classes is None and not sees_rows:
@@ -342,6 +338,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         else:
             self.train_size_ = 0.0
             self._select_labelled(dealt(0.0), random_state)
+        return self
 
     def _fit_parts(self, parts: Executor) -> None:
         random_state = check_random_state(self.random_state)
@@ -377,15 +374,12 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         growing = training.growing or training
         rows = self._growing(growing, random_state)
         two_thirds = growing.folds(_PILOT_FOLDS, random_state)
+        sizes, n = growing.sizes_of(two_thirds), len(two_thirds)
         one_third = [fold.turned() for fold in two_thirds]
         trees = grow_trees(self._grower(), rows, [*one_third, *two_thirds])
         n_threads = threads(self.n_jobs)
         leaves = [tree.route(rows.X, n_threads) for tree in trees]
         every = self._on_sides([*one_third, *two_thirds], trees, leaves, growing.y)
-        sizes, n = (
-            [fold.sizes(copies=growing.are_dealt_apart) for fold in two_thirds],
-            len(two_thirds),
-        )
         turned = [(judged, grew) for grew, judged in sizes]
         folds = (every[:n], turned), (every[n:], sizes)
         return learning_curve(folds, len(growing.y), len(training.y))

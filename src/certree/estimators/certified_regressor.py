@@ -45,6 +45,7 @@ from certree.interface.stored import Stored
 from certree.interface.threads import threads
 from certree.parts.executors import Executor
 from certree.rows.duplicates import DUPLICATES, Duplicates
+from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold
 from certree.rows.split import Deal, TrainCalibrationSplit
 from certree.stats import Stats, TargetStats
@@ -293,10 +294,11 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         self : object
             The fitted estimator.
         """
-        self._fit_anywhere(X, y, sample_weight, groups)
-        return self
-
-    def _fit_here(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> None:
+        if lies_elsewhere(X):
+            few = self._fit_elsewhere(X, y, sample_weight, groups)
+            if few is None:
+                return self
+            X, y, sample_weight = few
         random_state = check_random_state(self.random_state)
         training = self._take(
             X,
@@ -318,6 +320,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         judged = partial(judged_errors, folds, leaves, leaf[sides.grow], growing.y)
         certifying = sides, leaf[sides.weigh], training.y[sides.weigh], None
         self._settle(tree, stats, posteriors, grown, judged, lambda: certifying)
+        return self
 
     def _fit_parts(self, parts: Executor) -> None:
         random_state = check_random_state(self.random_state)

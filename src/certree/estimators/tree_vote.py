@@ -176,23 +176,19 @@ class TreeVoteEstimator(TreeModel):
         self : object
             The fitted estimator.
         """
-        self._fit_anywhere(X, y, sample_weight, groups)
+        if self._takes_parts and lies_elsewhere(X):
+            few = self._fit_elsewhere(X, y, sample_weight, groups)
+            if few is None:
+                return self
+            X, y, sample_weight = few
+        self._fit(self._take(X, y, sample_weight, groups=groups))
         return self
 
-    def _fit_anywhere(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
-        """Fit to rows wherever they lie."""
-        if self._takes_parts and lies_elsewhere(X):
-            self._fit_elsewhere(X, y, sample_weight, groups)
-        else:
-            self._fit_here(X, y, sample_weight, groups)
-
-    def _fit_here(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> None:
-        """Fit to rows in memory."""
-        self._fit(self._take(X, y, sample_weight, groups=groups))
-
-    def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
-        """Fit to rows in files or on a cluster."""
-        fit_elsewhere(self, X, y, sample_weight, groups)
+    def _fit_elsewhere(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Any, Any, Any] | None:
+        """Fit to rows in files or on a cluster; so few that memory is meant are given back."""
+        return fit_elsewhere(self, X, y, sample_weight, groups)
 
     def _fit_parts(self, parts: Executor) -> None:
         """Fit to rows that an executor holds."""

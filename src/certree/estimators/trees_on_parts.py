@@ -41,7 +41,9 @@ _FEW_ROWS = 20
 _MOST_FOLDS = 255
 
 
-def fit_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
+def fit_elsewhere(
+    model: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+) -> tuple[Any, Any, Any] | None:
     """Fit a tree and the vote of its prunings to rows in files or on a cluster.
 
     Parameters
@@ -52,6 +54,11 @@ def fit_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -
         As `rows_elsewhere` takes them.
     groups : object
         None: rows are dealt to no folds.
+
+    Returns
+    -------
+    tuple of X, y and weights, or None
+        Rows so few that they are to be fitted in memory; None: the model is fitted.
 
     Raises
     ------
@@ -66,7 +73,8 @@ def fit_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -
         try:
             model._fit_parts(parts)
         except InMemory:
-            model._fit_here(*parts.gathered())
+            return parts.gathered()
+    return None
 
 
 def fit_tree_on_parts(model: Any, parts: Executor) -> None:

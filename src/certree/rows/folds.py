@@ -43,7 +43,7 @@ class Fold:
         """The same with sides changed."""
         return Fold(self.judge, self.grow, self.judge_weight, self.grow_weight)
 
-    def sizes(self, *, copies: bool) -> tuple[int, int]:
+    def sizes(self, *, copies: bool = False) -> tuple[int, int]:
         """How many rows grow and judge; copies: as many as their weights say."""
         if copies and self.grow_weight is not None and self.judge_weight is not None:
             return int(self.grow_weight.sum()), int(self.judge_weight.sum())

@@ -173,11 +173,11 @@ class Training:
             raise ValueError("cv must have at least one fold, got none")
         return folds
 
-    @property
-    def are_dealt_apart(self) -> bool:
-        """Whether each copy of a row is dealt to folds by itself."""
-        no_groups = self.sides.groups is None
-        return no_groups and self.weight is not None and are_dealt_apart(self.weight)
+    def sizes_of(self, folds: list[Fold]) -> list[tuple[int, int]]:
+        """How many rows grow and judge each fold; as many as they weigh where copies are dealt apart."""
+        if self.sides.groups is None and self.weight is not None and are_dealt_apart(self.weight):
+            return [fold.sizes(copies=True) for fold in folds]
+        return [fold.sizes() for fold in folds]
 
     def held_out(
         self, size: float, random_state: np.random.RandomState
