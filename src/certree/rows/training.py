@@ -174,7 +174,7 @@ class Training:
         return folds
 
     def sizes_of(self, folds: list[Fold]) -> list[tuple[int, int]]:
-        """How many rows grow and judge each fold; as many as they weigh where copies are dealt apart."""
+        """How many rows grow and judge each fold, or copies of rows where these are dealt apart."""
         if self.sides.groups is None and self.weight is not None and are_dealt_apart(self.weight):
             return [fold.sizes(copies=True) for fold in folds]
         return [fold.sizes() for fold in folds]
