@@ -11,9 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor, PACBayesPosteriors
+from certree.certificates.model_selection import PILOT
+from certree.estimators.certified_classifier import learning_curve
+from certree.estimators.certified_on_parts import CertifiedFitOfParts
 from certree.interface.fitted import replaces_state
 from certree.parts import held_out, sides, sources
 from certree.parts.executors import Here
+from certree.rows.split import Deal
 from same_models import (
     InChunks,
     assert_same,
@@ -128,6 +132,19 @@ def test_no_order_of_the_rows_changes_a_number(seed, target, ends, weights, leav
     expect_same_certificates(here.fit(X, y, weight), there)
     for name in ("tree_", "stats_", "weights_", "vote_"):
         assert_same_fields(getattr(here, name), getattr(there, name), name)
+
+
+@pytest.mark.parametrize("weights", ["real", "whole", None])
+def test_learning_curves_are_the_same(weights):
+    X, y, weight = parted(table(N, "three", weights=weights or "real"), weights is not None)
+    here, there = model_of("three"), model_of("three")
+    deal = Deal(PILOT, np.random.RandomState(0), by_content=True)
+    training = here._take(X, y, weight, dealt=deal)
+    dealt = CertifiedFitOfParts.of(there, Here(InChunks(X, y, weight, [0, 400, N]), None, 1))
+    told = dealt.pilot(PILOT, np.random.RandomState(0), np.random.RandomState(0))
+    curve = here._learning_curve(training, np.random.RandomState(0))
+    assert learning_curve(*told) == curve
+    assert curve[0].share < curve[1].share < PILOT
 
 
 def test_a_class_that_only_certifies(tmp_path):
