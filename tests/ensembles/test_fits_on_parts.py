@@ -157,6 +157,51 @@ def test_rows_held_out_see_many_levels(how, tmp_path, left_nothing):
         expect_same(here, there.fit(write_parts(tmp_path, rows), "y", **judged), tmp_path)
 
 
+class Watching:
+    """Keeps what it is told, and ends the fit after some rounds."""
+
+    def __init__(self, last):
+        self.last, self.told = last, []
+
+    def __call__(self, now):
+        scores = now.train_score, now.validation_score
+        self.told.append((now.n_iter, *(one.tobytes() for one in scores)))
+        return now.n_iter >= self.last
+
+
+@pytest.mark.parametrize("how", [{}, {"early_stopping": True}])
+@pytest.mark.parametrize("is_judged", [False, True])
+def test_callbacks_are_told_the_same(how, is_judged, tmp_path, left_nothing):
+    rows = table(N, "numbers").drop_columns(["w"])
+    X, y = rows.drop_columns(["y"]), rows["y"].to_numpy()
+    judged = {"X_val": X.slice(0, 300), "y_val": y[:300]} if is_judged else {}
+    here, there = Watching(3), Watching(3)
+    one = model_of("numbers", max_iter=9, **how).fit(X, y, callbacks=[here], **judged)
+    files = write_parts(tmp_path, rows)
+    other = model_of("numbers", max_iter=9, **how).fit(files, "y", callbacks=[there], **judged)
+    expect_same(one, other, tmp_path)
+    assert here.told == there.told
+    assert [n_iter for n_iter, *_ in there.told] == [1, 2, 3]
+
+
+def test_a_callback_that_raises_leaves_the_model_as_it_was(tmp_path, left_nothing):
+    rows = table(N).drop_columns(["w"])
+    files = write_parts(tmp_path, rows)
+    model = model_of("two").fit(files, "y")
+    before = model.trees_
+
+    def fail(now):
+        raise OSError(f"round {now.n_iter}")
+
+    with pytest.raises(OSError, match="round 1"):
+        model.fit(files, "y", callbacks=[fail])
+    assert model.trees_ is before
+    with pytest.raises(
+        ValueError, match=r"scoring=.* takes rows in memory where rounds are judged"
+    ):
+        model.set_params(scoring="accuracy").fit(files, "y", callbacks=[fail])
+
+
 UNUSUAL = {
     "constant": lambda _: np.full(N, 7.0),
     "zeros of both signs": lambda rs: np.where(rs.rand(N) < 0.5, 0.0, -0.0),
@@ -466,7 +511,6 @@ REFUSED = [
     ({"warm_start": True}, {}, "warm_start"),
     ({}, {"groups": np.zeros(N)}, "groups"),
     ({}, {"offset": np.zeros(N)}, "offset"),
-    ({}, {"callbacks": [print]}, "callbacks"),
 ]
 
 
