@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from certree import (
     Cart,
-    CertifiedTreeClassifier,
     HelmboldSchapireTreeClassifier,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
@@ -156,6 +155,8 @@ CHOSEN = [
     (PACBayesTreeRegressor, "numbers", {"cv": 3}),
     (PrunedTreeClassifier, "three", {"cv": 2}),
     (PrunedTreeRegressor, "numbers", {}),
+    (HelmboldSchapireTreeClassifier, "two", {"cv": 3}),
+    (HelmboldSchapireTreeClassifier, "two", {"inverse_temperature": 0.5}),
 ]
 
 
@@ -286,10 +287,10 @@ def test_groups_are_refused(tmp_path):
         model_of("two").fit(files, "y", groups=np.zeros(N))
 
 
-@pytest.mark.parametrize("kind", [CertifiedTreeClassifier, HelmboldSchapireTreeClassifier])
-def test_other_trees_take_rows_in_memory(kind, tmp_path):
-    with pytest.raises(TypeError, match=r"takes rows in memory.*a Cart grows between bins"):
-        kind(Cart(max_bins=255)).fit(tmp_path, "y")
+def test_two_classes_where_two_are_expected(tmp_path, left_nothing):
+    files = write_parts(tmp_path, table(N, "three"), ENDS)
+    with pytest.raises(ValueError, match=r"Only binary classification.*\(3 classes\)"):
+        HelmboldSchapireTreeClassifier(Cart(max_bins=9)).fit(files, "y")
 
 
 def test_an_error_leaves_the_model_as_it_was(tmp_path):

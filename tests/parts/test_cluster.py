@@ -15,7 +15,14 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-from certree import Cart, PACBayesTreeClassifier, PACBayesTreeRegressor, PrunedTreeClassifier
+from certree import (
+    Cart,
+    CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+)
 from certree.ensembles import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
@@ -235,6 +242,34 @@ def test_single_trees_on_workers(target, weighed, ends, how, client, tmp_path):
         *(None if one is None else cut(one.iloc[order], ends) for one in (X, y, weight))
     )
     expect_same_tree(here, there, tmp_path)
+
+
+def certified_of(target):
+    made = CertifiedTreeRegressor if target == "numbers" else CertifiedTreeClassifier
+    return made(Cart(max_bins=255, max_leaf_nodes=8), duplicates="genuine", cv=2, random_state=0)
+
+
+@pytest.mark.parametrize(("target", "weighed"), [("three", True), ("numbers", False)])
+def test_certified_trees_on_workers(target, weighed, client, tmp_path):
+    X, y, weight = frames(target, weighed)
+    here = certified_of(target).fit(X, y, weight)
+    ends = [0, 400, 400, 1299, N]
+    there = certified_of(target).fit(
+        *(None if one is None else cut(one, ends) for one in (X, y, weight))
+    )
+    expect_same_tree(here, there, tmp_path)
+    assert here.certificates_ == there.certificates_
+
+
+def test_certified_trees_of_killed_workers(mortal, tmp_path, monkeypatch):
+    X, y = arrays()
+    here = certified_of("two").fit(X, y)
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+    calls = kill_before(monkeypatch, mortal, "make", 2)
+    there = certified_of("two").fit(*given)
+    assert len(calls) > 2
+    expect_same_tree(here, there, tmp_path)
+    assert here.certificates_ == there.certificates_
 
 
 def test_a_tree_of_files_that_workers_read_and_a_class_of_one_partition(client, tmp_path):

@@ -23,12 +23,12 @@ def in_memory(model, X, y, weight, size, seed):
 def in_parts(model, X, y, weight, ends, size, seed, together):
     parts = Here(InChunks(X, y, weight, ends), None, 1)
     learned = learn(model, parts)
-    before = held_out._ROWS
-    held_out._ROWS = together
+    before = held_out.ROWS
+    held_out.ROWS = together
     try:
         held = hold_out(parts, learned.reader, learned.weighing, size, seed)
     finally:
-        held_out._ROWS = before
+        held_out.ROWS = before
     sides = ([], [])
     for chunk, mask in zip(InChunks(X, y, weight, ends).chunks(), held.masks, strict=True):
         training = held.division.rows(learned.reader, chunk)

@@ -115,6 +115,16 @@ _REGRESSORS: dict[ModelName, Callable[..., Any]] = {
 }
 
 
+_MODELS = [*_CLASSIFIERS.items(), *_REGRESSORS.items()]
+# Models that take files.
+_OF_FOLDERS = {
+    *(BoostedTreesClassifier, BoostedTreesRegressor, TreeForestClassifier, TreeForestRegressor),
+    *(made for _, made in _MODELS if getattr(made, "_takes_parts", False)),
+}
+# Bins of a single tree that is grown on a folder.
+_BINS = 255
+
+
 @command(MODELS)
 def fit(
     file: RowsPlace,
@@ -242,8 +252,9 @@ def fit(
     """Fit a model to a table, say how well it does, and write it to a file.
 
     The scores are those of a first fit to four fifths of the rows, on the rest; what is written is
-    fitted to all of them. Boosted trees also fit a folder of tables, which is never held in memory: no
-    rows of it are held out, but certree evaluate scores files that are kept apart.
+    fitted to all of them. Trees and forests also fit a folder of tables, which is never held in memory:
+    no rows of it are held out, but certree evaluate scores files that are kept apart. Single trees are
+    grown there between 255 bins.
     """
     if regression and classification:
         raise ValueError("expected one of --regression and --classification, got both")
@@ -259,6 +270,8 @@ def fit(
     known = model.get_params(deep=False)
     general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
     model.set_params(**{name: general[name] for name in general if name in known})
+    if is_folder and known.get("grower") == "cart":
+        model.set_params(grower__max_bins=_BINS)
     set_all(
         model, settings_of(settings or []), [name for name in options if options[name] is not None]
     )
@@ -322,8 +335,9 @@ def _fit_table(model: Any, asked: _Asked, slopes: Slopes) -> tuple[list[str], fl
 
 def _fit_folder(model: Any, asked: _Asked, slopes: Slopes) -> tuple[list[str], float]:
     """The same of a folder, whose rows are never held together."""
-    if not isinstance(model, BoostedTreesClassifier | BoostedTreesRegressor):
-        raise ValueError(f"a folder takes --model boosted, got {type(model).__name__}")
+    if type(model) not in _OF_FOLDERS:
+        named = ", ".join(sorted({name for name, one in _MODELS if one in _OF_FOLDERS}))
+        raise ValueError(f"a folder takes --model {named}; got {type(model).__name__}")
     for flag, given in (("--test-size", asked.test_size), ("--groups", asked.groups)):
         if given:
             raise ValueError(f"{flag} takes a single table, got the folder {asked.file}")

@@ -213,10 +213,10 @@ def _sketch_of_side(
     if training is not None and not mask.all():
         train: Any = division.sides(training, mask)[0]
         made = Sketch.of(train.features, _category(reader))
-    return _without_rows(number, reader.n_features_in_, None), made
+    return without_rows(number, reader.n_features_in_, None), made
 
 
-def _without_rows(number: int, p: int, weighing: Weighing | None, n_many: int = 0) -> PartOfRows:
+def without_rows(number: int, p: int, weighing: Weighing | None, n_many: int = 0) -> PartOfRows:
     """A part that a chunk becomes of which no row weighs anything."""
     none, codes = np.zeros(0), np.zeros((p, 0), dtype=np.uint8)
     weight = None if weighing is None or weighing.are_copies else none
@@ -247,7 +247,7 @@ def _made_part(
         training_of(reader, chunk, weighing) if division is None else division.rows(reader, chunk)
     )
     if training is None:
-        return _without_rows(number, len(edges), weighing, len(many)), None
+        return without_rows(number, len(edges), weighing, len(many)), None
     if division is None or mask is None:
         part, made = _coded(number, training, reader, edges, many)
     else:
@@ -271,7 +271,7 @@ def _made_part_of_folds(
     """The same of rows that are dealt to folds."""
     training = division.rows(reader, chunk)
     if training is None:
-        return _without_rows(number, len(edges), weighing, len(many)), None
+        return without_rows(number, len(edges), weighing, len(many)), None
     part, made = _coded(number, training, reader, edges, many)
     order, of_row = division.order(training)[0], np.empty(len(part.y), dtype=np.uint8)
     division.expect_rows(len(folds), len(order))

@@ -72,6 +72,8 @@ class PartOfRows:
         Places of levels of q features among all, until it is known what rows see of them.
     fold : ndarray of uint8, shape (n,)
         The fold that each row judges; of no use where there are no folds.
+    leaf_in_fold : ndarray of int32, shape (n,)
+        Leaf of each row in the tree of the fold that it judges, once that has been grown.
     values : ndarray of float64, shape (n_held, p)
         Rows that are held out. A threshold may lie anywhere between values of bins, so bins would not
         tell all of them apart.
@@ -97,6 +99,7 @@ class PartOfRows:
     ranges: Int64 = field(default_factory=lambda: np.zeros((0, 2, 2), dtype=np.int64))
     places: Int32 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
     fold: UInt8 = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
+    leaf_in_fold: Int32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     values: Float64 = field(default_factory=lambda: np.zeros((0, 1)))
     y_held: Float64 = field(default_factory=lambda: np.zeros(0))
     weight_held: Float64 | None = None

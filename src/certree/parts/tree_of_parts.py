@@ -21,6 +21,7 @@ from certree.grow.cart import Cart, expect_slopes_fit
 from certree.grow.growing import DEEPEST, MaxDepth, Slopes, expect_counts, limit_of_depth
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.parts.cells_of_tree import (
+    FoldOfParts,
     GrowingRows,
     Lanes,
     WholeUnits,
@@ -340,7 +341,7 @@ def grow_on_parts(
     bins: Bins,
     growth: GrowthOfParts,
     about: GrowingRows,
-    fold: int | None = None,
+    fold: FoldOfParts | None = None,
 ) -> tuple[Tree, NDArray[np.bool_]]:
     """Grow a tree of the rows of an executor; parts know then the leaf of each.
 
@@ -356,8 +357,8 @@ def grow_on_parts(
         What else is said of the growth.
     about : GrowingRows
         What is known of the rows that grow it.
-    fold : int or None
-        Rows of this fold are sent along, without influence; None: all rows grow the tree.
+    fold : FoldOfParts or None
+        Rows that judge it are sent along, without influence; None: all rows grow the tree.
 
     Returns
     -------
