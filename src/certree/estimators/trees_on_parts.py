@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from certree.estimators.tune import GrownFold
 from certree.grow.bins import Bins
 from certree.grow.cart import Cart, cart_on_bins
+from certree.grow.growing import limit_of_depth
 from certree.interface.threads import threads
 from certree.parts.cells_of_tree import GrowingRows, growing_rows
 from certree.parts.exact_sums import rounded
@@ -21,6 +22,7 @@ from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import deal_to_folds
 from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
+from certree.parts.memory_limit import Need, most_leaves
 from certree.parts.part import PartOfRows
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.tree_of_parts import GrowthOfParts, grow_on_parts
@@ -77,6 +79,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     if n_folds and learned.found.n < _FEW_ROWS * n_classes:
         raise InMemory
     learned.teach(model)
+    parts.keep_to_limit(_need(model, grower, learned, n_folds), learned)
     weighing = learned.weighing
     are_copies = weighing is not None and weighing.are_copies
     copies = weighing if are_copies else None  # others count by what they weigh
@@ -108,6 +111,31 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
         advance()
         stats = _stats(model, tree, partial(parts.collect, _asked, None))
         model._vote(tree.lacking_at(lacking), stats, model._tuned(folds, advance))
+
+
+def _need(model: Any, cart: Cart, learned: Learned, n_folds: int) -> Need:
+    """What the fit holds in memory, from above."""
+    n, p, K = learned.found.n, model.n_features_in_, getattr(model, "n_classes_", 1)
+    least: Any = cart.min_samples_leaf if learned.weighing is None else 1
+    n_leaves = most_leaves(
+        n,
+        cart.max_leaf_nodes,
+        limit_of_depth(model.max_depth, p, n),
+        int(least) if isinstance(least, Integral) else int(least * n),
+    )
+    # Hashes of a classifier's rows; the folds of rows, and while they are dealt.
+    of_row = 16.0 * is_classifier(model) + 3.0 * (n_folds > 0)
+    # Cells as they are cut, of which there are more than leaves; the trees of folds and of all rows.
+    of_leaf = 2000 + 200 * K + (n_folds > 0) * (n_folds + 1) * (600 + 80 * K)
+    return Need(
+        always=of_row * n,
+        worked=(40 if n_folds else 16) * p + p + 200,
+        together=150,
+        later=float(of_leaf) * n_leaves,
+        of_thread=100.0 * n_leaves,
+        of_thread_row=200,
+        sums=6,
+    )
 
 
 def _grown_fold(

@@ -25,8 +25,6 @@ from certree.parts.executors import Executor
 from certree.rows.folds import contents, expect_folds, judging, mixed_copies
 from certree.rows.training import Training, expect_classes, n_held_out, refuse_lost_classes
 
-# Rows that are looked at together.
-_ROWS = 2**22
 Mask = NDArray[np.bool_]
 
 
@@ -296,7 +294,7 @@ def _dealt(
     number_of: Callable[[NDArray[np.intp]], NDArray[Any]],
 ) -> list[NDArray[Any]]:
     """What the rows of each part are dealt to, by their places among all of them; 0 so far."""
-    n_ranges = max(1, -(-int(n_of_class.sum()) // _ROWS))
+    n_ranges = max(1, -(-int(n_of_class.sum()) // parts.portions.together))
     for i in range(n_ranges):
         parts.change(with_mixed, i, n_ranges, own=_mixed_of(parts, i, n_ranges))
     numbers = [one.copy() for one in every]

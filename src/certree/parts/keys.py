@@ -18,8 +18,8 @@ from certree.interface.arrays import UInt64
 from certree.parts.part import PartOfRows
 from certree.rows.hashes import keys_of
 
-# Rows that are looked at together, and bits by which they are told apart at first, for each row.
-_ROWS, _BITS_OF_ROW = 2**22, 4
+# Bits by which rows that are looked at together are told apart at first, for each row.
+_BITS_OF_ROW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def with_keys(part: PartOfRows, before: tuple[UInt64, UInt64]) -> tuple[PartOfRo
 
 def set_keys(parts: Any, n: int) -> None:
     """Let the hashes of all parts become the keys that their n rows have in one table."""
-    n_parts, n_ranges = parts.n_parts, max(1, -(-n // _ROWS))
+    n_parts, n_ranges = parts.n_parts, max(1, -(-n // parts.portions.together))
     before: list[list[tuple[UInt64, UInt64]]] = [[] for _ in range(n_parts)]
     bits = max(8, (_BITS_OF_ROW * n // n_ranges).bit_length())
     for i in range(n_ranges if n_parts > 1 else 0):
