@@ -122,14 +122,14 @@ def _need(model: Any, learned: Learned, are_judged: bool) -> Need:
     of_row = 16.0 * is_classifier(model) + 3.0 * is_dealt
     of_cell = sums_of_cell(p)
     # Trees, all of them and once more when they are put together.
-    trees = 2.0 * n_leaves * (n_rounds or 0) * model._n_members() * (250 + 32 * K)
+    trees = 2.0 * n_leaves * (n_rounds or 0) * model._n_members() * (250 + 32 * K + 12 * FEW_LEVELS)
     # Where rows are few they are fitted in memory.
     in_memory = n * (100.0 * p + 500 + 100 * K) if n <= _IN_MEMORY else 0.0
     return Need(
         always=of_row * n,
         # Features as numbers, in order, and both sides of them; hashes, targets, scores.
         worked=(40 if is_dealt else 16) * p + p + 200 + 24 * K,
-        together=150,
+        together=300 if is_dealt else 150,
         later=trees + 8.0 * n_leaves * of_cell + in_memory,
         of_thread=0.5 * n_leaves * of_cell,
         of_thread_row=100 + 40 * K,

@@ -22,7 +22,7 @@ from certree.parts.executors import Executor
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
-from certree.parts.memory_limit import Need, most_leaves
+from certree.parts.memory_limit import Need, most_categories, most_leaves
 from certree.parts.part import PartOfRows, digests, expect_same_rows
 from certree.parts.scratch import Scratch
 from certree.rows.copies import repeated
@@ -119,7 +119,7 @@ def _need(model: Any, learned: Learned) -> Need:
     of_row = 130 + (120 + 32 * n_lanes if model.oob_score else 0)
     # A thread holds drawn rows and their codes, as cells get smaller.
     of_thread = 60 + p / 6
-    nodes = 2.0 * n_leaves * n_trees * (250 + 80 * n_lanes)
+    nodes = 2.0 * n_leaves * n_trees * (250 + 80 * n_lanes + 12 * most_categories(learned))
     n_threads, walked = all_threads(model.n_jobs), 0.0
     if model.bootstrap:  # rows out of bags walk down the trees, whose leaves are kept
         leaves = min(n * n_trees, max(n, AT_A_TIME))

@@ -22,7 +22,7 @@ from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import deal_to_folds
 from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
-from certree.parts.memory_limit import Need, most_leaves
+from certree.parts.memory_limit import Need, most_categories, most_leaves
 from certree.parts.part import PartOfRows
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.tree_of_parts import GrowthOfParts, grow_on_parts
@@ -126,11 +126,16 @@ def _need(model: Any, cart: Cart, learned: Learned, n_folds: int) -> Need:
     # Hashes of a classifier's rows; the folds of rows, and while they are dealt.
     of_row = 16.0 * is_classifier(model) + 3.0 * (n_folds > 0)
     # Cells as they are cut, of which there are more than leaves; the trees of folds and of all rows.
-    of_leaf = 2000 + 200 * K + (n_folds > 0) * (n_folds + 1) * (600 + 80 * K)
+    of_leaf = (
+        2000
+        + 200 * K
+        + 36 * most_categories(learned)
+        + (n_folds > 0) * (n_folds + 1) * (600 + 80 * K)
+    )
     return Need(
         always=of_row * n,
         worked=(40 if n_folds else 16) * p + p + 200,
-        together=150,
+        together=300 if n_folds else 150,
         later=float(of_leaf) * n_leaves,
         of_thread=100.0 * n_leaves,
         of_thread_row=200,

@@ -250,6 +250,9 @@ class OnCluster:
     def keep_to_limit(self, need: Need, learned: Any) -> None:
         """See `Executor`: workers have limits of their own."""
 
+    def expect_within_limit(self, n_together: int = 0) -> None:
+        """See `Executor`."""
+
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
         """See `Executor`."""
         del targets_only

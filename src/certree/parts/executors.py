@@ -14,8 +14,10 @@ from certree.parts.chunks import Chunk, as_list, joined
 from certree.parts.memory_limit import (
     Need,
     Portions,
-    expect_counted,
+    expect_no_copies,
+    expect_within,
     give_back,
+    held_now,
     portions_within,
     smallest_portions,
 )
@@ -82,6 +84,13 @@ class Executor(Protocol):
         """Choose portions with which a fit that needs so much keeps to its limit, if it has one.
 
         learned: what the first look at all rows has told, after which this is asked, once.
+        """
+        ...
+
+    def expect_within_limit(self, n_together: int = 0) -> None:
+        """Stop where more memory is held than the limit says, if there is one, or would be.
+
+        n_together: so many rows are looked at together next.
         """
         ...
 
@@ -227,14 +236,22 @@ class Here(Parts):
         if limit is not None:
             known: Any = source
             self._take(smallest_portions(known.n_rows))
+            # Where less is too little, the least is told once the first look is made.
+            self._most = max(limit, 2 * held_now())
 
     def keep_to_limit(self, need: Need, learned: Any) -> None:
         """See `Executor`."""
         if self._limit is None:
             return
-        expect_counted(learned)
+        expect_no_copies(learned)
+        self._most = self._limit
         known: Any = self._source
-        self._take(portions_within(self._limit, need, known.about(), self._most_threads))
+        self._take(portions_within(self._limit, need, known.about, self._most_threads))
+
+    def expect_within_limit(self, n_together: int = 0) -> None:
+        """See `Executor`."""
+        if self._limit is not None:
+            expect_within(self._most, n_together / self.portions.together)
 
     def _take(self, portions: Portions) -> None:
         """Go on with other portions; no part has been made yet."""
@@ -275,6 +292,7 @@ class Here(Parts):
                 del chunk
                 if self._limit is not None:
                     give_back()
+                    self.expect_within_limit()
                 show(n, pace.of(n))
 
     @property

@@ -295,6 +295,7 @@ def _dealt(
 ) -> list[NDArray[Any]]:
     """What the rows of each part are dealt to, by their places among all of them; 0 so far."""
     n_ranges = max(1, -(-int(n_of_class.sum()) // parts.portions.together))
+    parts.expect_within_limit(int(parts.collect(n_in_ranges, n_ranges).max()))
     for i in range(n_ranges):
         parts.change(with_mixed, i, n_ranges, own=_mixed_of(parts, i, n_ranges))
     numbers = [one.copy() for one in every]
@@ -317,6 +318,11 @@ def _dealt(
             own = part[places] == number
             numbers[number][row[places[own]]] = dealt[own]
     return numbers
+
+
+def n_in_ranges(part: RowsToDeal, n: int) -> Int64:
+    """How many rows of a part have hashes in each of n ranges."""
+    return np.bincount((part.content % np.uint64(n)).astype(np.intp), minlength=n).astype(np.int64)
 
 
 def in_range(part: RowsToDeal, i: int, n: int) -> list[tuple[Any, ...]]:

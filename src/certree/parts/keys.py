@@ -101,7 +101,11 @@ def set_keys(parts: Any, n: int) -> None:
         told = parts.collect(doubtful, among, twice)
         for own, more in zip(before, copies_before(told, n_parts), strict=True):
             own.append(more)
-    parts.change(with_keys, own=[_joined(own) for own in before])
+        parts.expect_within_limit()
+    own_of_all = []
+    while before:  # so that nothing is there twice
+        own_of_all.append(_joined(before.pop(0)))
+    parts.change(with_keys, own=own_of_all)
 
 
 def _joined(found: list[tuple[UInt64, UInt64]]) -> tuple[UInt64, UInt64]:

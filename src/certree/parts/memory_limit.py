@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from certree.grow.bins import EDGE_ROWS
 from certree.interface.extras import needed
@@ -30,6 +30,8 @@ _TOGETHER, _SUMS = 8, 256
 # What objects of Python, modules that are loaded late, stacks of threads and pieces of memory that are
 # too small to be given back take; all else is counted so many times.
 _FIXED, _MARGIN = 24 * 2**20, 1.15
+# Rows whose hashes are in a range may be so many times those that are to be, by chance.
+_MOST_PORTIONS = 2
 # Bytes of what is known of a part, beside its arrays.
 _OF_PART = 20_000
 # The sums of a bin: gradients, Hessians and rows. And bins of a feature.
@@ -68,6 +70,8 @@ class RowsRead:
         Numbers of rows and features.
     of_row : float
         Bytes of a row as it is read.
+    of_words : float
+        Bytes of what the words of a row become.
     reader : int
         Bytes that reading takes beside, and of which file.
     file : str
@@ -77,6 +81,7 @@ class RowsRead:
     n: int
     n_features: int
     of_row: float
+    of_words: float
     reader: int
     file: str
 
@@ -116,7 +121,7 @@ class Need:
         of_edges = 8.0 * (rows.n_features + 1)
         # Parts wait to be worked on, and what has been told of them to be added up.
         reading = rows.reader + (n_threads + 3) * part_rows * rows.of_row
-        reading += n_threads * part_rows * self.worked
+        reading += n_threads * part_rows * (self.worked + rows.of_words)
         reading += 3.5 * min(rows.n, EDGE_ROWS) * of_edges
         reading += (n_threads + 1) * min(part_rows, EDGE_ROWS) * of_edges
         looking = (self.together + 20 * n_threads) * together
@@ -211,23 +216,33 @@ def bytes_of(size: Any) -> int:
     return given
 
 
-def expect_counted(learned: Any) -> None:
-    """Refuse fits whose memory no number of rows tells, by what the first look has told."""
+def expect_no_copies(learned: Any) -> None:
+    """Refuse weights that are copies, by what the first look has told."""
     if learned.weighing is not None and learned.weighing.are_copies:
         raise ValueError(
             "memory_limit takes weights that are no copies, got whole ones of at most ten for each row "
             "on average: a row of weight k is k rows, and any number of these may lie together"
         )
-    if learned.attributes["categories_"] is not None:
-        refuse_categories()
 
 
-def refuse_categories() -> NoReturn:
-    """Say that it takes features of numbers."""
-    raise ValueError(
-        "memory_limit takes features of numbers, got some of text or categories: how many of these "
-        "there are, and how long they are, is not known before all rows are read"
-    )
+def most_categories(learned: Any) -> int:
+    """How many categories a feature has at most."""
+    known = learned.attributes["categories_"]
+    return max((len(one or ()) for one in known.names), default=0) if known is not None else 0
+
+
+def expect_within(limit: int, n_portions: float) -> None:
+    """Stop where more is held than may be, which no number of rows tells before.
+
+    n_portions: how many times the rows that are to be looked at together are.
+    """
+    held = held_now()
+    if held > limit or n_portions > _MOST_PORTIONS:
+        raise ValueError(
+            f"the process holds {held:,} bytes where memory_limit leaves it {limit:,}, and needs more: "
+            "features may have very many categories, words be much longer than the first ones, or very "
+            "many rows be alike"
+        )
 
 
 # -- what this process holds

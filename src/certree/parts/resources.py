@@ -44,10 +44,11 @@ def resources(*, client: Any = None, memory_limit: int | str | None = None) -> I
         What this process may hold in anonymous memory while it fits to files: bytes, or a size such as
         "2GB" or "500 MiB". What it holds before the fit counts, such as libraries and other rows;
         files of the scratch folder do not, which is best on a disk. Fewer threads then read smaller
-        parts. If the fit cannot be made with so little, an error names the least before the rows are
-        read. Takes Linux, paths of files, and features of numbers. It is for no cluster, whose workers
-        have a `memory_limit` of their own in Dask; fits to rows in memory and `predict_files` do not
-        heed it. None: any number.
+        parts. If that may not do, an error names the least that does, before features are read; a fit
+        stops with an error where very many categories or equal rows would take more than it. Takes
+        Linux, paths of files, and weights that are no copies. It is for no cluster, whose workers have
+        a `memory_limit` of their own in Dask; fits to rows in memory and `predict_files` do not heed
+        it. None: any number.
 
     Raises
     ------

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from certree.interface.extras import needed
 from certree.parts.chunks import Chunk
-from certree.parts.memory_limit import RowsRead, refuse_categories
+from certree.parts.memory_limit import RowsRead
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,8 +30,9 @@ _BLOCK, _SMALL_BLOCK, _FEW_ROWS, _BUFFER = 2**24, 2**20, 2**16, 2**16
 _PAGES, _PAGE, _FIRST_ROWS, _SPARE = 2, 2**20, 2**10, 1.3
 # Blocks of text that are held at a time, with what is made of them.
 _BLOCKS = 12
-# Bytes of a target of text, which has few values.
-_OF_TEXT = 100
+# Bytes of the object that a word becomes, beside what it says; and rows with words that are read at a
+# time.
+_OF_WORD, _FEW_WORDS = 150, 2**13
 _SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".csv.gz", ".csv", ".tsv.gz", ".tsv")
 _EXPECTED = ".parquet, .arrow, .feather, .csv, .csv.gz or .tsv"
 _MOST_BITS = 64  # of whole numbers
@@ -100,18 +101,37 @@ class FileRows:
         if not self.features:
             raise ValueError(f"{self._tables[0].name} has no column beside y and sample_weight")
         self.has_weights = weight is not None
-        if is_limited and self.empty is None:
-            refuse_categories()
 
+    @cached_property
     def about(self) -> RowsRead:
-        """What reading takes."""
+        """What reading takes where memory is limited."""
         columns = [*self.features, *self._beside()]
         files: Any = self._tables  # no data set, which are refused
         most = max(files, key=lambda one: one.held(columns))
-        kinds = [self._schema.field(one).type for one in columns]
-        of_row = sum(_OF_TEXT if _is_text(kind) else _bytes_of(kind) for kind in kinds)
-        p = len(self.features)
-        return RowsRead(self.n_rows, p, of_row, most.held(columns), most.name)
+        numbers = [one for one in columns if not _is_text(self._schema.field(one).type)]
+        words = self._bytes_of_words([one for one in columns if one not in numbers])
+        of_row = sum(_bytes_of(self._schema.field(one).type) for one in numbers)
+        return RowsRead(
+            self.n_rows,
+            len(self.features),
+            of_row + sum(words),
+            sum(_OF_WORD + 2 * one for one in words),
+            most.held(columns),
+            most.name,
+        )
+
+    def _bytes_of_words(self, columns: list[str]) -> list[float]:
+        """How many bytes a word of columns of text has, somewhat more than the first ones of a file."""
+        schema = needed("pyarrow", "files").schema([self._schema.field(one) for one in columns])
+        most = [0.0] * len(columns)
+        for one in self._tables if columns else []:
+            for batch in one.batches(columns, _FIRST_ROWS):
+                sizes = [
+                    column.nbytes / len(batch) for column in _as(batch, schema, one.name).columns
+                ]
+                most = [max(pair) for pair in zip(most, sizes, strict=True)]
+                break
+        return [_SPARE * one + 8 for one in most]
 
     @property
     def n_rows(self) -> int:
@@ -178,8 +198,12 @@ class FileRows:
         return self._chunk(rows, f"partition {number}, of {table.name}")
 
     @property
-    def _batch_rows(self) -> int:
-        return min(self.part_rows, _FEW_ROWS) if self._is_limited else self.part_rows
+    def _most_at_a_time(self) -> tuple[int, float]:
+        """Rows of a batch, and bytes of a part, which only words that are long make more of."""
+        if not self._is_limited:
+            return self.part_rows, np.inf
+        few = _FEW_ROWS if self.about.of_words == 0 else _FEW_WORDS
+        return min(self.part_rows, few), self.part_rows * self.about.of_row
 
     def _beside(self) -> list[str]:
         return [one for one in (self._y, self._weight) if one is not None]
@@ -189,11 +213,15 @@ class FileRows:
         schema = pa.schema([self._schema.field(one) for one in columns])
         waiting: list[Any] = []
         n, places = 0, []
+        batch_rows, most_bytes = self._most_at_a_time
         for one in self._tables:
-            for batch in one.batches(columns, self._batch_rows):
+            for batch in one.batches(columns, batch_rows):
                 waiting.append(_as(batch, schema, one.name))
                 places.append(one.name)
                 n += len(batch)
+                if n < self.part_rows and sum(each.nbytes for each in waiting) >= most_bytes:
+                    yield pa.concat_tables(waiting), _named(places)
+                    waiting, places, n = [], [], 0
                 while n >= self.part_rows:
                     table = pa.concat_tables(waiting)
                     yield table.slice(0, self.part_rows), _named(places)
