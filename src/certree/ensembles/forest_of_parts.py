@@ -116,9 +116,9 @@ def _need(model: Any, learned: Learned) -> Need:
     of_leaf = grown["min_samples_leaf"] if learned.weighing is None else 1
     n_leaves = most_leaves(n, model.max_leaf_nodes, model.max_depth, of_leaf)
     # Of a row keys, places and targets; and those of the rows as they came, and what is said of each.
-    of_row = 130 + (120 + 32 * n_lanes if model.oob_score else 0)
+    of_row = 90 + (120 + 32 * n_lanes if model.oob_score else 0)
     # A thread holds drawn rows and their codes, as cells get smaller.
-    of_thread = 60 + p / 6
+    of_thread = 40 + p / 6
     nodes = 2.0 * n_leaves * n_trees * (250 + 80 * n_lanes + 12 * most_categories(learned))
     n_threads, walked = all_threads(model.n_jobs), 0.0
     if model.bootstrap:  # rows out of bags walk down the trees, whose leaves are kept

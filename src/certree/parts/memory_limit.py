@@ -122,7 +122,8 @@ class Need:
         # Parts wait to be worked on, and what has been told of them to be added up.
         reading = rows.reader + (n_threads + 3) * part_rows * rows.of_row
         reading += n_threads * part_rows * (self.worked + rows.of_words)
-        reading += 3.5 * min(rows.n, EDGE_ROWS) * of_edges
+        # Rows that tell edges of bins, before and after some more are added, and the smallest of both.
+        reading += (3.1 if rows.n > EDGE_ROWS else 2.2) * min(rows.n, EDGE_ROWS) * of_edges
         reading += (n_threads + 1) * min(part_rows, EDGE_ROWS) * of_edges
         looking = (self.together + 20 * n_threads) * together
         later = self.later + (self.sums and self.sums + n_threads) * portions.bytes_of_sums
