@@ -23,6 +23,7 @@ from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.rows.folds import contents, expect_folds, judging, mixed_copies
+from certree.rows.hashes import mix
 from certree.rows.training import Training, expect_classes, n_held_out, refuse_lost_classes
 
 Mask = NDArray[np.bool_]
@@ -322,19 +323,24 @@ def _dealt(
 
 def n_in_ranges(part: RowsToDeal, n: int) -> Int64:
     """How many rows of a part have hashes in each of n ranges."""
-    return np.bincount((part.content % np.uint64(n)).astype(np.intp), minlength=n).astype(np.int64)
+    return np.bincount(_range_of(part, n), minlength=n).astype(np.int64)
+
+
+def _range_of(part: RowsToDeal, n: int) -> NDArray[np.intp]:
+    """Which of n ranges the rows of a part are in; contents of whole numbers end in the same bits."""
+    return (mix(part.content) % np.uint64(n)).astype(np.intp)
 
 
 def in_range(part: RowsToDeal, i: int, n: int) -> list[tuple[Any, ...]]:
     """Classes, hashes and weights of the rows whose hashes are in the i-th of n ranges."""
-    rows = part.content % np.uint64(n) == i
+    rows = _range_of(part, n) == i
     return [(part.number, part.classes[rows], part.content[rows], part.weight[rows])]
 
 
 def with_mixed(part: RowsToDeal, i: int, n: int, mixed: UInt64) -> tuple[RowsToDeal, int]:
     """A part that knows the numbers of these rows."""
     every = np.array(part.mixed)
-    every[part.content % np.uint64(n) == i] = mixed
+    every[_range_of(part, n) == i] = mixed
     return replace(part, mixed=every), 0
 
 
