@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import sys
 import urllib.error
 from contextlib import contextmanager
 from dataclasses import replace
@@ -1850,6 +1851,14 @@ def test_what_is_not_for_folders_is_said(tmp_path, folder):
     file = folder / "0.parquet"
     found = call("fit", file, *rest, "--scheduler", "tcp://127.0.0.1:1")
     assert "--scheduler is for a folder of files" in found.stderr
+    found = call("fit", file, *rest, "--memory-limit", "1GB")
+    assert "--memory-limit is for a folder of files" in found.stderr
+    both = ("--memory-limit", "1GB", "--scheduler", "tcp://127.0.0.1:1")
+    assert "--memory-limit is for this machine" in call("fit", folder, *rest, *both).stderr
+    assert "must be a number of bytes" in call("fit", folder, *rest, "--memory-limit", "a").stderr
+    if sys.platform.startswith("linux"):
+        found = call("fit", folder, *rest, "--memory-limit", "1MB")
+        assert "memory_limit=1,000,000 is too little for this fit" in found.stderr
     (tmp_path / "empty").mkdir()
     assert "holds no" in call("fit", tmp_path / "empty", *rest).stderr
     assert not (tmp_path / "m.certree").exists()

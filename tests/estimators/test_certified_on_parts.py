@@ -15,8 +15,9 @@ from certree.certificates.model_selection import PILOT
 from certree.estimators.certified_classifier import learning_curve
 from certree.estimators.certified_on_parts import CertifiedFitOfParts
 from certree.interface.fitted import replaces_state
-from certree.parts import held_out, sides, sources
+from certree.parts import resources, sources
 from certree.parts.executors import Here
+from certree.parts.memory_limit import Portions
 from certree.rows.split import Deal
 from same_models import (
     InChunks,
@@ -39,8 +40,10 @@ def model_of(target, **how):
 
 
 @replaces_state
-def fit_in_chunks(model, X, y, weight, ends, n_threads=1):
-    model._fit_parts(Here(InChunks(X, y, weight, ends), None, n_threads))
+def fit_in_chunks(model, X, y, weight, ends, n_threads=1, together=2**22):
+    parts = Here(InChunks(X, y, weight, ends), None, n_threads)
+    parts.portions = Portions(n_threads, together=together)
+    model._fit_parts(parts)
     return model
 
 
@@ -123,12 +126,7 @@ def test_no_order_of_the_rows_changes_a_number(seed, target, ends, weights, leav
     order = np.random.RandomState(seed).permutation(400)
     moved = X.take(order), y[order], None if weight is None else weight[order]
     here, there = (model_of(target, max_leaf_nodes=leaves, n_jobs=1) for _ in range(2))
-    known = held_out.ROWS, sides.ROWS
-    held_out.ROWS = sides.ROWS = together
-    try:
-        there = fit_in_chunks(there, *moved, sorted([0, 400, *ends]))
-    finally:
-        held_out.ROWS, sides.ROWS = known
+    there = fit_in_chunks(there, *moved, sorted([0, 400, *ends]), together=together)
     expect_same_certificates(here.fit(X, y, weight), there)
     for name in ("tree_", "stats_", "weights_", "vote_"):
         assert_same_fields(getattr(here, name), getattr(there, name), name)
@@ -237,3 +235,12 @@ def test_an_error_leaves_the_model_as_it_was(tmp_path):
     with pytest.raises(ValueError, match="Unknown label type"):
         model.fit(write_parts(tmp_path, rows, ENDS), "y")
     assert (model.tree_, model.certificate_, model.sample_hashes_) == before
+
+
+def test_a_limit_of_memory_is_refused_by_name(tmp_path):
+    files = write_parts(tmp_path, table(N, "two").drop_columns(["w"]))
+    with (
+        resources(memory_limit="8GB"),
+        pytest.raises(ValueError, match="certified trees take no memory_limit"),
+    ):
+        model_of("two").fit(files, "y")

@@ -21,8 +21,9 @@ from certree import (
 )
 from certree.estimators.trees_on_parts import fit_tree_on_parts
 from certree.interface.fitted import replaces_state
-from certree.parts import sources, tree_of_parts
+from certree.parts import sources
 from certree.parts.executors import Here
+from certree.parts.memory_limit import Portions
 from same_models import InChunks, expect_same_tree, parted, table, write_parts
 
 N = 900
@@ -35,9 +36,11 @@ def model_of(target, grower=None, **how):
 
 
 @replaces_state
-def fit_in_chunks(model, X, y, weight, ends, n_threads=1):
+def fit_in_chunks(model, X, y, weight, ends, n_threads=1, **portions):
     model.seen_rows_ = None
-    fit_tree_on_parts(model, Here(InChunks(X, y, weight, ends), None, n_threads))
+    parts = Here(InChunks(X, y, weight, ends), None, n_threads)
+    parts.portions = Portions(**portions)
+    fit_tree_on_parts(model, parts)
     return model
 
 
@@ -120,13 +123,8 @@ def test_no_division_of_the_rows_changes_a_bit(
     grower = {"max_leaf_nodes": leaves}
     models = [model_of(target, grower).set_params(grower__max_bins=max_bins) for _ in range(2)]
     order = np.random.RandomState(seed).permutation(300)
-    before = tree_of_parts._MOST_BYTES
-    tree_of_parts._MOST_BYTES = together
-    try:
-        moved = X.take(order), y[order], None if weight is None else weight[order]
-        there = fit_in_chunks(models[0], *moved, sorted([0, 300, *ends]))
-    finally:
-        tree_of_parts._MOST_BYTES = before
+    moved = X.take(order), y[order], None if weight is None else weight[order]
+    there = fit_in_chunks(models[0], *moved, sorted([0, 300, *ends]), bytes_of_sums=together)
     with tempfile.TemporaryDirectory() as folder:
         expect_same_tree(models[1].fit(X, y, weight), there, Path(folder))
 

@@ -51,6 +51,7 @@ from certree.files.places import expect_writable
 from certree.interface.extras import needed
 from certree.interface.words import counted, cut, duration, file_size, to_four_digits
 from certree.parts import resources
+from certree.parts.resources import limit_now
 from certree.parts.sources import FileRows
 from certree.show.page.judged import Judged
 from certree.show.page.scores import scores_of
@@ -244,6 +245,14 @@ def fit(
             show_default="this machine",
         ),
     ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory that the fit to a folder may hold, such as 2GB.",
+            show_default="any",
+        ),
+    ] = None,
     quiet: Quiet = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Say also which settings the fit has chosen.")
@@ -277,7 +286,7 @@ def fit(
     )
     asked = _Asked(file, target, weights, groups, regression, classification, test_size, seed)
     slopes = increasing or [], decreasing or []
-    with _cluster_of(scheduler, file):
+    with _resources_of(scheduler, memory_limit, file):
         said, seconds = (_fit_folder if is_folder else _fit_table)(model, asked, slopes)
     models.save(
         model,
@@ -341,7 +350,8 @@ def _fit_folder(model: Any, asked: _Asked, slopes: Slopes) -> tuple[list[str], f
     for flag, given in (("--test-size", asked.test_size), ("--groups", asked.groups)):
         if given:
             raise ValueError(f"{flag} takes a single table, got the folder {asked.file}")
-    rows = FileRows(asked.file, asked.target, asked.weights)
+    is_limited = limit_now() is not None
+    rows = FileRows(asked.file, asked.target, asked.weights, is_limited=is_limited)
     if not asked.classification:
         _expect_target_of_folder(rows, asked.name, asked.regression)
     set_slopes(model, *slopes, rows.features)
@@ -354,13 +364,18 @@ def _fit_folder(model: Any, asked: _Asked, slopes: Slopes) -> tuple[list[str], f
 
 
 @contextmanager
-def _cluster_of(scheduler: str | None, file: Path) -> Iterator[None]:
-    """Let a fit to a folder be made on the cluster of a scheduler, if one is named."""
+def _resources_of(scheduler: str | None, limit: str | None, file: Path) -> Iterator[None]:
+    """Let a fit to a folder be made on the cluster of a scheduler, or keep to a limit of memory."""
+    given = [("--scheduler", scheduler), ("--memory-limit", limit)]
+    named = [flag for flag, value in given if value is not None]
+    if named and not file.is_dir():
+        raise ValueError(f"{named[0]} is for a folder of files, got {file}")
+    if len(named) > 1:
+        raise ValueError("--memory-limit is for this machine, got --scheduler, too")
     if scheduler is None:
-        yield
+        with resources(memory_limit=limit):
+            yield
         return
-    if not file.is_dir():
-        raise ValueError(f"--scheduler is for a folder of files, got {file}")
     with _client_of(scheduler) as client, resources(client=client):
         yield
 

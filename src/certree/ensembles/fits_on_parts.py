@@ -37,9 +37,12 @@ from certree.parts.made_parts import (
     total_weight,
     warn_of_identifiers,
 )
+from certree.parts.memory_limit import Need, most_leaves, sums_of_cell
 from certree.rows.folds import MOST_COPIES
 from certree.rows.training import Training
 
+# Most rows of fits that may be made in memory.
+_IN_MEMORY = 30_000
 # See `fit_on_parts`.
 Judged = Callable[[], tuple[Training | None, UInt64 | None]]
 
@@ -73,6 +76,7 @@ def fit_on_parts(
     """
     learned = learn(model, parts)
     learned.teach(model)
+    parts.keep_to_limit(_need(model, learned, judged is not None), learned)
     reader, loss, weighing = learned.reader, model._loss(), learned.weighing
     if not is_classifier(model):
         loss.expect_domain(np.array(learned.found.ends))
@@ -115,6 +119,34 @@ def fit_on_parts(
     _boost(model, run, start, n_rounds, evaluation)
     if evaluation.decides and hashes is not None:
         model.sample_hashes_ = hashes
+
+
+def _need(model: Any, learned: Learned, are_judged: bool) -> Need:
+    """What the fit holds in memory, from above."""
+    n, p, K = learned.found.n, model.n_features_in_, getattr(model, "n_classes_", 1)
+    stops = stops_early(model.early_stopping, n)
+    is_dealt = stops and model.validation_fraction is not None and not are_judged
+    n_leaves = model.max_leaf_nodes
+    if n_leaves == "auto":
+        n_leaves = max(model._LEAVES)
+    n_leaves = most_leaves(n, n_leaves, model.max_depth, model.min_samples_leaf)
+    n_rounds = model._known_rounds(n, stops)
+    # Hashes of a classifier's rows; which rows are held out, and while it is decided.
+    of_row = 16.0 * is_classifier(model) + 3.0 * is_dealt
+    of_cell = sums_of_cell(p)
+    # Trees, all of them and once more when they are put together.
+    trees = 2.0 * n_leaves * (n_rounds or 0) * model._n_members() * (250 + 32 * K + 12 * FEW_LEVELS)
+    # Where rows are few they are fitted in memory.
+    in_memory = n * (100.0 * p + 500 + 100 * K) if n <= _IN_MEMORY else 0.0
+    return Need(
+        always=of_row * n,
+        # Features as numbers, in order, and both sides of them; hashes, targets, scores.
+        worked=(40 if is_dealt else 16) * p + p + 200 + 24 * K,
+        together=300 if is_dealt else 150,
+        later=trees + 8.0 * n_leaves * of_cell + in_memory,
+        of_thread=0.5 * n_leaves * of_cell,
+        of_thread_row=100 + 40 * K,
+    )
 
 
 def _start(loss: Loss, parts: Executor, n: int, totals: Counter[Any], is_weighed: bool) -> Float64:

@@ -26,6 +26,7 @@ from certree.parts.executors import Executor
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.part import PartOfRows
+from certree.parts.resources import limit_now
 from certree.parts.sides import (
     DealtSides,
     GrowingSide,
@@ -254,6 +255,10 @@ def _expect_parts(model: Any) -> None:
     folds_that_choose(model)
     if model.preprocessor is not None:
         raise ValueError("preprocessor takes rows in memory, got X that lies elsewhere")
+    if limit_now() is not None:
+        raise ValueError(
+            "certified trees take no memory_limit: the rows that certify stay with the model"
+        )
     if model.duplicates == "copies":
         raise ValueError(
             'duplicates="copies" takes rows in memory, got X that lies elsewhere: keep one row of '

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from certree.estimators.tune import GrownFold
 from certree.grow.bins import Bins
 from certree.grow.cart import Cart, cart_on_bins
+from certree.grow.growing import limit_of_depth
 from certree.interface.threads import threads
 from certree.parts.cells_of_tree import FoldOfParts, GrowingRows, growing_rows
 from certree.parts.exact_sums import rounded
@@ -22,6 +23,7 @@ from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import deal_to_folds
 from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
+from certree.parts.memory_limit import Need, most_categories, most_leaves
 from certree.parts.part import PartOfRows
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.tree_of_parts import GrowthOfParts, grow_on_parts
@@ -85,6 +87,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
         expect_rows_for_classes(learned)
     learned.teach(model)
     model._expect_classes()
+    parts.keep_to_limit(_need(model, learned, n_folds), learned)
     trees = TreesOfParts.of(model, parts, learned, n_folds, check_random_state(model.random_state))
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, learned.found.n)
@@ -206,6 +209,37 @@ class TreesOfParts:
         leaf, y, weight = counted_in_any_order(ask, self.model._lanes.n_of[0])
         stats: Stats = self.model._summarise(tree, leaf, y, weight)
         return stats
+
+
+def _need(model: Any, learned: Learned, n_folds: int) -> Need:
+    """What the fit holds in memory, from above."""
+    cart = cart_on_bins(model._grower_of(model.grower))
+    n, p, K = learned.found.n, model.n_features_in_, getattr(model, "n_classes_", 1)
+    least: Any = cart.min_samples_leaf if learned.weighing is None else 1
+    n_leaves = most_leaves(
+        n,
+        cart.max_leaf_nodes,
+        limit_of_depth(model.max_depth, p, n),
+        int(least) if isinstance(least, Integral) else int(least * n),
+    )
+    # Hashes of a classifier's rows; the folds of rows, and while they are dealt.
+    of_row = 16.0 * is_classifier(model) + 3.0 * (n_folds > 0)
+    # Cells as they are cut, of which there are more than leaves; the trees of folds and of all rows.
+    of_leaf = (
+        2000
+        + 200 * K
+        + 36 * most_categories(learned)
+        + (n_folds > 0) * (n_folds + 1) * (600 + 80 * K)
+    )
+    return Need(
+        always=of_row * n,
+        worked=(40 if n_folds else 16) * p + p + 200,
+        together=300 if n_folds else 150,
+        later=float(of_leaf) * n_leaves,
+        of_thread=100.0 * n_leaves,
+        of_thread_row=200,
+        sums=6,
+    )
 
 
 def _asked(part: PartOfRows, are_growing: bool | None, f: Any, *given: Any) -> Any:

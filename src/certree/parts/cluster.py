@@ -18,6 +18,7 @@ import numpy as np
 from certree.interface.extras import needed
 from certree.parts.chunks import Chunk, as_list, joined
 from certree.parts.executors import Parts, added, owned
+from certree.parts.memory_limit import Need, Portions
 
 # What so many tell is added up by one task, or where the fit is made.
 _TOGETHER = 8
@@ -235,6 +236,7 @@ class OnCluster:
     def __init__(self, source: Partitioned, client: Any) -> None:
         self._source, self._client = source, client
         self.has_weights = source.has_weights
+        self.portions = Portions()
         self._held: list[Held] = []
         self._made_by: tuple[Any, ...] = ()
         # What parts have been asked since they were made, which are asked again where some are lost.
@@ -244,6 +246,12 @@ class OnCluster:
     def n_parts(self) -> int:
         """Number of partitions."""
         return self._source.n_parts
+
+    def keep_to_limit(self, need: Need, learned: Any) -> None:
+        """See `Executor`: workers have limits of their own."""
+
+    def expect_within_limit(self, n_together: int = 0) -> None:
+        """See `Executor`."""
 
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
         """See `Executor`."""

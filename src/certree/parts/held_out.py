@@ -26,8 +26,6 @@ from certree.rows.folds import contents, expect_folds, judging, mixed_copies
 from certree.rows.hashes import mix, sample_hashes
 from certree.rows.training import Training, expect_classes, n_held_out, refuse_lost_classes
 
-# Rows that are looked at together.
-ROWS = 2**22
 Mask = NDArray[np.bool_]
 
 
@@ -308,7 +306,8 @@ def dealt_to(
 
     word: mixed into the numbers by which they stand; see `word_of_all`.
     """
-    n_ranges = max(1, -(-int(n_of_class.sum()) // ROWS))
+    n_ranges = max(1, -(-int(n_of_class.sum()) // parts.portions.together))
+    parts.expect_within_limit(int(parts.collect(n_in_ranges, n_ranges).max()))
     for i in range(n_ranges):
         parts.change(with_mixed, i, n_ranges, own=_mixed_of(parts, i, n_ranges, word))
     numbers = [one.copy() for one in every]
@@ -333,16 +332,26 @@ def dealt_to(
     return numbers
 
 
+def n_in_ranges(part: RowsToDeal, n: int) -> Int64:
+    """How many rows of a part have hashes in each of n ranges."""
+    return np.bincount(_range_of(part, n), minlength=n).astype(np.int64)
+
+
+def _range_of(part: RowsToDeal, n: int) -> NDArray[np.intp]:
+    """Which of n ranges the rows of a part are in; contents of whole numbers end in the same bits."""
+    return (mix(part.content) % np.uint64(n)).astype(np.intp)
+
+
 def in_range(part: RowsToDeal, i: int, n: int) -> list[tuple[Any, ...]]:
     """Classes, hashes and weights of the rows whose hashes are in the i-th of n ranges."""
-    rows = part.content % np.uint64(n) == i
+    rows = _range_of(part, n) == i
     return [(part.number, part.classes[rows], part.content[rows], part.weight[rows])]
 
 
 def with_mixed(part: RowsToDeal, i: int, n: int, mixed: UInt64) -> tuple[RowsToDeal, int]:
     """A part that knows the numbers of these rows."""
     every = np.array(part.mixed)
-    every[part.content % np.uint64(n) == i] = mixed
+    every[_range_of(part, n) == i] = mixed
     return replace(part, mixed=every), 0
 
 

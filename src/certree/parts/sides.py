@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, places_among
 from certree.parts.chunks import Chunk, positive_rows, without_class_weights
 from certree.parts.executors import Executor
-from certree.parts.held_out import ROWS, Division, Mask, RowsToDeal, dealt_to, rows_to_deal
+from certree.parts.held_out import Division, Mask, RowsToDeal, dealt_to, rows_to_deal
 from certree.parts.made_parts import without_rows
 from certree.parts.part import PartOfRows
 from certree.rows.columns import rows_at
@@ -94,7 +94,7 @@ def deal_sides(
 def _n_repeats(parts: Executor, masks: list[Mask], n: int) -> int:
     """See `n_repeats`; what is alike is told by hashes, some million rows at a time."""
     parts.change(_knowing_sides, own=masks)
-    n_ranges, repeats = max(1, -(-n // ROWS)), 0
+    n_ranges, repeats = max(1, -(-n // parts.portions.together)), 0
     for i in range(n_ranges):
         told = parts.collect(_alike_in_range, i, n_ranges)
         grow, certify = (np.concatenate([one[k] for one in told]) for k in (0, 1))
@@ -159,7 +159,11 @@ class GrowingSide:
         self._parts, self._sides = parts, sides
         self.has_weights, self.empty = parts.has_weights, parts.empty
         self.collect, self.change, self.spread = parts.collect, parts.change, parts.spread
-        self.gathered = parts.gathered
+        self.gathered, self.portions = parts.gathered, parts.portions
+        self.keep_to_limit, self.expect_within_limit = (
+            parts.keep_to_limit,
+            parts.expect_within_limit,
+        )
 
     @property
     def n_parts(self) -> int:

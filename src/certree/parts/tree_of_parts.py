@@ -35,9 +35,6 @@ from certree.parts.executors import Executor
 from certree.parts.part import digests
 from certree.tree import LEAF, Tree, Trees
 
-# Bytes of sums that are asked of the parts at a time, about.
-_MOST_BYTES = 2**27
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrowthOfParts:
@@ -217,7 +214,7 @@ class _Growing:
         """Some cells after others, whose sums are looked at together."""
         width = 1 + 8 * (cells.n_lanes + 1).astype(np.int64)
         size = np.minimum(cells.n_rows, 256) * width * self.grower.bins.n_features
-        batch = np.cumsum(size) // _MOST_BYTES
+        batch = np.cumsum(size) // self.parts.portions.bytes_of_sums
         ends = np.flatnonzero(np.append(batch[1:] != batch[:-1], True)) + 1
         yield from np.split(np.arange(len(size)), ends[:-1])
 
