@@ -90,7 +90,6 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
     total = total_weight(parts, known.n, weighings[0])
     run = RoundsOfParts(
         model._settings(loss),
-        parts,
         model._grower_in(bins),
         known.n,
         total,
@@ -99,7 +98,7 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
         _held_of(parts, n_held, weighings[1]),
     )
     start = _start(loss, parts, known.n, totals, total is not None)
-    _boost(model, run, start, n_rounds, stops)
+    _boost(model, parts, run, start, n_rounds, stops)
     if stops and hashes is not None:
         model.sample_hashes_ = hashes
 
@@ -168,7 +167,9 @@ def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut:
     return held
 
 
-def _boost(model: Any, run: RoundsOfParts, start: Float64, n_rounds: int, stops: bool) -> None:
+def _boost(
+    model: Any, parts: Executor, run: RoundsOfParts, start: Float64, n_rounds: int, stops: bool
+) -> None:
     """Make the rounds of all members, and set what they have made."""
     n_members, runs, pace = model._n_members(), [], Pace()
     evaluation = Evaluation()
@@ -183,9 +184,9 @@ def _boost(model: Any, run: RoundsOfParts, start: Float64, n_rounds: int, stops:
     with progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
         for member in range(n_members):
             one = replace(run, seed=run.seed + member, grown=[], rows=[])
-            for n_made in one.advance(start, n_rounds):
+            for n_made in one.advance(parts, start, n_rounds):
                 if is_wanted:
-                    evaluation.take(one.scores_of_sides(), n_made)
+                    evaluation.take(one.scores_of_sides(parts), n_made)
                 if n_made > 0:
                     show(1, evaluation.note or pace.of(run.n))
                 if evaluation.is_over:

@@ -8,7 +8,7 @@ that there are no more passes than the tree is deep, and one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
@@ -38,6 +38,7 @@ from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.parts.executors import Executor
 from certree.parts.part import (
     Cuts,
+    Grown,
     Largest,
     Layout,
     ScaledLoss,
@@ -176,8 +177,6 @@ class RoundsOfParts:
     ----------
     settings : Settings
         How rounds are made.
-    parts : Executor
-        Where the rows lie.
     grower : BinnedGrower
         Grows trees in the bins of the rows, of which it has none.
     n : int
@@ -191,7 +190,6 @@ class RoundsOfParts:
     """
 
     settings: Settings
-    parts: Executor
     grower: BinnedGrower
     n: int
     total_weight: float | None
@@ -204,30 +202,36 @@ class RoundsOfParts:
     grown: list[Trees] = field(default_factory=list)
     rows: list[Float64] = field(default_factory=list)  # growing ones in each node
 
-    def advance(self, scores: Float64, n_rounds: int) -> Iterable[int]:
-        """Make rounds from scores (n_outputs,) that all rows share; yields how many there are."""
-        known = dict(self.parts.collect(digests))
-        self.has_rows = self.parts.change(start, known, scores) > 0
+    def advance(self, parts: Executor, scores: Float64, n_rounds: int) -> Iterable[int]:
+        """Make rounds from scores (n_outputs,) that all rows share; yields how many there are.
+
+        parts: where the rows lie.
+        """
+        known = dict(parts.collect(digests))
+        self.has_rows = parts.change(start, known, scores) > 0
         yield 0
         for number in range(n_rounds):
-            self._make(number, len(scores))
+            alone = replace(self, grown=[], rows=[])
+            self.before, rows = parts.led(_made, alone, number, len(scores))
+            self.grown.append(self.before)
+            self.rows.append(rows)
             yield number + 1
 
-    def scores_of_sides(self) -> Float64:
+    def scores_of_sides(self, parts: Executor) -> Float64:
         """Negated mean losses of the rows that train, and of those that are held out, if some are."""
         loss, (n_held, weight_held) = self.settings.loss, self.held
         losses: list[ScaledLoss] = [(loss.name, loss.parameter, 1.0)] * (2 if n_held else 1)
         if loss.scale == "quantile":
-            losses[0] = scaled(loss, self.parts, self.n, self._taken())
+            losses[0] = scaled(loss, parts, self.n, self._taken())
             if n_held:
-                losses[1] = bent(loss, self.parts, n_held, are_held=True)
-        told = self.parts.change(begin_round, self._taken(), largest_losses, losses)
+                losses[1] = bent(loss, parts, n_held, are_held=True)
+        told = parts.change(begin_round, self._taken(), largest_losses, losses)
         n, largest = (self.n, n_held), np.max(told, axis=0).tolist()
         units = [
             fixed_unit(most, one) if isfinite(most) else None
             for most, one in zip(largest, n, strict=False)
         ]
-        whole = self.parts.collect(sums_of_losses, losses, units)
+        whole = parts.collect(sums_of_losses, losses, units)
         weights = float(self.n) if self.total_weight is None else self.total_weight, weight_held
         return np.array(
             [
@@ -236,10 +240,10 @@ class RoundsOfParts:
             ]
         )
 
-    def _taken(self) -> Trees | None:
+    def _taken(self) -> Grown:
         """The tree whose steps are taken now."""
         before, self.before = self.before, None
-        return before
+        return len(self.grown), before
 
     def trees(self) -> Trees:
         """All trees so far."""
@@ -250,23 +254,23 @@ class RoundsOfParts:
         """The bins of the rows."""
         return self.grower.bins
 
-    def _make(self, number: int, n_outputs: int) -> None:
-        """Make a round once the steps of the one before are taken."""
+    def make(self, parts: Executor, number: int, n_outputs: int) -> tuple[Trees, Float64]:
+        """The tree of a round, by the steps of the one before; and growing rows of its nodes."""
         settings = self.settings
         draws, *of_bins = self._drawn(number, n_outputs)
-        of_loss, draws, most = self._begun(draws)
+        of_loss, draws, most = self._begun(parts, (number, self.before), draws)
         gradient, hessian, *terms = most.numbers[:4].tolist()
         of_tree = gradient, hessian, most.n_growing
         bins, into, layout, places = self._layout(*of_bins)
         of_all = *of_tree, tuple(terms), self.n
-        root = self.parts.change(begin_tree, of_loss, draws, of_all, layout)
+        root = parts.change(begin_tree, of_loss, draws, of_all, layout)
         options = self.grower.options_of_gradients[:3]
         given = (0.0, 0.0, *of_tree, np.ascontiguousarray(root.of_root[:3]))
-        growth = _Growth(self.parts, bins, into, layout, places, options, given)
+        growth = _Growth(parts, bins, into, layout, places, options, given)
         columns, rows, cuts = growth.grow(root)
         sides = most.n_growing, self.n - most.n_growing, most.numbers[4:].reshape(-1, 2)
         left = columns[2]
-        whole = self.parts.change(
+        whole = parts.change(
             end_tree, of_loss, cuts, growth.new(cuts), _leaves(left, cuts), len(left), sides
         )
         step, *_ = round_steps_by_sums(
@@ -280,9 +284,7 @@ class RoundsOfParts:
             columns[0],
             options[1],
         )
-        self.before = Trees.grown(columns, self.bins.n_features, step * settings.learning_rate)
-        self.grown.append(self.before)
-        self.rows.append(rows)
+        return Trees.grown(columns, self.bins.n_features, step * settings.learning_rate), rows
 
     def _drawn(self, number: int, n_outputs: int) -> tuple[Any, ...]:
         """What a round draws: of rows, as the core takes it; features, number of edges, and key."""
@@ -297,18 +299,20 @@ class RoundsOfParts:
         )
         return (odd, other_odd, self.settings.subsample, factors, None), *of_bins
 
-    def _begun(self, draws: tuple[Any, ...]) -> tuple[ScaledLoss, tuple[Any, ...], Largest]:
+    def _begun(
+        self, parts: Executor, grown: Grown, draws: tuple[Any, ...]
+    ) -> tuple[ScaledLoss, tuple[Any, ...], Largest]:
         """Take the steps of the round before; gives the loss, what is drawn, and largest numbers."""
         loss = self.settings.loss
         if loss.scale is None:
             of_loss: ScaledLoss = (loss.name, loss.parameter, 1.0)
-            most: Largest = self.parts.change(begin_round, self._taken(), largest, of_loss, draws)
+            most: Largest = parts.change(begin_round, grown, largest, of_loss, draws)
         else:
-            of_loss = scaled(loss, self.parts, self.n, self._taken())
-            most = self.parts.collect(largest, of_loss, draws)
+            of_loss = scaled(loss, parts, self.n, grown)
+            most = parts.collect(largest, of_loss, draws)
         if most.n_growing == 0:
             draws = *draws[:4], most.least
-            most = self.parts.collect(largest, of_loss, draws)
+            most = parts.collect(largest, of_loss, draws)
         return of_loss, draws, most
 
     def _dispersion(self, loss: ScaledLoss, largest: list[float], whole: list[int]) -> float:
@@ -350,6 +354,12 @@ class RoundsOfParts:
             start += 3 * width
         found = np.concatenate(columns)
         return place, n_places, None if len(found) == start else found
+
+
+def _made(
+    parts: Executor, run: RoundsOfParts, number: int, n_outputs: int
+) -> tuple[Trees, Float64]:
+    return run.make(parts, number, n_outputs)
 
 
 def _leaves(left: Int32, cuts: Cuts) -> dict[int, int]:
