@@ -279,6 +279,38 @@ auto part_leaves(const RowsOfPart& given, const Ints& order, std::int64_t n_grow
 
 // -- what the sums of all parts decide
 
+auto sums_by_bin(const Wholes2& told, const std::optional<Wholes>& columns, const Wholes2& above,
+                 const In<std::int32_t, 2>& rows, std::int64_t n_cells, std::int64_t width) {
+  const std::size_t c = told.shape(0), k = told.shape(1);
+  if (n_cells < 0 || n_cells > 2 * static_cast<std::int64_t>(c) || width < 0)
+    throw std::invalid_argument("each of the cells that are cut has at most two children");
+  const ToldSums given{view(told),
+                       columns ? sized("columns", *columns, k) : std::span<const std::int64_t>(),
+                       sized("above", above, above.shape(0), static_cast<std::size_t>(width)),
+                       sized("rows", rows, c, 3)};
+  if (!columns && std::cmp_not_equal(k, width))
+    throw std::invalid_argument("told must be by all bins, or columns say by which");
+  for (const std::int64_t column : given.columns)
+    if (column < 0 || column >= width)
+      throw std::invalid_argument("columns must lie in 0 .. " + std::to_string(width - 1));
+  std::vector<std::uint8_t> is_told(static_cast<std::size_t>(n_cells));
+  for (std::int64_t i = 0; i < given.rows.n_rows; ++i) {
+    const std::int32_t* const row = given.rows.row(i);
+    for (const std::int32_t to : {row[1], row[2]}) {
+      if (to < -1 || to >= n_cells)
+        throw std::invalid_argument("rows must be those of cells, or -1");
+      if (to >= 0) is_told[static_cast<std::size_t>(to)] += 1;
+    }
+    if (row[2] >= 0 && (row[0] < 0 || row[0] >= given.above.n_rows))
+      throw std::invalid_argument("rows must be those of the cells that are cut");
+  }
+  if (std::ranges::any_of(is_told, [](std::uint8_t n) { return n != 1; }))
+    throw std::invalid_argument("each row of the sums must be that of one child");
+  const auto loop = [&](Table<std::int64_t> sums) { certree::sums_by_bin(given, sums); };
+  return run(
+      loop, Rows<std::int64_t>(static_cast<std::size_t>(n_cells), static_cast<std::size_t>(width)));
+}
+
 // l2, min_hessian, largest gradient and Hessian, number of rows, and their sums.
 using GivenSumsOfAll = std::tuple<double, double, double, double, std::int64_t, Wholes>;
 // Keys of cells and their cuts; keys of those that wait, sums and squares.
@@ -371,6 +403,9 @@ void bind_parts(nb::module_& core) {
   core.def("part_leaves", &part_leaves, "rows"_a, "order"_array, "n_growing"_a, "cells"_array,
            "node"_array, "n_nodes"_a, "sides"_a, "leaf"_array,
            "Writes the leaf of each row; sums of slopes by leaf of both sides of a part.");
+  core.def("sums_by_bin", &sums_by_bin, "told"_array, "columns"_array_or_none, "above"_array,
+           "rows"_array, "n_cells"_a, "width"_a,
+           "Sums by bin of children of cells, by what is told of the smaller ones by place.");
   core.def("grow_gradients_by_sums", &grow_gradients_by_sums, "kept"_a, "features"_array,
            "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none, "given"_a, "known"_a,
            "A tree as far as sums are known; see GivenTree.");

@@ -22,6 +22,7 @@ from certree._core import (
     grow_gradients_by_sums,
     join_bins,
     round_steps_by_sums,
+    sums_by_bin,
 )
 from certree.ensembles.rounds import (
     CURVATURE,
@@ -73,7 +74,7 @@ class _Growth:
         What codes of the parts are in these bins.
     layout : Layout
         By what rows are added up.
-    columns : ndarray of intp, or None
+    columns : ndarray of int64, or None
         Where their sums are among those of all bins, as the core takes them; None: these are all.
     options : tuple
         Limits, slopes, and groups of features, as the core takes them.
@@ -85,22 +86,24 @@ class _Growth:
     bins: tuple[Any, ...]
     into: NDArray[np.uint8]
     layout: Layout
-    columns: NDArray[np.intp] | None
+    columns: Int64 | None
     options: tuple[Any, ...]
     given: tuple[Any, ...]
-    sums: dict[int, tuple[Int64, int]] = field(default_factory=dict)  # of cells that wait
+    # Cells that wait, by their keys, and what they add up to.
+    waiting: list[int] = field(default_factory=list)
+    sums: Int64 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    squares: Int64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     decided: list[UInt64] = field(default_factory=list)
     cuts: list[NDArray[np.uint8]] = field(default_factory=list)
     made: set[int] = field(default_factory=set)  # keys of the cells that parts have cut
 
     def grow(self, root: Sums) -> tuple[tuple[Any, ...], Float64, Cuts]:
         """The columns of the tree, the growing rows of its nodes, and how cells were cut."""
-        waiting = {0: (self._by_bin(root)[0], int(root.squares[0]))}
+        self._wait([0], root, [(-1, 0, -1)])
         while True:
-            keys = np.array([*waiting], dtype=np.uint64)
-            table = np.stack([one[0] for one in waiting.values()]) if waiting else _NO_SUMS
-            squares = np.array([one[1] for one in waiting.values()], dtype=np.int64)
-            known = _joined(self.decided), _joined(self.cuts, _CUT_BYTES), keys, table, squares
+            keys = np.array(self.waiting, dtype=np.uint64)
+            of_waiting = keys, self.sums, self.squares
+            known = _joined(self.decided), _joined(self.cuts, _CUT_BYTES), *of_waiting
             limits, slopes, groups = self.options
             made: Any = grow_gradients_by_sums(
                 self.bins, self.layout.features, limits, slopes, groups, self.given, known
@@ -108,48 +111,50 @@ class _Growth:
             columns, sums, told, ids, feature, goes_left, n_rows, wanted = made
             self.decided.append(keys)
             self.cuts.append(told)
-            self.sums |= waiting
             cuts = Cuts(ids, feature, self._by_code(feature, goes_left))
             if not wanted.any():
                 return columns, sums[:, 2], cuts
-            waiting = self._looked_at(cuts, n_rows, wanted.astype(np.bool_))
+            self._look_at(cuts, n_rows, wanted.astype(np.bool_))
 
-    def _by_bin(self, told: Sums) -> Int64:
-        """What is told of places by all bins."""
-        if self.columns is None:
-            return told.by_bin
-        n_bins, features = self.bins[0], self.layout.features
-        width = 3 * int((n_bins[features] + 1).sum(dtype=np.int64))
-        sums = np.zeros((len(told.by_bin), width), dtype=np.int64)
-        sums[:, self.columns] = told.by_bin
-        return sums
+    def _wait(self, keys: list[int], told: Sums, rows: list[tuple[int, int, int]]) -> None:
+        """Let cells wait, by what is told of some of them, and of those that waited before.
+
+        rows: for each that is told of where the one above is among those before, and where itself and
+        its sibling are among the keys; -1: nowhere.
+        """
+        width = 3 * int((self.bins[0][self.layout.features] + 1).sum(dtype=np.int64))
+        table = np.array(rows, dtype=np.int32).reshape(-1, 3)
+        above = self.sums.reshape(-1, width)
+        self.sums = sums_by_bin(told.by_bin, self.columns, above, table, len(keys), width)
+        squares = np.zeros(len(keys), dtype=np.int64)
+        for (up, small, large), own in zip(rows, told.squares.tolist(), strict=True):
+            if small >= 0:
+                squares[small] = own
+            if large >= 0:
+                squares[large] = self.squares[up] - own
+        self.waiting, self.squares = keys, squares
 
     def _by_code(self, feature: Int32, goes_left: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Where codes of the parts go by where those of this round do."""
         return np.take_along_axis(goes_left, self.into[feature].astype(np.intp), axis=1)
 
-    def _looked_at(
-        self, cuts: Cuts, n_rows: Int64, wanted: NDArray[np.bool_]
-    ) -> dict[int, tuple[Int64, int]]:
-        """The sums of cells that are wanted; of two children those of the smaller one are added up."""
-        asked, rest = [], []
-        above = {}
+    def _look_at(self, cuts: Cuts, n_rows: Int64, wanted: NDArray[np.bool_]) -> None:
+        """Let cells wait that are wanted; of two children the smaller one is added up."""
+        place = {key: i for i, key in enumerate(self.waiting)}
+        asked: list[int] = []
+        keys: list[int] = []
+        rows: list[tuple[int, int, int]] = []
         for d in np.flatnonzero(wanted.any(axis=1)):
             parent, *children = cuts.keys[d].tolist()
             small = int(n_rows[d, 1] < n_rows[d, 0])
-            above[parent] = self.sums[parent]
             asked.append(children[small])
-            if wanted[d, 1 - small]:
-                rest.append((parent, children[small], children[1 - small]))
-        told = self.parts.change(go_on, self.new(cuts), asked, self.layout)
-        by_bin, squares = self._by_bin(told), told.squares.tolist()
-        found = {key: (by_bin[i], squares[i]) for i, key in enumerate(asked)}
-        for parent, small, large in rest:
-            (all_sums, all_squares), (sums, own) = above[parent], found[small]
-            found[large] = all_sums - sums, all_squares - own
-        wants = dict(zip(cuts.keys[:, 1:].ravel().tolist(), wanted.ravel().tolist(), strict=True))
-        self.sums = {}  # of others nothing is wanted any more
-        return {key: one for key, one in found.items() if wants[key]}
+            at = [-1, -1]
+            for i, side in enumerate((small, 1 - small)):
+                if wanted[d, side]:
+                    at[i] = len(keys)
+                    keys.append(children[side])
+            rows.append((place[parent], at[0], at[1]))
+        self._wait(keys, self.parts.change(go_on, self.new(cuts), asked, self.layout), rows)
 
     def new(self, cuts: Cuts) -> Cuts:
         """Those of some cuts that parts have not made yet."""
@@ -157,9 +162,6 @@ class _Growth:
         rows = [d for d, key in enumerate(keys) if key not in self.made]
         self.made.update(keys)
         return Cuts(cuts.keys[rows], cuts.feature[rows], cuts.goes_left[rows])
-
-
-_NO_SUMS: Int64 = np.zeros((0, 0), dtype=np.int64)
 
 
 def _joined(parts: Sequence[NDArray[Any]], width: int = 0) -> NDArray[Any]:
@@ -323,7 +325,7 @@ class RoundsOfParts:
 
     def _layout(
         self, features: Int32, n_edges: int, key: int
-    ) -> tuple[tuple[Any, ...], NDArray[np.uint8], Layout, NDArray[np.intp] | None]:
+    ) -> tuple[tuple[Any, ...], NDArray[np.uint8], Layout, Int64 | None]:
         """The bins of a round, what codes are in them, by what rows are added up, and where it goes."""
         kept = self.bins.kept
         into = np.broadcast_to(np.arange(256, dtype=np.uint8), (self.bins.n_features, 256))
@@ -339,7 +341,7 @@ class RoundsOfParts:
 
     def _places(
         self, features: Int32, into: NDArray[np.uint8], n_bins: Int32
-    ) -> tuple[NDArray[np.uint8], Int32, NDArray[np.intp] | None]:
+    ) -> tuple[NDArray[np.uint8], Int32, Int64 | None]:
         """Places of the bins that have rows; see `Layout` and `_Growth`."""
         place = np.zeros((len(features), 256), dtype=np.uint8)
         n_places, columns, start = np.empty(len(features), dtype=np.int32), [], 0
@@ -353,7 +355,7 @@ class RoundsOfParts:
             columns.append((start + width * np.arange(3)[:, None] + own).ravel())
             start += 3 * width
         found = np.concatenate(columns)
-        return place, n_places, None if len(found) == start else found
+        return place, n_places, None if len(found) == start else found.astype(np.int64)
 
 
 def _made(
