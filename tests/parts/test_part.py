@@ -46,7 +46,7 @@ def cuts():
 def round_of(before):
     """Parts of a round one after the other, and what they tell."""
     draws = (12345 | 1, 678 | 1, 0.7, np.zeros(0), None)
-    first, most = begin_round(before, None, largest, LOSS, draws)
+    first, most = begin_round(before, (0, None), largest, LOSS, draws)
     gradient, hessian, *terms = most.numbers[:4].tolist()
     of_all = gradient, hessian, most.n_growing, tuple(terms), N
     begun, root = begin_tree(first, LOSS, draws, of_all, layout())

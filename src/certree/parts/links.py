@@ -11,6 +11,7 @@ import hmac
 import pickle
 import secrets
 import socket
+import ssl
 import struct
 from contextlib import suppress
 from dataclasses import dataclass
@@ -155,28 +156,30 @@ class Door:
             while True:
                 with suppress(TimeoutError):
                     connection, _ = self._waiting.accept()
-                    try:
-                        return self._expected(connection)
-                    except (OSError, Unlinked):
-                        _end(connection)
+                    connection.settimeout(_PATIENCE)
+                    if self._certificates is not None:
+                        connection = self._certificates.wrap_socket(
+                            connection, server_side=True, do_handshake_on_connect=False
+                        )
+                    if self._is_expected(connection):
+                        return Link(connection)
+                    _end(connection)
         except OSError as error:
             raise Unlinked from error
         finally:
             self.close()
 
-    def _expected(self, connection: socket.socket) -> Link:
-        connection.settimeout(_PATIENCE)
-        if self._certificates is not None:
-            connection = self._certificates.wrap_socket(connection, server_side=True)
+    def _is_expected(self, connection: socket.socket) -> bool:
         key = b""
-        while len(key) < len(self.address.key):
-            told = connection.recv(len(self.address.key) - len(key))
-            if not told:
-                break
-            key += told
-        if not hmac.compare_digest(key, self.address.key):
-            raise Unlinked
-        return Link(connection)
+        with suppress(OSError):
+            if isinstance(connection, ssl.SSLSocket):
+                connection.do_handshake()
+            while len(key) < len(self.address.key):
+                told = connection.recv(len(self.address.key) - len(key))
+                if not told:
+                    break
+                key += told
+        return hmac.compare_digest(key, self.address.key)
 
     def close(self) -> None:
         """Let nobody in any more."""
@@ -194,10 +197,18 @@ def link_to(address: Address) -> Link:
     certificates, *_ = _of_worker(needed("distributed", "dask").get_worker(), "connection")
     try:
         connection = socket.create_connection((address.host, address.port), _PATIENCE)
-        if certificates is not None:
-            connection = certificates.wrap_socket(connection, server_hostname=address.host)
+    except OSError as error:
+        raise Unlinked from error
+    if certificates is not None:
+        connection = certificates.wrap_socket(
+            connection, server_hostname=address.host, do_handshake_on_connect=False
+        )
+    try:
+        if isinstance(connection, ssl.SSLSocket):
+            connection.do_handshake()
         connection.sendall(address.key)
     except OSError as error:
+        _end(connection)
         raise Unlinked from error
     return Link(connection)
 
