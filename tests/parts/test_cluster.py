@@ -417,7 +417,7 @@ def counted_links(dask_worker):
     return [(len(one._below), one._numbers) for one in dask_worker.state.actors.values()]
 
 
-def test_many_workers_add_up_among_themselves(monkeypatch):
+def test_many_workers_add_up_among_themselves(tmp_path, monkeypatch):
     X, y = arrays()
     here = model_of("two", max_iter=2).fit(X, y)
     tree = tree_of("two", **GIVEN).fit(X, y)
@@ -445,7 +445,7 @@ def test_many_workers_add_up_among_themselves(monkeypatch):
         assert len(links) > 3
         assert sum(n for n, _ in links) == len(links) - 1
         assert max(n for n, _ in links) == 2
-        expect_same_tree(tree, tree_of("two", **GIVEN).fit(*given))
+        expect_same_tree(tree, tree_of("two", **GIVEN).fit(*given), tmp_path)
         del given
         assert threads_end()
 

@@ -9,7 +9,7 @@ import pytest
 
 from certree.parts import links, on_worker
 from certree.parts.links import Unlinked
-from certree.parts.on_worker import Asked, Below, Leader, OnWorker
+from certree.parts.on_worker import Below, Leader, OnWorker
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -28,7 +28,7 @@ class Workerless:
 @pytest.fixture(autouse=True)
 def at_home(monkeypatch):
     here = "127.0.0.1"
-    monkeypatch.setattr(links, "_of_worker", lambda worker, kind: (None, here, here))
+    monkeypatch.setattr(links, "_of_worker", lambda *_: (None, here, here))
     for module in (links, on_worker):
         monkeypatch.setattr(module, "needed", lambda *_: Workerless)
 
@@ -93,7 +93,7 @@ def test_a_change_that_is_asked_for_again_is_not_made_again():
 def test_an_error_below_is_raised_at_the_top_and_others_go_on():
     made = tree([5, 5, 7, 8])
     leader = Leader(made[0], 0)
-    with pytest.raises(ValueError, match="no [578]"):
+    with pytest.raises(ValueError, match=r"no [578]"):
         leader.collect(refuse)
     assert leader.collect(value_of) == 25
     with pytest.raises(ValueError, match="no 5"):
