@@ -8,6 +8,7 @@ did, which gives the same bits, and the job is done again.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -19,7 +20,7 @@ from certree.interface.extras import needed
 from certree.parts.chunks import Chunk, as_list, joined
 from certree.parts.executors import added
 from certree.parts.links import Unlinked
-from certree.parts.on_worker import Asked, Below, Leader, OnWorker, received
+from certree.parts.on_worker import Below, Leader, OnWorker, received
 
 # What so many tell is added up by one task, or where the fit is made.
 _TOGETHER = 8
@@ -193,8 +194,9 @@ class OnCluster:
         self._held: list[Held] = []
         self._made_by: tuple[Any, ...] = ()
         self._are_linked = False
-        # How parts have changed since they were made, which they do again where some are lost.
-        self._changes: list[Asked] = []
+        # How jobs have changed parts since they were made, which is done again where some are lost.
+        self._changes: list[bytes] = []
+        self._n_changes = 0
 
     @property
     def n_parts(self) -> int:
@@ -208,8 +210,8 @@ class OnCluster:
 
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
-        self._held, self._changes, self._made_by = [], [], (f, given, own)
-        self._are_linked = False
+        self._held, self._made_by, self._are_linked = [], (f, given, own), False
+        self._changes, self._n_changes = [], 0
         pairs = self._of_chunks(_made_of, f, given, own)
         told = self._added([self._submit(itemgetter(1), pair) for pair in pairs])
         self._held = [
@@ -241,15 +243,18 @@ class OnCluster:
 
     def led(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`: the worker at the top does it."""
+        job = pickle.dumps((f, given), 5)
         for _ in range(_MOST_LOST):
             try:
                 self._meet()
-                told, changes = self._waited(self._held[0], "lead", f, given, len(self._changes))
+                told, changes, n = self._waited(self._held[0], "lead", job, self._n_changes)
             except (_Lost, Unlinked):
                 self._are_linked = False
                 continue
-            self._changes += changes
-            return told
+            if n > 0:
+                self._changes.append(changes)
+                self._n_changes += n
+            return pickle.loads(told)
         raise RuntimeError(
             "the fit was given up as workers died again and again that had a part of the rows, or "
             "could not reach each other: they may have too little memory"
@@ -280,7 +285,7 @@ class OnCluster:
             raise _Lost from error
         while True:
             try:
-                return received(answer.result(timeout=_PATIENCE))
+                return answer.result(timeout=_PATIENCE)
             except TimeoutError:
                 self._expect_cluster()
                 if held.is_lost:
@@ -297,7 +302,7 @@ class OnCluster:
         numbers, (f, given, own) = self._held[place].numbers, self._made_by
         pairs = self._of_chunks(_made_of, f, given, own, numbers)
         held = self._holding(numbers, pairs)
-        self._waited(held, "change_again", [one.of(numbers) for one in self._changes])
+        self._waited(held, "change_again", self._changes)
         self._held[place] = held
 
     @property

@@ -8,6 +8,7 @@ decides, too: a job of many questions, as a round of boosting is, is made there.
 from __future__ import annotations
 
 import asyncio
+import pickle
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -94,7 +95,7 @@ class OnWorker(Parts):
             If a worker below cannot be reached.
         """
         # Here and not where an actor is asked: somebody may wait there for a worker that is lost.
-        return await asyncio.to_thread(self._meet, received(below))
+        return await asyncio.to_thread(self._meet, below)
 
     def _meet(self, below: Sequence[Below]) -> Address:
         _close(self._ends)
@@ -115,12 +116,12 @@ class OnWorker(Parts):
                 above.send(self.told(asked))
         above.close()
 
-    def lead(
-        self, f: Callable[..., Any], given: tuple[Any, ...], n_changes: int
-    ) -> tuple[Any, list[Asked]]:
-        """What a job tells, and the changes that it has made; see `Executor.led`.
+    def lead(self, job: bytes, n_changes: int) -> tuple[bytes, bytes, int]:
+        """What a job tells, the changes that it has made, and how many; see `Executor.led`.
 
-        n_changes: how many there have been before.
+        job: a function and what it is given. n_changes: how many there have been before.
+
+        All are pickled, as Dask takes its time for each of many small arrays.
 
         Raises
         ------
@@ -128,7 +129,9 @@ class OnWorker(Parts):
             If a worker is lost.
         """
         leader = Leader(self, n_changes)
-        return f(leader, *received(given)), leader.changes
+        f, given = pickle.loads(job)
+        told = pickle.dumps(f(leader, *given), 5)
+        return told, pickle.dumps(leader.changes, 5), len(leader.changes)
 
     def told(self, asked: Asked) -> Any:
         """What the parts here and below tell together, or an error.
@@ -157,10 +160,11 @@ class OnWorker(Parts):
         except Exception as error:  # noqa: BLE001 # it is raised where the fit is made
             return _Failed(error)
 
-    def change_again(self, changes: Sequence[Asked]) -> None:
-        """Make changes that parts before these have made."""
-        for one in received(changes):
-            known(self._own(one))
+    def change_again(self, jobs: Sequence[bytes]) -> None:
+        """Make the changes of jobs that parts before these have made."""
+        for job in jobs:
+            for one in pickle.loads(job):
+                known(self._own(one))
 
 
 @dataclass(frozen=True, slots=True)
