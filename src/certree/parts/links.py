@@ -207,10 +207,10 @@ def link_to(address: Address) -> Link:
         if isinstance(connection, ssl.SSLSocket):
             connection.do_handshake()
         connection.sendall(address.key)
+        return Link(connection)
     except OSError as error:
         _end(connection)
         raise Unlinked from error
-    return Link(connection)
 
 
 def _of_worker(worker: Any, kind: str) -> tuple[Any, str, str]:

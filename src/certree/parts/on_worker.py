@@ -100,21 +100,25 @@ class OnWorker(Parts):
     def _meet(self, below: Sequence[Below]) -> Address:
         _close(self._ends)
         with self._turn:  # once nobody is asked any more
-            self._below = [(link_to(one.address), one.numbers) for one in below]
-            door = Door()
-            self._ends = [*(link for link, _ in self._below), door]
+            self._below, self._ends = [], []
             weakref.finalize(self, _close, self._ends)
+            for one in below:
+                link = link_to(one.address)
+                self._ends.append(link)
+                self._below.append((link, one.numbers))
+            door = Door()
+            self._ends.append(door)
         threading.Thread(target=_serve, args=(weakref.ref(self), door), daemon=True).start()
         return door.address
 
     def answer(self, above: Link) -> None:
         """Tell the worker above what it asks, as long as it is linked."""
         self._ends.append(above)
-        with suppress(Unlinked):
+        try:
             while True:
-                asked = above.receive()
-                above.send(self.told(asked))
-        above.close()
+                above.send(self.told(above.receive()))
+        finally:  # whatever has happened, who waits for an answer learns that there is none
+            above.close()
 
     def lead(self, job: bytes, n_changes: int) -> tuple[bytes, bytes, int]:
         """What a job tells, the changes that it has made, and how many; see `Executor.led`.
@@ -186,7 +190,9 @@ def _serve(parts: weakref.ref[OnWorker], door: Door) -> None:
     with suppress(Unlinked):
         above = door.opened()
         asked = parts()
-        if asked is not None:
+        if asked is None:
+            above.close()
+        else:
             asked.answer(above)
 
 
