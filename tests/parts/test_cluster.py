@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import pickle
 import signal
 import threading
 import time
@@ -427,13 +428,14 @@ def test_many_workers_add_up_among_themselves(tmp_path, monkeypatch):
         ) as workers,
         distributed.Client(workers) as client,
     ):
-        asked, links = [], []
+        asked, jobs, links = [], [], []
         before = OnCluster._waited
 
         def waited(self, held, method, *given):
             told = before(self, held, method, *given)
             if method == "lead":
                 asked.append(self._held.index(held))
+                jobs.append(pickle.loads(given[0])[0].__name__)
                 links[:] = [one for of in client.run(counted_links).values() for one in of]
             return told
 
@@ -441,6 +443,8 @@ def test_many_workers_add_up_among_themselves(tmp_path, monkeypatch):
         given = da.from_array(X, chunks=(130, 4)), da.from_array(y, chunks=130)
         expect_same(here, model_of("two", max_iter=2).fit(*given))
         assert {*asked} == {0}
+        assert jobs[-2:] == ["_made"] * 2  # a message for each round
+        assert "_made" not in jobs[:-2]
         assert sorted(i for _, numbers in links for i in numbers) == [*range(10)]
         assert len(links) > 3
         assert sum(n for n, _ in links) == len(links) - 1
