@@ -370,6 +370,9 @@ def part_leaves(rows: tuple[tuple[str, float, float], Annotated[NDArray[numpy.fl
     Writes the leaf of each row; sums of slopes by leaf of both sides of a part.
     """
 
+def add_sums(one: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], other: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None), writable=False)]:
+    """Sums of cells of two parts together."""
+
 def sums_by_bin(told: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, above: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_cells: int, width: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None), writable=False)]:
     """
     Sums by bin of children of cells, by what is told of the smaller ones by place.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from certree import _core
 from certree._core import (
+    add_sums,
     part_add_steps,
     part_divide,
     part_items,
@@ -158,7 +159,7 @@ class Sums:
         """Those of both."""
         return replace(
             self,
-            by_bin=self.by_bin + other.by_bin,
+            by_bin=add_sums(self.by_bin, other.by_bin),
             squares=self.squares + other.squares,
             of_root=self.of_root + other.of_root,
         )
