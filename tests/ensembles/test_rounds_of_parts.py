@@ -1,9 +1,9 @@
-"""Sums by bin of cells, by what parts tell of the smaller ones of siblings."""
+"""Sums of cells: of parts together, and by bin, by what is told of the smaller ones of siblings."""
 
 import numpy as np
 import pytest
 
-from certree._core import sums_by_bin
+from certree._core import add_sums, sums_by_bin
 
 
 def literal(told, columns, above, rows, n_cells, width):
@@ -68,3 +68,23 @@ def test_a_larger_child_has_a_cell_above():
     rows[:, 0] = 5
     with pytest.raises(ValueError, match="those of the cells that are cut"):
         sums_by_bin(told, columns, above, rows, n_cells, width)
+
+
+def test_memory_of_sums_that_are_held_is_given_to_no_others():
+    """What nobody holds any more is written over, and a view holds all of its array."""
+    rng = np.random.default_rng(0)
+    held = []
+    for i in range(300):
+        shape = int(rng.integers(0, 9)), int(rng.integers(1, 3000))
+        one, other = rng.integers(-(2**60), 2**60, (2, *shape))
+        made = add_sums(one, other)
+        np.testing.assert_array_equal(made, one + other)
+        assert not made.flags.writeable
+        if i % 3 == 0:
+            held.append((made[len(made) // 2 :], (one + other)[len(made) // 2 :]))
+        if len(held) > 20:
+            del held[int(rng.integers(len(held)))]
+    for made, expected in held:
+        np.testing.assert_array_equal(made, expected)
+    with pytest.raises(ValueError, match="other"):
+        add_sums(np.zeros((2, 3), dtype=np.int64), np.zeros((3, 3), dtype=np.int64))
