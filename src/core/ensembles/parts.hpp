@@ -82,7 +82,7 @@ struct ToldSums {
       columns;                      // (k,) where places are among all bins; none: these are all
   Table<const std::int64_t> above;  // (any, width) of the cells that are cut
   Table<const std::int32_t> rows;   // (c, 3) where the sums of the cell that is cut are; and where
-                                   // those of its smaller and its larger child go; -1: nowhere
+                                    // those of its smaller and its larger child go; -1: nowhere
 };
 // sums: (any, width), each row of which some child has.
 void sums_by_bin(const ToldSums& given, Table<std::int64_t> sums);
