@@ -30,7 +30,7 @@ from certree.parts import cluster, on_worker, resources, rows_elsewhere, sources
 from certree.parts.cluster import OnCluster
 from certree.parts.links import Unlinked
 from certree.parts.on_worker import received
-from same_models import expect_same, expect_same_tree, parted, table
+from same_models import expect_same, expect_same_tree, parted, table, with_towns
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -343,6 +343,19 @@ def test_a_round_whose_workers_are_killed_is_made_again(at_top, call, loss, mort
     mortal.run(die_in_midst, tmp_path / "dead", at_top, call)
     there = model_of("numbers", max_iter=4, loss=loss).fit(*given)
     assert (tmp_path / "dead").exists()
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("call", range(3, 15) if LONG else [8])
+def test_levels_of_killed_workers_are_seen_anew(call, mortal, tmp_path, monkeypatch):
+    X, y, _ = parted(with_towns(table(N, "two"), 300), weighed=False)
+    X = X.to_pandas().astype(dict.fromkeys(("colour", "street", "town"), "category"))
+    here = model_of("two").fit(X, y)
+    assert (here.trees_.feature == [*X.columns].index("town")).any()
+    calls = kill_before(monkeypatch, mortal, "led", call)
+    ends = [0, 650, N]
+    there = model_of("two").fit(cut(X, ends), cut(pd.Series(y), ends))
+    assert len(calls) > call
     expect_same(here, there, tmp_path)
 
 

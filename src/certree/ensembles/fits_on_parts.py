@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
@@ -13,7 +13,8 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from certree.ensembles.custom_loss import CustomLoss
-from certree.ensembles.evaluation import Evaluation, stops_early
+from certree.ensembles.evaluation import Callback, Evaluation, stops_early
+from certree.ensembles.levels_of_parts import see_levels
 from certree.ensembles.losses import HuberLoss, LogLoss, Loss, QuantileLoss
 from certree.ensembles.many_levels import FEW_LEVELS
 from certree.ensembles.rounds import importances
@@ -43,7 +44,12 @@ from certree.rows.training import Training
 Judged = Callable[[], tuple[Training | None, UInt64 | None]]
 
 
-def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> None:
+def fit_on_parts(
+    model: Any,
+    parts: Executor,
+    judged: Judged | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> None:
     """Fit a boosted model to rows that an executor holds.
 
     Parameters
@@ -55,6 +61,8 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
     judged : callable or None
         Gives once the model knows classes and features the rows that judge it, in memory, and the
         hashes of a fit in which they have a part; None: none do.
+    callbacks : sequence of callables
+        Are called after each round.
 
     Raises
     ------
@@ -77,8 +85,8 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
     known = sketched(parts, reader, weighing, learned.found.n, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
-    _expect_few_levels(model, known.sketch)
-    bins, totals = make_parts(parts, reader, known)
+    many = _many_levels(known.sketch)
+    bins, totals = make_parts(parts, reader, known, many=many)
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, known.n + known.n_held)
     judges, hashes = (None, None) if judged is None else judged()
@@ -88,18 +96,23 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
     set_keys(parts, known.n)
     model._choose_parameters(known.n)
     total = total_weight(parts, known.n, weighings[0])
+    grower, statistics = model._grower_in(bins), see_levels(parts, loss, bins, many)
+    if statistics is not None:
+        grower = statistics.beside(grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8))
     run = RoundsOfParts(
         model._settings(loss),
-        model._grower_in(bins),
+        grower,
         known.n,
         total,
         model.thresholds_,
         model._seed,
         _held_of(parts, n_held, weighings[1]),
+        statistics,
     )
     start = _start(loss, parts, known.n, totals, total is not None)
-    _boost(model, parts, run, start, n_rounds, stops)
-    if stops and hashes is not None:
+    evaluation = _evaluation(model, run, stops, callbacks)
+    _boost(model, parts, run, start, n_rounds, evaluation)
+    if evaluation.decides and hashes is not None:
         model.sample_hashes_ = hashes
 
 
@@ -167,28 +180,45 @@ def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut:
     return held
 
 
+def _evaluation(
+    model: Any, run: RoundsOfParts, stops: bool, callbacks: Sequence[Callback]
+) -> Evaluation:
+    """What rounds are judged by, if somebody wants to know."""
+    if not (stops or run.held[0] or callbacks):
+        return Evaluation()
+    # What is said are the scores of both sides.
+    sides = [itemgetter(side) for side in range(2 if run.held[0] else 1)]
+    n_iter_no_change = model.n_iter_no_change if stops else 0
+    return Evaluation(
+        sides,
+        is_wanted=True,
+        n_iter_no_change=n_iter_no_change,
+        tol=float(model.tol),
+        callbacks=callbacks,
+    )
+
+
 def _boost(
-    model: Any, parts: Executor, run: RoundsOfParts, start: Float64, n_rounds: int, stops: bool
+    model: Any,
+    parts: Executor,
+    run: RoundsOfParts,
+    start: Float64,
+    n_rounds: int,
+    evaluation: Evaluation,
 ) -> None:
     """Make the rounds of all members, and set what they have made."""
     n_members, runs, pace = model._n_members(), [], Pace()
-    evaluation = Evaluation()
-    is_wanted = stops or run.held[0] > 0
-    if is_wanted:
-        # What is said are the scores of both sides.
-        sides = [itemgetter(side) for side in range(2 if run.held[0] else 1)]
-        n_iter_no_change = model.n_iter_no_change if stops else 0
-        evaluation = Evaluation(
-            sides, is_wanted=True, n_iter_no_change=n_iter_no_change, tol=float(model.tol)
-        )
     with progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
         for member in range(n_members):
             one = replace(run, seed=run.seed + member, grown=[], rows=[])
             for n_made in one.advance(parts, start, n_rounds):
-                if is_wanted:
-                    evaluation.take(one.scores_of_sides(parts), n_made)
-                if n_made > 0:
-                    show(1, evaluation.note or pace.of(run.n))
+                scores = [one.scores_of_sides(parts)] if evaluation.is_wanted else []
+                if n_made == 0:
+                    evaluation.begin(scores)
+                    continue
+                for said in scores:
+                    evaluation.take(said, n_made)
+                show(1, evaluation.note or pace.of(run.n))
                 if evaluation.is_over:
                     break
             runs.append(one)
@@ -226,17 +256,13 @@ def _expect_copies(model: Any, loss: Loss) -> None:
         )
 
 
-def _expect_few_levels(model: Any, known: Sketch) -> None:
-    names = getattr(model, "feature_names_in_", None)
-    for j, values in enumerate(known.values):
-        n_levels = len(values[0]) if isinstance(values, tuple) else 0
-        if n_levels > FEW_LEVELS:
-            feature = j if names is None else repr(str(names[j]))
-            raise ValueError(
-                f"feature {feature} has {n_levels} categories: on rows that lie elsewhere a feature "
-                f"may have {FEW_LEVELS}, as cuts by mean targets of more take rows in memory. Leave it "
-                "out, join rare categories, or make it a number"
-            )
+def _many_levels(known: Sketch) -> tuple[int, ...]:
+    """Features of categories that have many levels."""
+    return tuple(
+        j
+        for j, values in enumerate(known.values)
+        if isinstance(values, tuple) and len(values[0]) > FEW_LEVELS
+    )
 
 
 def expect_what_parts_can(model: Any, given: dict[str, Any], *, judges: bool) -> None:

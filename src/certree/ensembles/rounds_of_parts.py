@@ -24,6 +24,7 @@ from certree._core import (
     round_steps_by_sums,
     sums_by_bin,
 )
+from certree.ensembles.many_levels import LevelStatistics
 from certree.ensembles.rounds import (
     CURVATURE,
     NO_STOPS,
@@ -198,6 +199,8 @@ class RoundsOfParts:
     thresholds: Sequence[int | None]
     seed: int
     held: tuple[int, float] = (0, 0.0)  # how many rows are held out, and the sum of their weights
+    # What is known of levels, where features have many: parts have it as more features.
+    statistics: LevelStatistics | None = None
     # Whether any row has each code of each feature.
     has_rows: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 256), dtype=np.bool_))
     before: Trees | None = None  # the tree whose steps are not taken yet
@@ -213,7 +216,7 @@ class RoundsOfParts:
         self.has_rows = parts.change(start, known, scores) > 0
         yield 0
         for number in range(n_rounds):
-            alone = replace(self, grown=[], rows=[])
+            alone = replace(self, grown=[], rows=[], statistics=None)
             self.before, rows = parts.led(_made, alone, number, len(scores))
             self.grown.append(self.before)
             self.rows.append(rows)
@@ -248,8 +251,10 @@ class RoundsOfParts:
         return len(self.grown), before
 
     def trees(self) -> Trees:
-        """All trees so far."""
-        return Trees.joined(self.grown, self.bins.n_features, self.settings.loss.n_outputs)
+        """All trees so far, on the features of the rows."""
+        statistics = self.statistics
+        trees = Trees.joined(self.grown, self.bins.n_features, self.settings.loss.n_outputs)
+        return trees if statistics is None else statistics.as_sets(trees)
 
     @property
     def bins(self) -> Bins:

@@ -73,6 +73,8 @@ class PartOfRows:
     ranges : ndarray of int64, shape (c, 2, 2)
         Where the rows of the cells of a single tree begin and end in the order, by number: those that
         grow it, and those that judge it.
+    places : ndarray of int32, shape (q, n)
+        Places of levels of q features among all, until it is known what rows see of them.
     fold : ndarray of uint8, shape (n,)
         The fold that each row judges; of no use where there are no folds.
     values : ndarray of float64, shape (n_held, p)
@@ -99,6 +101,7 @@ class PartOfRows:
     n_growing: int = 0
     cells: Cells = field(default_factory=dict)
     ranges: Int64 = field(default_factory=lambda: np.zeros((0, 2, 2), dtype=np.int64))
+    places: Int32 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
     fold: UInt8 = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     values: Float64 = field(default_factory=lambda: np.zeros((0, 1)))
     y_held: Float64 = field(default_factory=lambda: np.zeros(0))
