@@ -74,10 +74,7 @@ def fit_on_parts(
     learned = learn(model, parts)
     learned.teach(model)
     reader, loss, weighing = learned.reader, model._loss(), learned.weighing
-    if not is_classifier(model):
-        loss.expect_domain(np.array(learned.found.ends))
-    if weighing is not None and not weighing.are_copies:
-        _expect_copies(model, loss)
+    _expect_taken(model, loss, learned)
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     stops, held = _stops(model, learned), None
     if stops and model.validation_fraction is not None and judged is None:
@@ -244,12 +241,15 @@ def _n_rounds(model: Any, n: int, stops: bool) -> int:
     return int(known)
 
 
-def _expect_copies(model: Any, loss: Loss) -> None:
-    """Refuse weights that are no copies where the start is a quantile.
+def _expect_taken(model: Any, loss: Loss, learned: Learned) -> None:
+    """Refuse targets that the loss does not take, and weights that are no copies by quantiles.
 
     In memory such weights are added up as they come, by ascending targets, and rounded each time.
     """
-    if isinstance(loss, QuantileLoss | HuberLoss):
+    if not is_classifier(model):
+        loss.expect_domain(np.array(learned.found.ends))
+    are_weights = learned.weighing is not None and not learned.weighing.are_copies
+    if are_weights and isinstance(loss, QuantileLoss | HuberLoss):
         raise ValueError(
             f"weights that are no whole numbers, or more than ten for each row on average, take rows "
             f'in memory with loss="{model.loss}", got X that lies elsewhere'
