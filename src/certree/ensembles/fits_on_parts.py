@@ -78,10 +78,7 @@ def fit_on_parts(
     learned.teach(model)
     parts.keep_to_limit(_need(model, learned, judged is not None), learned)
     reader, loss, weighing = learned.reader, model._loss(), learned.weighing
-    if not is_classifier(model):
-        loss.expect_domain(np.array(learned.found.ends))
-    if weighing is not None and not weighing.are_copies:
-        _expect_copies(model, loss)
+    _expect_taken(model, loss, learned)
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     stops, held = _stops(model, learned), None
     if stops and model.validation_fraction is not None and judged is None:
@@ -105,7 +102,6 @@ def fit_on_parts(
         grower = statistics.beside(grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8))
     run = RoundsOfParts(
         model._settings(loss),
-        parts,
         grower,
         known.n,
         total,
@@ -116,7 +112,7 @@ def fit_on_parts(
     )
     start = _start(loss, parts, known.n, totals, total is not None)
     evaluation = _evaluation(model, run, stops, callbacks)
-    _boost(model, run, start, n_rounds, evaluation)
+    _boost(model, parts, run, start, n_rounds, evaluation)
     if evaluation.decides and hashes is not None:
         model.sample_hashes_ = hashes
 
@@ -232,15 +228,20 @@ def _evaluation(
 
 
 def _boost(
-    model: Any, run: RoundsOfParts, start: Float64, n_rounds: int, evaluation: Evaluation
+    model: Any,
+    parts: Executor,
+    run: RoundsOfParts,
+    start: Float64,
+    n_rounds: int,
+    evaluation: Evaluation,
 ) -> None:
     """Make the rounds of all members, and set what they have made."""
     n_members, runs, pace = model._n_members(), [], Pace()
     with progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
         for member in range(n_members):
             one = replace(run, seed=run.seed + member, grown=[], rows=[])
-            for n_made in one.advance(start, n_rounds):
-                scores = [one.scores_of_sides()] if evaluation.is_wanted else []
+            for n_made in one.advance(parts, start, n_rounds):
+                scores = [one.scores_of_sides(parts)] if evaluation.is_wanted else []
                 if n_made == 0:
                     evaluation.begin(scores)
                     continue
@@ -272,12 +273,15 @@ def _n_rounds(model: Any, n: int, stops: bool) -> int:
     return int(known)
 
 
-def _expect_copies(model: Any, loss: Loss) -> None:
-    """Refuse weights that are no copies where the start is a quantile.
+def _expect_taken(model: Any, loss: Loss, learned: Learned) -> None:
+    """Refuse targets that the loss does not take, and weights that are no copies by quantiles.
 
     In memory such weights are added up as they come, by ascending targets, and rounded each time.
     """
-    if isinstance(loss, QuantileLoss | HuberLoss):
+    if not is_classifier(model):
+        loss.expect_domain(np.array(learned.found.ends))
+    are_weights = learned.weighing is not None and not learned.weighing.are_copies
+    if are_weights and isinstance(loss, QuantileLoss | HuberLoss):
         raise ValueError(
             f"weights that are no whole numbers, or more than ten for each row on average, take rows "
             f'in memory with loss="{model.loss}", got X that lies elsewhere'

@@ -116,6 +116,14 @@ class Executor(Protocol):
         """
         ...
 
+    def led(self, f: Callable[..., Any], *given: Any) -> Any:
+        """F(executor, *given), where questions to all parts cost least.
+
+        The executor collects and changes. Where somebody is lost f is called again, and parts of others
+        have changed then: by its first changes they must become what they are made to become by it.
+        """
+        ...
+
     @property
     def n_workers(self) -> int:
         """How many jobs go on at a time where they are spread; 1: they are not."""
@@ -175,6 +183,10 @@ class Parts:
         each = [()] * self.n_parts if own is None else [(one,) for one in own]
         parts = zip(self._parts, each, strict=True)
         return added(self._put(self._mapped(partial(_changed, f, given, self._scratch), parts)))
+
+    def led(self, f: Callable[..., Any], *given: Any) -> Any:
+        """See `Executor`."""
+        return f(self, *given)
 
     def _put(self, made: Iterator[tuple[PartOfRows, Any]]) -> Iterator[Any]:
         self._parts = []

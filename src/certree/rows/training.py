@@ -934,10 +934,10 @@ def _outputs(model: Any, target: NDArray[Any], again: bool) -> dict[str, Any]:
 
 def _hashes(model: Any, features: AnyColumns, again: bool) -> UInt64 | None:
     """Hashes of the rows of the fit; None if those of earlier ones are not known."""
+    if again and model.sample_hashes_ is None:
+        return None
     hashes = fit_hashes(*features.parts)
-    if not again:
-        return hashes
-    return None if model.sample_hashes_ is None else distinct(model.sample_hashes_, hashes)
+    return distinct(model.sample_hashes_, hashes) if again else hashes
 
 
 def other_class(n_classes: int) -> int:
