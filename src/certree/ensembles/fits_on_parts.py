@@ -16,10 +16,12 @@ from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.evaluation import Callback, Evaluation, stops_early
 from certree.ensembles.levels_of_parts import see_levels
 from certree.ensembles.losses import HuberLoss, LogLoss, Loss, QuantileLoss
-from certree.ensembles.many_levels import FEW_LEVELS
+from certree.ensembles.many_levels import FEW_LEVELS, MOST_CLASSES, LevelStatistics
 from certree.ensembles.rounds import importances
 from certree.ensembles.rounds_of_parts import RoundsOfParts
 from certree.ensembles.scales_of_parts import start_at_quantile
+from certree.grow.binned import BinnedGrower
+from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, UInt64, in_units_of_largest
 from certree.interface.progress import Pace, progress
 from certree.parts.binned_parts import Sketch
@@ -37,7 +39,7 @@ from certree.parts.made_parts import (
     total_weight,
     warn_of_identifiers,
 )
-from certree.parts.memory_limit import Need, most_leaves, sums_of_cell
+from certree.parts.memory_limit import Need, most_leaves, numbers_of_categories, sums_of_cell
 from certree.rows.folds import MOST_COPIES
 from certree.rows.training import Training
 
@@ -80,9 +82,8 @@ def fit_on_parts(
     reader, loss, weighing = learned.reader, model._loss(), learned.weighing
     _expect_taken(model, loss, learned)
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
-    stops, held = _stops(model, learned), None
-    if stops and model.validation_fraction is not None and judged is None:
-        held = _held_out(model, parts, learned)
+    stops = _stops(model, learned)
+    held = _held_out(model, parts, learned) if stops and judged is None else None
     known = sketched(parts, reader, weighing, learned.found.n, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
@@ -97,9 +98,7 @@ def fit_on_parts(
     set_keys(parts, known.n)
     model._choose_parameters(known.n)
     total = total_weight(parts, known.n, weighings[0])
-    grower, statistics = model._grower_in(bins), see_levels(parts, loss, bins, many)
-    if statistics is not None:
-        grower = statistics.beside(grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8))
+    grower, statistics = _grower(model, parts, loss, bins, many)
     run = RoundsOfParts(
         model._settings(loss),
         grower,
@@ -117,6 +116,16 @@ def fit_on_parts(
         model.sample_hashes_ = hashes
 
 
+def _grower(
+    model: Any, parts: Executor, loss: Loss, bins: Bins, many: tuple[int, ...]
+) -> tuple[BinnedGrower, LevelStatistics | None]:
+    """What grows trees, and what is known of levels, which parts have as more features."""
+    grower, statistics = model._grower_in(bins), see_levels(parts, loss, bins, many)
+    if statistics is not None:
+        grower = statistics.beside(grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8))
+    return grower, statistics
+
+
 def _need(model: Any, learned: Learned, are_judged: bool) -> Need:
     """What the fit holds in memory, from above."""
     n, p, K = learned.found.n, model.n_features_in_, getattr(model, "n_classes_", 1)
@@ -127,11 +136,20 @@ def _need(model: Any, learned: Learned, are_judged: bool) -> Need:
         n_leaves = max(model._LEAVES)
     n_leaves = most_leaves(n, n_leaves, model.max_depth, model.min_samples_leaf)
     n_rounds = model._known_rounds(n, stops)
+    # What rows see of levels is in bins as features are.
+    n_levels = numbers_of_categories(learned)
+    p += sum(one > FEW_LEVELS for one in n_levels) * (1 + min(K, MOST_CLASSES))
     # Hashes of a classifier's rows; which rows are held out, and while it is decided.
     of_row = 16.0 * is_classifier(model) + 3.0 * is_dealt
     of_cell = sums_of_cell(p)
     # Trees, all of them and once more when they are put together.
-    trees = 2.0 * n_leaves * (n_rounds or 0) * model._n_members() * (250 + 32 * K + 12 * FEW_LEVELS)
+    trees = (
+        2.0
+        * n_leaves
+        * (n_rounds or 0)
+        * model._n_members()
+        * (250 + 32 * K + 12 * max(n_levels, default=0))
+    )
     # Where rows are few they are fitted in memory.
     in_memory = n * (100.0 * p + 500 + 100 * K) if n <= _IN_MEMORY else 0.0
     return Need(
@@ -194,8 +212,10 @@ def _stops(model: Any, learned: Learned) -> bool:
     return stops
 
 
-def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut:
+def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut | None:
     """Rows that are held out, which in memory have no part in bins and weights of the others."""
+    if model.validation_fraction is None:
+        return None
     found, weighing = learned.found, learned.weighing
     is_dealt_apart = found.are_whole and rounded(found.total()) <= MOST_COPIES
     if weighing is not None and not weighing.are_copies and is_dealt_apart:

@@ -38,7 +38,7 @@ _DEVIATIONS = 2.0
 # Rows see the means of the rows in other folds.
 _FOLDS = 5
 # Of more classes means are more columns than they are worth.
-_MOST_CLASSES = 5
+MOST_CLASSES = 5
 # Folds have nothing to do with how rounds draw rows by the same keys.
 _SALT = np.uint64(0x6C6576656C730000)
 
@@ -73,7 +73,7 @@ class Target:
         """The targets (n_targets, n): numbers, the second of two classes, or all of a few."""
         if self.n_outputs == 1:
             return self.y[None]
-        n_classes = self.n_outputs if self.n_outputs <= _MOST_CLASSES else 0
+        n_classes = self.n_outputs if self.n_outputs <= MOST_CLASSES else 0
         if self.y.ndim == 2:
             return self.y[:n_classes]
         of_classes: Any = self.y == np.arange(n_classes)[:, None]

@@ -226,10 +226,15 @@ def expect_no_copies(learned: Any) -> None:
         )
 
 
+def numbers_of_categories(learned: Any) -> list[int]:
+    """How many categories features have."""
+    known = learned.attributes["categories_"]
+    return [] if known is None else [len(one or ()) for one in known.names]
+
+
 def most_categories(learned: Any) -> int:
     """How many categories a feature has at most."""
-    known = learned.attributes["categories_"]
-    return max((len(one or ()) for one in known.names), default=0) if known is not None else 0
+    return max(numbers_of_categories(learned), default=0)
 
 
 def expect_within(limit: int, n_portions: float) -> None:

@@ -158,8 +158,8 @@ class GrowingSide:
     def __init__(self, parts: Executor, sides: DealtSides) -> None:
         self._parts, self._sides = parts, sides
         self.has_weights, self.empty = parts.has_weights, parts.empty
-        self.collect, self.change, self.spread = parts.collect, parts.change, parts.spread
-        self.gathered, self.portions = parts.gathered, parts.portions
+        self.collect, self.change, self.led = parts.collect, parts.change, parts.led
+        self.spread, self.gathered, self.portions = parts.spread, parts.gathered, parts.portions
         self.keep_to_limit, self.expect_within_limit = (
             parts.keep_to_limit,
             parts.expect_within_limit,
