@@ -1,12 +1,9 @@
 """The same model, bit by bit, of rows in memory and of collections of Dask."""
 
 import contextlib
-import gc
 import os
 import pickle
 import signal
-import threading
-import time
 import warnings
 from dataclasses import dataclass
 from itertools import pairwise
@@ -35,8 +32,7 @@ from certree.ensembles import (
 )
 from certree.parts import cluster, on_worker, resources, rows_elsewhere, sources
 from certree.parts.cluster import OnCluster
-from certree.parts.links import Unlinked
-from certree.parts.on_worker import received
+from certree.parts.on_worker import Unlinked, received
 from same_models import expect_same, expect_same_tree, parted, table, with_towns
 
 with warnings.catch_warnings():
@@ -351,18 +347,21 @@ def test_parts_of_killed_workers_are_made_anew(asks, call, mortal, tmp_path, mon
 
 def die_in_midst(flag, at_top, call):
     """Let a worker be killed once, in the midst of a job, by the n-th cells that are cut."""
-    before, calls = on_worker.OnWorker._own, []
+    before, lead, calls, leading = on_worker.OnWorker._own, on_worker.OnWorker._lead, [], []
+
+    def led(self, *given):
+        leading.append(self)
+        return lead(self, *given)
 
     def own(self, asked):
-        is_top = "Dask-Actor" in threading.current_thread().name
-        if asked.f.__name__ == "go_on" and is_top == at_top:
+        if asked.f.__name__ == "go_on" and (self in leading) == at_top:
             calls.append(1)
             if len(calls) == call and not flag.exists():
                 flag.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
         return before(self, asked)
 
-    on_worker.OnWorker._own = own
+    on_worker.OnWorker._own, on_worker.OnWorker._lead = own, led
 
 
 @pytest.mark.parametrize(
@@ -461,7 +460,7 @@ def test_parts_of_a_worker_are_asked_together(client, monkeypatch):
     expect_same(here, there)
 
 
-def counted_links(dask_worker):
+def counted_below(dask_worker):
     """How many workers each of those of a worker asks, and which parts are its own."""
     return [(len(one._below), one._numbers) for one in dask_worker.state.actors.values()]
 
@@ -476,7 +475,7 @@ def test_many_workers_add_up_among_themselves(tmp_path, monkeypatch):
         ) as workers,
         distributed.Client(workers) as client,
     ):
-        asked, jobs, links = [], [], []
+        asked, jobs, below = [], [], []
         before = OnCluster._waited
 
         def waited(self, held, method, *given):
@@ -484,7 +483,7 @@ def test_many_workers_add_up_among_themselves(tmp_path, monkeypatch):
             if method == "lead":
                 asked.append(self._held.index(held))
                 jobs.append(pickle.loads(given[0])[0].__name__)
-                links[:] = [one for of in client.run(counted_links).values() for one in of]
+                below[:] = [one for of in client.run(counted_below).values() for one in of]
             return told
 
         monkeypatch.setattr(OnCluster, "_waited", waited)
@@ -493,23 +492,11 @@ def test_many_workers_add_up_among_themselves(tmp_path, monkeypatch):
         assert {*asked} == {0}
         assert jobs[-2:] == ["_made"] * 2  # a message for each round
         assert "_made" not in jobs[:-2]
-        assert sorted(i for _, numbers in links for i in numbers) == [*range(10)]
-        assert len(links) > 3
-        assert sum(n for n, _ in links) == len(links) - 1
-        assert max(n for n, _ in links) == 2
+        assert sorted(i for _, numbers in below for i in numbers) == [*range(10)]
+        assert len(below) > 3
+        assert sum(n for n, _ in below) == len(below) - 1
+        assert max(n for n, _ in below) == 2
         expect_same_tree(tree, tree_of("two", **GIVEN).fit(*given), tmp_path)
-        del given
-        assert threads_end()
-
-
-def threads_end():
-    """Whether those that wait for other workers end once a fit is over."""
-    for _ in range(100):
-        gc.collect()
-        if not any("_serve" in one.name for one in threading.enumerate()):
-            return True
-        time.sleep(0.1)
-    return False
 
 
 def test_what_is_cut_otherwise_is_refused(client):

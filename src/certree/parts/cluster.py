@@ -19,9 +19,8 @@ import numpy as np
 from certree.interface.extras import needed
 from certree.parts.chunks import Chunk, as_list, joined
 from certree.parts.executors import added
-from certree.parts.links import Unlinked
 from certree.parts.memory_limit import Need, Portions
-from certree.parts.on_worker import Below, Leader, OnWorker, received
+from certree.parts.on_worker import Below, Leader, OnWorker, Unlinked, received
 
 # What so many tell is added up by one task, or where the fit is made.
 _TOGETHER = 8
@@ -195,7 +194,7 @@ class OnCluster:
         self.portions = Portions()
         self._held: list[Held] = []
         self._made_by: tuple[Any, ...] = ()
-        self._are_linked = False
+        self._have_met = False
         # How jobs have changed parts since they were made, which is done again where some are lost.
         self._changes: list[bytes] = []
         self._n_changes = 0
@@ -218,7 +217,7 @@ class OnCluster:
 
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
-        self._held, self._made_by, self._are_linked = [], (f, given, own), False
+        self._held, self._made_by, self._have_met = [], (f, given, own), False
         self._changes, self._n_changes = [], 0
         pairs = self._of_chunks(_made_of, f, given, own)
         told = self._added([self._submit(itemgetter(1), pair) for pair in pairs])
@@ -257,7 +256,7 @@ class OnCluster:
                 self._meet()
                 told, changes, n = self._waited(self._held[0], "lead", job, self._n_changes)
             except (_Lost, Unlinked):
-                self._are_linked = False
+                self._have_met = False
                 continue
             if n > 0:
                 self._changes.append(changes)
@@ -269,8 +268,8 @@ class OnCluster:
         )
 
     def _meet(self) -> None:
-        """Let workers link to those below them; parts of lost ones are made again before."""
-        if self._are_linked:
+        """Let workers know those below them; parts of lost ones are made again before."""
+        if self._have_met:
             return
         known: dict[int, Below] = {}
         for place in reversed(range(len(self._held))):
@@ -280,9 +279,10 @@ class OnCluster:
             except _Lost:
                 self._hold_again(place)
                 address = self._waited(self._held[place], "meet", below)
-            numbers = self._held[place].numbers, *(one.numbers for one in below)
-            known[place] = Below(address, sum(numbers, ()))
-        self._are_linked = True
+            held = self._held[place]
+            numbers = held.numbers, *(one.numbers for one in below)
+            known[place] = Below(address, held.future.key, sum(numbers, ()))
+        self._have_met = True
 
     def _waited(self, held: Held, method: str, *given: Any) -> Any:
         """What an actor answers."""

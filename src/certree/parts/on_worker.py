@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import pickle
 import threading
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -20,7 +19,10 @@ import numpy as np
 
 from certree.interface.extras import needed
 from certree.parts.executors import Parts, added, owned
-from certree.parts.links import Address, Door, Link, Unlinked, link_to
+
+
+class Unlinked(Exception):  # noqa: N818 # no error: it says how to go on
+    """Raised where a worker does not answer another one any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +57,14 @@ class Below:
 
     Parameters
     ----------
-    address : Address
-        Where it is reached.
+    address, key : str
+        Where it is reached, and its actor there.
     numbers : tuple of int
         Of its parts, and of those of workers below it.
     """
 
-    address: Address
+    address: str
+    key: str
     numbers: tuple[int, ...]
 
 
@@ -79,59 +82,52 @@ class OnWorker(Parts):
     def __init__(self, numbers: tuple[int, ...], *pairs: tuple[Any, Any]) -> None:
         worker = needed("distributed", "dask").get_worker()
         super().__init__([owned(received(part)) for part, _ in pairs], worker.state.nthreads)
-        self._numbers = numbers
-        self._below: list[tuple[Link, tuple[int, ...]]] = []
-        self._ends: list[Link | Door] = []  # all links, and where one is waited for
+        self._worker, self._numbers = worker, numbers
+        self._below: Sequence[Below] = ()
+        self._answers: list[Future[bytes]] = []  # that are waited for
         # The change that was made last, and what it told, as somebody on the way may have been lost.
         self._last: tuple[int, Any] = (-1, None)
         self._turn = threading.Lock()
 
-    async def meet(self, below: Sequence[Below]) -> Address:
-        """Leave all links, link to the workers below, and wait for the one above.
+    # What is asked of an actor runs in threads of its own: Dask has one for all actors of a worker, and
+    # there may be two of a fit once others are lost.
 
-        Raises
-        ------
-        Unlinked
-            If a worker below cannot be reached.
-        """
-        # Here and not where an actor is asked: somebody may wait there for a worker that is lost.
-        return await asyncio.to_thread(self._meet, below)
+    async def meet(self, below: Sequence[Below]) -> str:
+        """Take the workers below in the place of those so far; tells where this one is reached."""
+        for one in self._answers:  # who waits for a lost worker waits no more
+            one.cancel()
+        await asyncio.to_thread(self._take, below)
+        return str(self._worker.address)
 
-    def _meet(self, below: Sequence[Below]) -> Address:
-        _close(self._ends)
+    def _take(self, below: Sequence[Below]) -> None:
         with self._turn:  # once nobody is asked any more
-            self._below, self._ends = [], []
-            weakref.finalize(self, _close, self._ends)
-            for one in below:
-                link = link_to(one.address)
-                self._ends.append(link)
-                self._below.append((link, one.numbers))
-            door = Door()
-            self._ends.append(door)
-        threading.Thread(target=_serve, args=(weakref.ref(self), door), daemon=True).start()
-        return door.address
+            self._below = below
 
-    def answer(self, above: Link) -> None:
-        """Tell the worker above what it asks, as long as it is linked."""
-        self._ends.append(above)
-        try:
-            while True:
-                above.send(self.told(above.receive()))
-        finally:  # whatever has happened, who waits for an answer learns that there is none
-            above.close()
+    async def tell(self, asked: bytes) -> bytes:
+        """What the worker above asks, and what it is told.
 
-    def lead(self, job: bytes, n_changes: int) -> tuple[bytes, bytes, int]:
-        """What a job tells, the changes that it has made, and how many; see `Executor.led`.
-
-        job: a function and what it is given. n_changes: how many there have been before.
-
-        All are pickled, as Dask takes its time for each of many small arrays.
+        Both are pickled, as Dask takes its time for each of many small arrays.
 
         Raises
         ------
         Unlinked
             If a worker is lost.
         """
+        return await asyncio.to_thread(lambda: pickle.dumps(self.told(pickle.loads(asked)), 5))
+
+    async def lead(self, job: bytes, n_changes: int) -> tuple[bytes, bytes, int]:
+        """What a job tells, the changes that it has made, and how many; see `Executor.led`.
+
+        job: a function and what it is given. n_changes: how many there have been before.
+
+        Raises
+        ------
+        Unlinked
+            If a worker is lost.
+        """
+        return await asyncio.to_thread(self._lead, job, n_changes)
+
+    def _lead(self, job: bytes, n_changes: int) -> tuple[bytes, bytes, int]:
         leader = Leader(self, n_changes)
         f, given = pickle.loads(job)
         told = pickle.dumps(f(leader, *given), 5)
@@ -146,9 +142,15 @@ class OnWorker(Parts):
             If a worker below is lost.
         """
         with self._turn:
-            for link, numbers in self._below:
-                link.send(asked.of(numbers))
-            told = [self._own(asked), *(link.receive() for link, _ in self._below)]
+            loop = self._worker.loop.asyncio_loop
+            self._answers = [
+                asyncio.run_coroutine_threadsafe(_answer(self._worker, one, asked), loop)
+                for one in self._below
+            ]
+            try:
+                told = [self._own(asked), *(pickle.loads(one.result()) for one in self._answers)]
+            except CancelledError as error:
+                raise Unlinked from error
         failed = [one for one in told if isinstance(one, _Failed)]
         return failed[0] if failed else added(told)
 
@@ -164,8 +166,11 @@ class OnWorker(Parts):
         except Exception as error:  # noqa: BLE001 # it is raised where the fit is made
             return _Failed(error)
 
-    def change_again(self, jobs: Sequence[bytes]) -> None:
+    async def change_again(self, jobs: Sequence[bytes]) -> None:
         """Make the changes of jobs that parts before these have made."""
+        await asyncio.to_thread(self._change_again, jobs)
+
+    def _change_again(self, jobs: Sequence[bytes]) -> None:
         for job in jobs:
             for one in pickle.loads(job):
                 known(self._own(one))
@@ -185,20 +190,20 @@ def known(told: Any) -> Any:
     return told
 
 
-def _serve(parts: weakref.ref[OnWorker], door: Door) -> None:
-    """Let the worker above in, and answer it."""
-    with suppress(Unlinked):
-        above = door.opened()
-        asked = parts()
-        if asked is None:
-            above.close()
-        else:
-            asked.answer(above)
-
-
-def _close(ends: Sequence[Link | Door]) -> None:
-    for one in ends:
-        one.close()
+async def _answer(worker: Any, below: Below, asked: Asked) -> bytes:
+    """What a worker below tells, as one actor of Dask asks another."""
+    serialized = needed("distributed.protocol", "dask").to_serialize
+    given = [serialized(pickle.dumps(asked.of(below.numbers), 5))]
+    try:
+        told = await worker.rpc(below.address).actor_execute(
+            function="tell", actor=below.key, args=given
+        )
+    except (OSError, KeyError) as error:
+        raise Unlinked from error
+    if told["status"] != "OK":
+        raise told["exception"]
+    answer: bytes = told["result"]
+    return answer
 
 
 class Leader:
