@@ -113,7 +113,7 @@ WHEEL := $(VENV)-wheel-$(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.ver
 wheel: $(WHEEL)/tools.done
 	rm -rf build/raw build/tried dist/*.whl
 	$(WHEEL)/bin/python -m pip wheel -q --no-deps -w build/raw .
-	PATH="$(CURDIR)/$(WHEEL)/bin:$$PATH" $(WHEEL)/bin/python -m auditwheel repair -w dist build/raw/*.whl
+	PATH="$(CURDIR)/$(WHEEL)/bin:$$PATH" $(WHEEL)/bin/python -m auditwheel repair -z 9 -w dist build/raw/*.whl
 	$(WHEEL)/bin/python release/check.py --wheels dist
 	case "$$(echo dist/*.whl)" in *abi3*) $(WHEEL)/bin/python -m abi3audit --strict dist/*.whl;; esac
 	for resolution in highest lowest-direct; do \

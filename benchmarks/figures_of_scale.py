@@ -1,6 +1,7 @@
 """Figures of the page on rows in files and on clusters: what fits cost, and what larger ones would."""
 
 import re
+from math import log2
 
 from benchmarks.results_on_pages import lines_of, short, table
 
@@ -123,6 +124,6 @@ def on_machines(rows: str, what: str) -> str:
         seconds = _number(of, "files, CPU", "certree_seconds") * float(rows) / n / MACHINES / CORES
         return short(seconds / 3600)
     of_rounds = next(one for one in _found().values() if "passes of a round" in one)
-    rounds = 100
-    bits = 8e6 * _number(of_rounds, "told in a round") * rounds * MACHINES
+    rounds, levels = 100, int(log2(MACHINES))  # of machines, each of which reads from two
+    bits = 8e6 * _number(of_rounds, "told in a round") * rounds * 2 * levels
     return short(bits / BITS / 3600)

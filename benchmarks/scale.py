@@ -12,6 +12,8 @@ anonymous memory of the process that fits to files and those that it starts, in 
 the most bytes of its scratch folder, in GB, at most 40. The models must have the same bits. Sizes go by
 ``--rows``, up to 1e8 and beyond: of sizes above ``--most-in-memory`` only files are fitted.
 
+``--memory-limit`` keeps the fits to files to so many bytes, such as 500MB, at the peak.
+
 ``--told``: how often parts are asked in a round, and how much they tell together, in MB.
 
 ``--dask``: against LightGBM's estimator for Dask on the same cluster of two processes with a thread
@@ -42,6 +44,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.timing import Row, report
+from certree.parts import resources
+from certree.parts.memory_limit import bytes_of
 from certree.parts.part import begin_round, begin_tree, end_tree, go_on, largest
 
 # What parts are asked in a round.
@@ -138,7 +142,8 @@ def print_case(kind: str, folder: Path, options: Any) -> None:
     watching.start()
     cpu, wall = time.process_time(), time.perf_counter()
     if kind == "files":
-        model.fit(folder, "y")
+        with resources(memory_limit=options.memory_limit):
+            model.fit(folder, "y")
     else:
         table = pq.read_table(folder)
         y = table["y"].to_numpy()
@@ -157,6 +162,8 @@ def measured(kind: str, folder: Path, options: Any) -> tuple[float, float, float
     command = [sys.executable, "-m", "benchmarks.scale", "--case", kind, str(folder)]
     command += ["--rounds", str(options.rounds), "--leaves", str(options.leaves)]
     command += ["--model", options.model]
+    if options.memory_limit is not None:
+        command += ["--memory-limit", options.memory_limit]
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
         done = subprocess.run(
             command,
@@ -173,7 +180,14 @@ def measured(kind: str, folder: Path, options: Any) -> tuple[float, float, float
 def case_of(n: int, options: Any) -> str:
     """What a size is called."""
     of_model = CASES[options.model].format(n=options.rounds, leaves=options.leaves or "all")
-    return f"{n:.0e} x {options.features}, {of_model}"
+    limit = "" if options.memory_limit is None else f", within {options.memory_limit}"
+    return f"{n:.0e} x {options.features}, {of_model}{limit}"
+
+
+def most_of(options: Any) -> float:
+    """What fits to files may hold, in MB as the system counts them."""
+    limit = options.memory_limit
+    return ANONYMOUS if limit is None else bytes_of(limit) / 2**20
 
 
 def rows_of(n: int, options: Any) -> list[Row]:
@@ -197,7 +211,7 @@ def rows_of(n: int, options: Any) -> list[Row]:
     lines = [Row(f"files, CPU: {case}", cpu["files"], *peer, target=target)]
     lines.append(Row(f"files, wall: {case}", wall["files"], peer[0], wall.get("memory")))
     for kind in kinds:
-        target = ANONYMOUS if kind == "files" else None
+        target = most_of(options) if kind == "files" else None
         lines.append(
             Row(f"{kind}, peak: {case}", None, target=target, figure=most[kind], unit="MB")
         )
@@ -339,6 +353,7 @@ def main() -> None:
         "--folder", default=os.environ.get("TMPDIR"), help="where tables are written"
     )
     parser.add_argument("--rate", type=float, default=0.1, help="learning rate, with --dask")
+    parser.add_argument("--memory-limit", help="what fits to files may hold, such as 500MB")
     parser.add_argument("--told", action="store_true", help="how often and how much parts tell")
     parser.add_argument("--dask", action="store_true", help="against LightGBM on workers")
     parser.add_argument("--case", nargs=2, help=argparse.SUPPRESS)

@@ -2642,8 +2642,7 @@ def level_means(place, n_levels, target, weight, keys):
     In units of the largest target; a level of n_levels is missing.
     """
     n = len(keys)
-    order = sorted(range(n), key=lambda i: mixed(int(keys[i]) ^ 0x6C6576656C730000))
-    fold = {i: position % 5 for position, i in enumerate(order)}
+    fold = [mixed(int(key) ^ 0x6C6576656C730000) % 5 for key in keys]
     unit = max(abs(Fraction(one)) for one in target) or 1
     weight, target = [Fraction(w) for w in weight], [Fraction(one) / unit for one in target]
     mean = sum(w * t for w, t in zip(weight, target, strict=True)) / sum(weight)
@@ -2655,10 +2654,25 @@ def level_means(place, n_levels, target, weight, keys):
 
     means = [of(level, None) for level in range(n_levels)]
     seen = [
-        math.nan if level == n_levels else of(level, fold[i]) if i < n else means[level]
-        for i, level in enumerate(place)
+        math.nan if level == n_levels else of(level, fold[i]) for i, level in enumerate(place[:n])
     ]
     return means, seen
+
+
+def levels_differ(place, target, weight):
+    """Whether means of levels differ by two standard deviations more than dealt targets' would."""
+    weight, target = [Fraction(w) for w in weight], [Fraction(one) for one in target]
+    total = sum(weight)
+    mean = sum(w * t for w, t in zip(weight, target, strict=True)) / total
+    between = 0
+    for level in set(place):
+        rows = [i for i in range(len(place)) if place[i] == level]
+        moved = sum(weight[i] * (target[i] - mean) for i in rows)
+        between += moved**2 / sum(weight[i] for i in rows)
+    spread = sum(w * (t - mean) ** 2 for w, t in zip(weight, target, strict=True))
+    row, degrees = sum(w * w for w in weight) / total, len(set(place)) - 1
+    by_chance = row * spread / (total - row)
+    return between > (degrees + 2 * math.sqrt(2 * degrees)) * by_chance
 
 
 def level_goes_left(level, means, threshold, missing_left):

@@ -4,6 +4,7 @@ from dataclasses import fields, is_dataclass
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -69,6 +70,19 @@ def table(n, target="two", seed=0, weights="real"):
     weight[copied] = 1
     columns = {f"x{j}": X[:, j] for j in range(4)}
     return pa.table({"x0": columns["x0"], "y": y, **columns, "colour": colour, "w": weight})
+
+
+def with_towns(rows, n_levels, seed=0):
+    """The rows beside a feature of so many levels, which tell something of the target; some lack it."""
+    random = np.random.RandomState(seed)
+    codes = pd.factorize(rows["y"].to_numpy(zero_copy_only=False), sort=True)[0]
+    order = np.argsort(codes + random.normal(scale=np.std(codes), size=len(rows)))
+    level = np.empty(len(rows), dtype=int)
+    level[order] = np.arange(len(rows)) * n_levels // len(rows)
+    names = [None if random.rand() < 0.05 else f"town {one}" for one in level]
+    chance = [f"street {one}" for one in random.randint(0, 50, len(rows))]
+    rows = rows.append_column("street", pa.array(chance))
+    return rows.append_column("town", pa.array(names))
 
 
 def parted(rows, weighed=True):

@@ -1,6 +1,9 @@
 // The doors of boosting on rows that lie in parts.
 #include <nanobind/stl/vector.h>
 
+#include <bit>
+#include <mutex>
+
 #include "bind_bins.hpp"
 #include "bind_losses.hpp"
 #include "ensembles/draws_of_round.hpp"
@@ -14,6 +17,72 @@ namespace {
 using Keys = In<std::uint64_t, 1>;
 using Wholes = In<std::int64_t, 1>;
 using Wholes2 = In<std::int64_t, 2>;
+
+// -- tables of sums, which come and go by the thousands
+
+// Memory of tables that nobody has any more is kept for others. Workers of Dask give it back to the
+// system at once, and the first touch of new memory takes longer than what is done with it.
+struct SumsMemory {
+  Buffer<std::int64_t> data;
+  std::size_t size;
+
+  static std::unique_ptr<SumsMemory> take(std::size_t n) {
+    const std::scoped_lock lock(turn);
+    const auto fits = [&](const auto& one) { return one->size >= n && one->size / 4 <= n; };
+    if (const auto at = std::ranges::find_if(kept, fits); at != kept.end()) {
+      auto found = std::move(*at);
+      kept.erase(at);
+      n_kept -= found->size;
+      return found;
+    }
+    const std::size_t size = std::bit_ceil(std::max(n, std::size_t{1}));
+    return std::make_unique<SumsMemory>(make_buffer<std::int64_t>(size), size);
+  }
+  static void give(std::unique_ptr<SumsMemory> one) {
+    const std::scoped_lock lock(turn);
+    if (n_kept + one->size > kMost) return;
+    n_kept += one->size;
+    kept.push_back(std::move(one));
+  }
+
+ private:
+  static constexpr std::size_t kMost = std::size_t{1} << 22;  // 32 MB
+  static inline std::mutex turn;
+  static inline std::vector<std::unique_ptr<SumsMemory>> kept;
+  static inline std::size_t n_kept = 0;
+};
+
+// A result in such memory.
+class SumsTable {
+ public:
+  SumsTable(std::integral auto n_rows, std::integral auto width)
+      : shape_{static_cast<std::size_t>(n_rows), static_cast<std::size_t>(width)},
+        memory_(SumsMemory::take(static_cast<std::size_t>(checked_size(n_rows, width)))) {}
+
+  Table<std::int64_t> view() {
+    return {memory_->data.get(), static_cast<std::int64_t>(shape_[0]),
+            static_cast<std::int64_t>(shape_[1])};
+  }
+  Out<const std::int64_t, 2> hand_over() {
+    const std::int64_t* const data = memory_->data.get();
+    nb::capsule owner(memory_.release(), [](void* memory) noexcept {
+      SumsMemory::give(std::unique_ptr<SumsMemory>(static_cast<SumsMemory*>(memory)));
+    });
+    return Out<const std::int64_t, 2>(data, 2, shape_.data(), owner);
+  }
+
+ private:
+  std::array<std::size_t, 2> shape_;
+  std::unique_ptr<SumsMemory> memory_;
+};
+
+auto add_sums(const Wholes2& one, const Wholes2& other) {
+  const auto more = sized("other", other, one.shape(0), one.shape(1));
+  const auto loop = [&](Table<std::int64_t> sums) {
+    std::ranges::transform(view(one).values(), more.values(), sums.values().begin(), std::plus());
+  };
+  return run(loop, SumsTable(one.shape(0), one.shape(1)));
+}
 
 // -- bins
 
@@ -220,7 +289,7 @@ auto part_sums(const Codes& codes, const LayoutOfParts& given, const Ints& order
   const auto loop = [&](auto sums, auto squares) {
     certree::part_sums(view(codes), layout, rows, of_rows, view(cells), sums, squares);
   };
-  return run(loop, Rows<std::int64_t>(cells.shape(0), layout.size()),
+  return run(loop, SumsTable(cells.shape(0), layout.size()),
              Column<std::int64_t>(with_squares ? cells.shape(0) : 0));
 }
 
@@ -278,6 +347,37 @@ auto part_leaves(const RowsOfPart& given, const Ints& order, std::int64_t n_grow
 }
 
 // -- what the sums of all parts decide
+
+auto sums_by_bin(const Wholes2& told, const std::optional<Wholes>& columns, const Wholes2& above,
+                 const In<std::int32_t, 2>& rows, std::int64_t n_cells, std::int64_t width) {
+  const std::size_t c = told.shape(0), k = told.shape(1);
+  if (n_cells < 0 || n_cells > 2 * static_cast<std::int64_t>(c) || width < 0)
+    throw std::invalid_argument("each of the cells that are cut has at most two children");
+  const ToldSums given{view(told),
+                       columns ? sized("columns", *columns, k) : std::span<const std::int64_t>(),
+                       sized("above", above, above.shape(0), static_cast<std::size_t>(width)),
+                       sized("rows", rows, c, 3)};
+  if (!columns && std::cmp_not_equal(k, width))
+    throw std::invalid_argument("told must be by all bins, or columns say by which");
+  for (const std::int64_t column : given.columns)
+    if (column < 0 || column >= width)
+      throw std::invalid_argument("columns must lie in 0 .. " + std::to_string(width - 1));
+  std::vector<std::uint8_t> is_told(static_cast<std::size_t>(n_cells));
+  for (std::int64_t i = 0; i < given.rows.n_rows; ++i) {
+    const std::int32_t* const row = given.rows.row(i);
+    for (const std::int32_t to : {row[1], row[2]}) {
+      if (to < -1 || to >= n_cells)
+        throw std::invalid_argument("rows must be those of cells, or -1");
+      if (to >= 0) is_told[static_cast<std::size_t>(to)] += 1;
+    }
+    if (row[2] >= 0 && (row[0] < 0 || row[0] >= given.above.n_rows))
+      throw std::invalid_argument("rows must be those of the cells that are cut");
+  }
+  if (std::ranges::any_of(is_told, [](std::uint8_t n) { return n != 1; }))
+    throw std::invalid_argument("each row of the sums must be that of one child");
+  const auto loop = [&](Table<std::int64_t> sums) { certree::sums_by_bin(given, sums); };
+  return run(loop, SumsTable(n_cells, width));
+}
 
 // l2, min_hessian, largest gradient and Hessian, number of rows, and their sums.
 using GivenSumsOfAll = std::tuple<double, double, double, double, std::int64_t, Wholes>;
@@ -371,6 +471,11 @@ void bind_parts(nb::module_& core) {
   core.def("part_leaves", &part_leaves, "rows"_a, "order"_array, "n_growing"_a, "cells"_array,
            "node"_array, "n_nodes"_a, "sides"_a, "leaf"_array,
            "Writes the leaf of each row; sums of slopes by leaf of both sides of a part.");
+  core.def("add_sums", &add_sums, "one"_array, "other"_array,
+           "Sums of cells of two parts together.");
+  core.def("sums_by_bin", &sums_by_bin, "told"_array, "columns"_array_or_none, "above"_array,
+           "rows"_array, "n_cells"_a, "width"_a,
+           "Sums by bin of children of cells, by what is told of the smaller ones by place.");
   core.def("grow_gradients_by_sums", &grow_gradients_by_sums, "kept"_a, "features"_array,
            "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none, "given"_a, "known"_a,
            "A tree as far as sums are known; see GivenTree.");

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import sys
 import urllib.error
 from contextlib import contextmanager
 from dataclasses import replace
@@ -1728,6 +1729,71 @@ def test_a_folder_is_fitted_as_its_rows_in_memory(tmp_path, folder):
     np.testing.assert_array_equal(certree.load(model).predict_proba(rows), same.predict_proba(rows))
 
 
+@pytest.mark.parametrize("name", ["certified", "pruned", "helmbold-schapire", "forest"])
+def test_single_trees_and_forests_are_fitted_to_a_folder(name, tmp_path, folder):
+    model = tmp_path / "m.certree"
+    how = ("--target", "late", "--weights", "w", "--model", name, "-o", model)
+    if name == "certified":
+        how = (*how, "--delta", "0.1", "--duplicates", "genuine")
+    if name == "forest":
+        how = (*how, "--set", "n_estimators=3")
+    found = call("fit", folder, *how)
+    assert found.exit_code == 0, found.stderr
+    there, rows = certree.load(model), table_of(folder, "late", "w")
+    y, w = table_of(folder)["late"].to_numpy(False), table_of(folder)["w"].to_numpy()
+    same = type(there)(**there.get_params(deep=False)).fit(rows, y, w)
+    np.testing.assert_array_equal(there.predict_proba(rows), same.predict_proba(rows))
+    if name == "certified":
+        assert str(same.certificate_) in found.output
+        assert there.certificates_ == same.certificates_
+        assert same.certificate_.delta == 0.1
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("word", ["auto", "copies"])
+def test_a_folder_certifies_as_its_rows_in_one_table(word, named, tmp_path, folder, monkeypatch):
+    rows, model = table_of(folder, "w"), tmp_path / "m.certree"
+    fitted = certree.BoostedTreesClassifier(max_iter=3, random_state=0)
+    old = rows.slice(0, 300)
+    X = old.drop_columns(["late"])
+    if not named:
+        X, rows = X.drop_columns(["kind"]).to_pandas().to_numpy(), rows.drop_columns(["kind"])
+    fitted.fit(X, old["late"].to_numpy(False))
+    certree.files.save(fitted, model)
+    # The same words come in another order in each file, and two rows come twice.
+    new = [
+        rows.slice(300, 700),
+        rows.slice(1000, 800).take(np.arange(800)[::-1]),
+        rows.slice(400, 2),
+    ]
+    (tmp_path / "new").mkdir()
+    for number, one in enumerate(new):
+        pyarrow.parquet.write_table(one, tmp_path / "new" / f"{number}.parquet")
+    pyarrow.parquet.write_table(pa.concat_tables(new), tmp_path / "new.parquet")
+    monkeypatch.setattr("certree.cli.using.BATCH", 300)
+    rest = ("--target", "late", "--duplicates", word, "--look", "2")
+    whole, parts = (call("certify", model, tmp_path / at, *rest) for at in ("new.parquet", "new"))
+    assert whole.exit_code == 0, whole.stderr
+    assert parts.output == whole.output
+    assert ("1,500" if word == "copies" else "1,502") in whole.output
+    pyarrow.parquet.write_table(rows.slice(0, 9), tmp_path / "new" / "old.parquet")
+    seen = call("certify", model, tmp_path / "new", *rest)
+    assert "9 of 1,511 rows also occur among those of the fit" in seen.stderr
+
+
+def test_what_certifies_only_by_a_table_is_said(tmp_path, folder):
+    rows, model = table_of(folder, "w"), tmp_path / "m.certree"
+    X, y = rows.drop_columns(["late"]), rows["late"].to_numpy(False)
+    certree.files.save(certree.BoostedTreesClassifier(max_iter=1).fit(X, y), model)
+    for flag in ("--groups", "--threshold-cost"):
+        found = call("certify", model, folder, "--target", "late", flag, "key")
+        assert f"{flag} takes a single table" in found.stderr
+    certree.files.save(
+        certree.BoostedTreesRegressor(max_iter=1).fit(X, X["amount"].to_numpy()), model
+    )
+    assert "predicts numbers" in call("certify", model, folder, "--target", "late").stderr
+
+
 def test_a_folder_is_predicted_and_judged(tmp_path, folder):
     model, told = tmp_path / "m.certree", tmp_path / "told.csv"
     rest = ("--target", "late", "-o", model, "--set", "max_iter=4", "--quiet")
@@ -1768,7 +1834,12 @@ def test_numbers_of_a_folder_are_judged_batch_by_batch(tmp_path, folder, monkeyp
 def test_what_is_not_for_folders_is_said(tmp_path, folder):
     rest = ("--target", "late", "-o", tmp_path / "m.certree")
     for given, message in (
-        (("--model", "tree"), "a folder takes --model boosted, got PACBayesTreeClassifier"),
+        (
+            ("--model", "naive-bayes"),
+            "a folder takes --model boosted, certified, forest, helmbold-schapire, pruned, tree; got "
+            "NaiveBayesClassifier",
+        ),
+        (("--model", "tree", "--grower", "kd"), "Cart(max_bins=255)"),
         (("--test-size", "0.2"), "--test-size takes a single table"),
         (("--groups", "key"), "--groups takes a single table"),
         (("--increasing", "height"), "no feature 'height'"),
@@ -1780,6 +1851,14 @@ def test_what_is_not_for_folders_is_said(tmp_path, folder):
     file = folder / "0.parquet"
     found = call("fit", file, *rest, "--scheduler", "tcp://127.0.0.1:1")
     assert "--scheduler is for a folder of files" in found.stderr
+    found = call("fit", file, *rest, "--memory-limit", "1GB")
+    assert "--memory-limit is for a folder of files" in found.stderr
+    both = ("--memory-limit", "1GB", "--scheduler", "tcp://127.0.0.1:1")
+    assert "--memory-limit is for this machine" in call("fit", folder, *rest, *both).stderr
+    assert "must be a number of bytes" in call("fit", folder, *rest, "--memory-limit", "a").stderr
+    if sys.platform.startswith("linux"):
+        found = call("fit", folder, *rest, "--memory-limit", "1MB")
+        assert "memory_limit=1,000,000 is too little for this fit" in found.stderr
     (tmp_path / "empty").mkdir()
     assert "holds no" in call("fit", tmp_path / "empty", *rest).stderr
     assert not (tmp_path / "m.certree").exists()

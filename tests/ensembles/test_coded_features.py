@@ -68,7 +68,7 @@ def test_walks_find_the_rows_out_of_bags(n_threads, monkeypatch):
     for number, own in enumerate(known):
         assert ((own < 0) == (draw_rows(len(X), drawing, number) == 0)).all()
     features = CodedFeatures(np.ascontiguousarray(bins.codes.T), bins)
-    for name, size in (("JUDGES", 101), ("_CODES", 300), ("_LEAVES", 2 * len(X))):
+    for name, size in (("JUDGES", 101), ("CODES", 300), ("AT_A_TIME", 2 * len(X))):
         monkeypatch.setattr(coded_features, name, size)
     walk = features.walk(trees, drawing, n_threads)
     np.testing.assert_array_equal(walk.first, known[:, :101])

@@ -27,7 +27,7 @@ from certree.parts import binned_parts, executors, scratch, sources
 from certree.parts.executors import Here, InMemory
 from certree.parts.made_parts import _sketch
 from certree.parts.part import begin_tree, go_on
-from same_models import InChunks, expect_same, parted, table, write_parts
+from same_models import InChunks, expect_same, parted, table, with_towns, write_parts
 
 N = 1500
 
@@ -125,6 +125,81 @@ def expect_same_in_files(how, rows, weights, part_rows, folder, monkeypatch):
     there = model_of("numbers", **how).fit(files, "y", "w" if weights else None)
     expect_same(here, there, folder)
     assert here.predict(rows.drop_columns(["y", "w"])).std() > 0
+
+
+@pytest.mark.parametrize("part_rows", [2**19, 170])
+@pytest.mark.parametrize("n_levels", [40, 300])
+@pytest.mark.parametrize("weights", ["real", "whole", None])
+@pytest.mark.parametrize("target", ["two", "three", "numbers"])
+def test_features_of_many_levels_mean_the_same(
+    target, weights, n_levels, part_rows, tmp_path, monkeypatch, left_nothing
+):
+    rows = with_towns(table(N, target, weights=weights or "real"), n_levels)
+    here = model_of(target).fit(*parted(rows, weights is not None))
+    names = [*here.feature_names_in_]
+    assert (here.trees_.feature == names.index("town")).any()
+    monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+    moved = rows.take(np.random.RandomState(1).permutation(len(rows)))
+    files = write_parts(tmp_path, moved if weights else moved.drop_columns(["w"]))
+    expect_same(here, model_of(target).fit(files, "y", "w" if weights else None), tmp_path)
+
+
+@pytest.mark.parametrize("how", [{}, {"quality": "best"}, {"interaction_cst": [[0, 1, 6], [2, 3]]}])
+def test_rows_held_out_see_many_levels(how, tmp_path, left_nothing):
+    rows = with_towns(table(N, "two").drop_columns(["w"]), 60)
+    X, y = rows.drop_columns(["y"]), rows["y"].to_numpy()
+    held = {} if how.get("quality") == "best" else {"early_stopping": True, "max_iter": 8}
+    here, there = (model_of("two", **how, **held) for _ in range(2))
+    expect_same(here.fit(X, y), there.fit(write_parts(tmp_path, rows), "y"), tmp_path)
+    judged = {"X_val": X.slice(0, 300), "y_val": y[:300]}
+    if "quality" not in how:
+        here.fit(X, y, **judged)
+        expect_same(here, there.fit(write_parts(tmp_path, rows), "y", **judged), tmp_path)
+
+
+class Watching:
+    """Keeps what it is told, and ends the fit after some rounds."""
+
+    def __init__(self, last):
+        self.last, self.told = last, []
+
+    def __call__(self, now):
+        scores = now.train_score, now.validation_score
+        self.told.append((now.n_iter, *(one.tobytes() for one in scores)))
+        return now.n_iter >= self.last
+
+
+@pytest.mark.parametrize("how", [{}, {"early_stopping": True}])
+@pytest.mark.parametrize("is_judged", [False, True])
+def test_callbacks_are_told_the_same(how, is_judged, tmp_path, left_nothing):
+    rows = table(N, "numbers").drop_columns(["w"])
+    X, y = rows.drop_columns(["y"]), rows["y"].to_numpy()
+    judged = {"X_val": X.slice(0, 300), "y_val": y[:300]} if is_judged else {}
+    here, there = Watching(3), Watching(3)
+    one = model_of("numbers", max_iter=9, **how).fit(X, y, callbacks=[here], **judged)
+    files = write_parts(tmp_path, rows)
+    other = model_of("numbers", max_iter=9, **how).fit(files, "y", callbacks=[there], **judged)
+    expect_same(one, other, tmp_path)
+    assert here.told == there.told
+    assert [n_iter for n_iter, *_ in there.told] == [1, 2, 3]
+
+
+def test_a_callback_that_raises_leaves_the_model_as_it_was(tmp_path, left_nothing):
+    rows = table(N).drop_columns(["w"])
+    files = write_parts(tmp_path, rows)
+    model = model_of("two").fit(files, "y")
+    before = model.trees_
+
+    def fail(now):
+        raise OSError(f"round {now.n_iter}")
+
+    with pytest.raises(OSError, match="round 1"):
+        model.fit(files, "y", callbacks=[fail])
+    assert model.trees_ is before
+    with pytest.raises(
+        ValueError, match=r"scoring=.* takes rows in memory where rounds are judged"
+    ):
+        model.set_params(scoring="accuracy").fit(files, "y", callbacks=[fail])
 
 
 UNUSUAL = {
@@ -436,7 +511,6 @@ REFUSED = [
     ({"warm_start": True}, {}, "warm_start"),
     ({}, {"groups": np.zeros(N)}, "groups"),
     ({}, {"offset": np.zeros(N)}, "offset"),
-    ({}, {"callbacks": [print]}, "callbacks"),
 ]
 
 
@@ -472,13 +546,6 @@ def test_other_estimators_are_refused(model, tmp_path):
     how = {"qid": np.zeros(2)} if isinstance(model, BoostedTreesRanker) else {}
     with pytest.raises(TypeError, match="boosted trees and forests take files"):
         model.fit(written(tmp_path), [0, 1], **how)
-
-
-def test_features_of_many_levels_are_refused(tmp_path, left_nothing):
-    rows = table(N).drop_columns(["w"])
-    names = pa.array([f"level {i % 40}" for i in range(N)])
-    with pytest.raises(ValueError, match="feature 'many' has 40 categories"):
-        model_of("two").fit(written(tmp_path, rows.append_column("many", names)), "y")
 
 
 def test_wrong_columns_are_named(tmp_path, left_nothing):

@@ -1,6 +1,7 @@
 """The same forest, bit by bit, of rows in memory and of rows in files, however these are divided."""
 
 import tempfile
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -10,12 +11,12 @@ from hypothesis import strategies as st
 
 from certree._core import whole_weights
 from certree.ensembles import TreeForestClassifier, TreeForestRegressor, coded_features, leaves
-from certree.ensembles import forest_of_parts as module
 from certree.ensembles.forest_of_parts import WholeWeighing, at_places, samples_of_parts
 from certree.ensembles.forest_samples import ForestSamples, GivenRows
 from certree.files import load, save
-from certree.parts import scratch, sources
+from certree.parts import executors, scratch, sources
 from certree.parts.executors import Here
+from certree.parts.memory_limit import Portions
 from certree.parts.part import PartOfRows
 from certree.parts.scratch import Scratch
 from certree.rows.training import training_rows
@@ -33,10 +34,10 @@ def model_of(target, **how):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of rows and of trees that are passed one after the other, also of few rows."""
-    monkeypatch.setattr(module, "_BYTES", 1300)
+    monkeypatch.setattr(executors, "Portions", partial(Portions, bytes_of_sums=1300))
     monkeypatch.setattr(leaves, "_LEAVES_OF_BLOCK", 600)
     monkeypatch.setattr(leaves, "JUDGES", 299)
-    for name, size in (("JUDGES", 299), ("_CODES", 350), ("_LEAVES", 2 * N)):
+    for name, size in (("JUDGES", 299), ("CODES", 350), ("AT_A_TIME", 2 * N)):
         monkeypatch.setattr(coded_features, name, size)
 
 

@@ -53,6 +53,16 @@ def a_run(X, y, target="two", weight=None, **options):
     return started(settings, grower, FeatureColumns((X,)), y, weight, (6,), 0)[0]
 
 
+def seen_in(run):
+    """What the rows of a run see, (n_columns, n), where each bin has one value."""
+    bins, columns = run.bins, []
+    for j in range(bins.n_features - run.statistics.n_columns, bins.n_features):
+        low, high = bins.ends(j)
+        np.testing.assert_array_equal(low, high)
+        columns.append(np.append(low, [np.nan] * (256 - len(low)))[bins.codes[j]])
+    return np.array(columns)
+
+
 def without(monkeypatch):
     """Grow trees without statistics of levels."""
     monkeypatch.setattr(many_levels, "FEW_LEVELS", 10**9)
@@ -76,16 +86,27 @@ def test_statistics_are_those_of_the_reference(target, n, n_judging, weighted, s
     weight = np.ones(n) if of.weight is None else of.weight
     targets = [of.y] if target != "three" else [1.0 * (of.y == k) for k in range(3)]
     place, n_levels = of.many.place[0], len(of.many.levels[0])
-    (rows, *of_targets), (n_seen, *means_seen) = of.statistics.of_level, of.statistics.seen
+    (rows, *of_targets), (n_seen, *means_seen) = of.statistics.of_level, seen_in(of)
     known = [weight[:n_training][place[:n_training] == k].sum() for k in range(n_levels)]
-    np.testing.assert_allclose(rows, known, rtol=1e-12)
-    np.testing.assert_allclose(n_seen, np.append(known, np.nan)[place], rtol=1e-12)
+    np.testing.assert_allclose(rows, known, rtol=1e-11)
+    trained = np.append(known, np.nan)[place[:n_training]]
+    np.testing.assert_allclose(n_seen[:n_training], trained, rtol=1e-11)
+    expect_nearest(n_seen, rows, place, n_training)
     for one, means, seen in zip(targets, of_targets, means_seen, strict=True):
         known = reference.level_means(
             place.tolist(), n_levels, one[:n_training], weight[:n_training], of.keys
         )
-        np.testing.assert_allclose(means, known[0], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(seen, known[1], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(means, known[0], rtol=0, atol=1e-11)
+        np.testing.assert_allclose(seen[:n_training], known[1], rtol=0, atol=1e-11)
+        expect_nearest(seen, means, place, n_training)
+
+
+def expect_nearest(seen, of_level, place, n_training):
+    """Rows that judge lie in the bins of those that train: by the nearest number that these see."""
+    trained = np.unique(seen[:n_training][~np.isnan(seen[:n_training])])
+    known = np.append(of_level, np.nan)[place[n_training:]]
+    nearest = trained[np.searchsorted((trained[:-1] + trained[1:]) / 2, known)]
+    np.testing.assert_array_equal(seen[n_training:], np.where(np.isnan(known), np.nan, nearest))
 
 
 def test_those_that_judge_have_no_part_in_what_rows_see():
@@ -93,9 +114,39 @@ def test_those_that_judge_have_no_part_in_what_rows_see():
     fold = Fold(np.arange(200), np.arange(200, 300))
     run = a_run(X, y)
     turned = run.anew(y=np.where(np.arange(300) < 200, run.y, 1 - run.y))
-    one, other = (each.fold(fold).with_statistics().statistics for each in (run, turned))
-    np.testing.assert_array_equal(one.seen, other.seen)
-    np.testing.assert_array_equal(one.of_level, other.of_level)
+    one, other = (each.fold(fold).with_statistics() for each in (run, turned))
+    np.testing.assert_array_equal(one.bins.codes, other.bins.codes)
+    np.testing.assert_array_equal(seen_in(one), seen_in(other))
+    np.testing.assert_array_equal(one.statistics.of_level, other.statistics.of_level)
+
+
+def in_bins(seen, n_rows):
+    """The bin of each row that sees these numbers, so many rows each."""
+    rows = np.repeat(seen.ravel(), n_rows.ravel())
+    return np.searchsorted(many_levels._edges(seen, n_rows), rows), rows
+
+
+@pytest.mark.parametrize("n_levels", [40, 400])
+def test_bins_are_those_of_a_column_of_what_rows_see(n_levels):
+    random = np.random.default_rng(n_levels)
+    seen, n_rows = random.normal(size=(n_levels, 5)), random.integers(0, 9, (n_levels, 5))
+    seen[-1] = np.nan
+    found, rows = in_bins(seen, n_rows)
+    known = Bins.of(rows[:, None]).column(0)
+    lacking = np.isnan(rows)
+    np.testing.assert_array_equal(known == 255, lacking)
+    np.testing.assert_array_equal(found[~lacking], known[~lacking])
+
+
+def test_bins_of_many_rows_hold_about_as_many_each(monkeypatch):
+    monkeypatch.setattr(many_levels, "EDGE_ROWS", 5000)
+    random = np.random.default_rng(0)
+    n_rows = random.integers(1, 40, (300, 5))
+    found, rows = in_bins(random.normal(size=(300, 5)), n_rows)
+    sizes = np.bincount(found)
+    assert len(rows) > 25_000
+    assert len(sizes) > 200
+    assert sizes.max() < 3 * len(rows) / len(sizes)
 
 
 def test_a_row_does_not_see_its_own_target():
@@ -104,14 +155,27 @@ def test_a_row_does_not_see_its_own_target():
     for i in range(10):
         changed = run.y.copy()
         changed[i] = 1 - changed[i]
-        before, after = (
-            one.statistics.seen[1] for one in (run, run.anew(y=changed).with_statistics())
-        )
+        again = a_run(X, y).anew(y=changed).with_statistics()
+        before, after = (seen_in(one)[1] for one in (run, again))
         # The mean of all rows moves by as much for all.
         alone = X[:, 0] == X[i, 0]
         moved = np.abs(after - before)
         assert moved[i] <= 1.0 / 300
         assert moved[alone].max() > 2.0 / 300 or alone.sum() == 1
+
+
+def test_levels_differ_where_those_of_the_reference_do():
+    random, told = np.random.default_rng(0), []
+    for _ in range(1000):
+        place = random.integers(0, 4, 12).astype(np.int32)
+        weight, y = random.uniform(0.5, 2.0, 12), random.normal(size=12) + place
+        rows = many_levels.RowsWithLevels(
+            many_levels.Target(y, 1, weight), place[None], np.arange(12, dtype=np.uint64)
+        )
+        known = many_levels.KnownLevels.of(lambda f, *given, r=rows: f(r, *given), (4,))
+        told.append(known.differ(0))
+        assert told[-1] == reference.levels_differ(place.tolist(), y, weight)
+    assert 0.1 < np.mean(told) < 0.9
 
 
 def test_few_levels_many_classes_and_chance_have_no_statistics():
@@ -171,7 +235,7 @@ def test_every_cut_by_statistics_divides_the_levels():
     for feature, threshold in product((p, p + 1), (-1e4, 1e4)):
         columns = [feature, 0, 0], [threshold, 0, 0], [1, -1, -1], [1, 1, 1], p + 2
         stump = Trees(*columns, value=np.zeros((3, 1)))
-        leaves = run.statistics.as_sets(stump, p).leaves(X, 1)[0]
+        leaves = run.statistics.as_sets(stump).leaves(X, 1)[0]
         assert sorted(set(leaves.tolist())) == [1, 2]
 
 
@@ -284,7 +348,7 @@ def test_new_rows_see_what_is_known_of_their_level(missing):
     X, y = effects(missing=missing)
     run = a_run(X, y).with_statistics()
     statistics = run.statistics
-    (levels,), frequency, mean = statistics.many.levels, *statistics.of_level
+    (levels,), frequency, mean = statistics.levels, *statistics.of_level
     new = np.array(
         [[levels[0], 0, 0, 0], [levels[-1], 0, 0, 0], [1000, 0, 0, 0], [np.nan, 0, 0, 0]]
     )

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from certree import (
     Cart,
-    CertifiedTreeClassifier,
     HelmboldSchapireTreeClassifier,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
@@ -22,8 +21,9 @@ from certree import (
 )
 from certree.estimators.trees_on_parts import fit_tree_on_parts
 from certree.interface.fitted import replaces_state
-from certree.parts import sources, tree_of_parts
+from certree.parts import sources
 from certree.parts.executors import Here
+from certree.parts.memory_limit import Portions
 from same_models import InChunks, expect_same_tree, parted, table, write_parts
 
 N = 900
@@ -36,9 +36,11 @@ def model_of(target, grower=None, **how):
 
 
 @replaces_state
-def fit_in_chunks(model, X, y, weight, ends, n_threads=1):
+def fit_in_chunks(model, X, y, weight, ends, n_threads=1, **portions):
     model.seen_rows_ = None
-    fit_tree_on_parts(model, Here(InChunks(X, y, weight, ends), None, n_threads))
+    parts = Here(InChunks(X, y, weight, ends), None, n_threads)
+    parts.portions = Portions(**portions)
+    fit_tree_on_parts(model, parts)
     return model
 
 
@@ -121,13 +123,8 @@ def test_no_division_of_the_rows_changes_a_bit(
     grower = {"max_leaf_nodes": leaves}
     models = [model_of(target, grower).set_params(grower__max_bins=max_bins) for _ in range(2)]
     order = np.random.RandomState(seed).permutation(300)
-    before = tree_of_parts._MOST_BYTES
-    tree_of_parts._MOST_BYTES = together
-    try:
-        moved = X.take(order), y[order], None if weight is None else weight[order]
-        there = fit_in_chunks(models[0], *moved, sorted([0, 300, *ends]))
-    finally:
-        tree_of_parts._MOST_BYTES = before
+    moved = X.take(order), y[order], None if weight is None else weight[order]
+    there = fit_in_chunks(models[0], *moved, sorted([0, 300, *ends]), bytes_of_sums=together)
     with tempfile.TemporaryDirectory() as folder:
         expect_same_tree(models[1].fit(X, y, weight), there, Path(folder))
 
@@ -156,6 +153,8 @@ CHOSEN = [
     (PACBayesTreeRegressor, "numbers", {"cv": 3}),
     (PrunedTreeClassifier, "three", {"cv": 2}),
     (PrunedTreeRegressor, "numbers", {}),
+    (HelmboldSchapireTreeClassifier, "two", {"cv": 3}),
+    (HelmboldSchapireTreeClassifier, "two", {"inverse_temperature": 0.5}),
 ]
 
 
@@ -286,10 +285,10 @@ def test_groups_are_refused(tmp_path):
         model_of("two").fit(files, "y", groups=np.zeros(N))
 
 
-@pytest.mark.parametrize("kind", [CertifiedTreeClassifier, HelmboldSchapireTreeClassifier])
-def test_other_trees_take_rows_in_memory(kind, tmp_path):
-    with pytest.raises(TypeError, match=r"takes rows in memory.*a Cart grows between bins"):
-        kind(Cart(max_bins=255)).fit(tmp_path, "y")
+def test_two_classes_where_two_are_expected(tmp_path, left_nothing):
+    files = write_parts(tmp_path, table(N, "three"), ENDS)
+    with pytest.raises(ValueError, match=r"Only binary classification.*\(3 classes\)"):
+        HelmboldSchapireTreeClassifier(Cart(max_bins=9)).fit(files, "y")
 
 
 def test_an_error_leaves_the_model_as_it_was(tmp_path):

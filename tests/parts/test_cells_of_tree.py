@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certree._core import add_tables, cut_cells, part_tables, tree_of_cells
-from certree.parts.cells_of_tree import Tables, WholeUnits, begin_cells, divide, settle, tables_of
+from certree.parts.cells_of_tree import (
+    FoldOfParts,
+    Tables,
+    WholeUnits,
+    begin_cells,
+    divide,
+    settle,
+    tables_of,
+)
 from certree.parts.part import PartOfRows
 
 P = 3
@@ -102,7 +110,7 @@ def test_rows_that_judge_are_sent_along_without_influence():
     rs = np.random.RandomState(0)
     _, y, _, parts = parts_of(rs, 40, [0, 40], 2, False)
     part = replace(parts[0], fold=rs.randint(0, 2, 40).astype(np.uint8))
-    begun, total = begin_cells(part, {0: part.digest}, WholeUnits(2), 1)
+    begun, total = begin_cells(part, {0: part.digest}, WholeUnits(2), FoldOfParts(1))
     grows = part.fold != 1
     assert total.tolist() == [grows.sum(), y[grows].sum()]
     goes_left = (np.arange(256) < 2).astype(np.uint8)[None]

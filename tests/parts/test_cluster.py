@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pickle
 import signal
 import warnings
 from dataclasses import dataclass
@@ -15,16 +16,24 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-from certree import Cart, PACBayesTreeClassifier, PACBayesTreeRegressor, PrunedTreeClassifier
+from certree import (
+    Cart,
+    CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+)
 from certree.ensembles import (
     BoostedTreesClassifier,
     BoostedTreesRegressor,
     TreeForestClassifier,
     TreeForestRegressor,
 )
-from certree.parts import cluster, resources, rows_elsewhere, sources
-from certree.parts.cluster import OnCluster, received
-from same_models import expect_same, expect_same_tree, parted, table
+from certree.parts import cluster, on_worker, resources, rows_elsewhere, sources
+from certree.parts.cluster import OnCluster
+from certree.parts.on_worker import Unlinked, received
+from same_models import expect_same, expect_same_tree, parted, table, with_towns
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -237,6 +246,34 @@ def test_single_trees_on_workers(target, weighed, ends, how, client, tmp_path):
     expect_same_tree(here, there, tmp_path)
 
 
+def certified_of(target):
+    made = CertifiedTreeRegressor if target == "numbers" else CertifiedTreeClassifier
+    return made(Cart(max_bins=255, max_leaf_nodes=8), duplicates="genuine", cv=2, random_state=0)
+
+
+@pytest.mark.parametrize(("target", "weighed"), [("three", True), ("numbers", False)])
+def test_certified_trees_on_workers(target, weighed, client, tmp_path):
+    X, y, weight = frames(target, weighed)
+    here = certified_of(target).fit(X, y, weight)
+    ends = [0, 400, 400, 1299, N]
+    there = certified_of(target).fit(
+        *(None if one is None else cut(one, ends) for one in (X, y, weight))
+    )
+    expect_same_tree(here, there, tmp_path)
+    assert here.certificates_ == there.certificates_
+
+
+def test_certified_trees_of_killed_workers(mortal, tmp_path, monkeypatch):
+    X, y = arrays()
+    here = certified_of("two").fit(X, y)
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+    calls = kill_before(monkeypatch, mortal, "make", 2)
+    there = certified_of("two").fit(*given)
+    assert len(calls) > 2
+    expect_same_tree(here, there, tmp_path)
+    assert here.certificates_ == there.certificates_
+
+
 def test_a_tree_of_files_that_workers_read_and_a_class_of_one_partition(client, tmp_path):
     rows = table(N, "three").drop_columns(["w"])
     rows = rows.take(np.argsort(rows["y"].to_numpy(False), kind="stable"))
@@ -292,15 +329,9 @@ def kill_before(monkeypatch, client, asks, call, also=lambda: None):
     return calls
 
 
-PHASES = [("change", 12)]
+PHASES = [("led", 9)]
 if LONG:
-    PHASES += [
-        ("look", 0),
-        ("look", 1),
-        ("make", 0),
-        ("collect", 1),
-        *(("change", n) for n in range(11)),
-    ]
+    PHASES += [("look", 0), ("look", 1), ("make", 0), *(("led", n) for n in range(9))]
 
 
 @pytest.mark.parametrize(("asks", "call"), PHASES)
@@ -314,13 +345,60 @@ def test_parts_of_killed_workers_are_made_anew(asks, call, mortal, tmp_path, mon
     expect_same(here, there, tmp_path)
 
 
-PHASES_OF_TREES = [("change", 3)]
+def die_in_midst(flag, at_top, call):
+    """Let a worker be killed once, in the midst of a job, by the n-th cells that are cut."""
+    before, lead, calls, leading = on_worker.OnWorker._own, on_worker.OnWorker._lead, [], []
+
+    def led(self, *given):
+        leading.append(self)
+        return lead(self, *given)
+
+    def own(self, asked):
+        if asked.f.__name__ == "go_on" and (self in leading) == at_top:
+            calls.append(1)
+            if len(calls) == call and not flag.exists():
+                flag.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return before(self, asked)
+
+    on_worker.OnWorker._own, on_worker.OnWorker._lead = own, led
+
+
+@pytest.mark.parametrize(
+    ("at_top", "call"),
+    [(True, 6), (False, 7), *((at, n) for at in (True, False) for n in (1, 2, 3) if LONG)],
+)
+@pytest.mark.parametrize("loss", ["squared_error", "huber"] if LONG else ["squared_error"])
+def test_a_round_whose_workers_are_killed_is_made_again(at_top, call, loss, mortal, tmp_path):
+    X, y = arrays()
+    numbers = X[:, 1] + y
+    here = model_of("numbers", max_iter=4, loss=loss).fit(X, numbers)
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(numbers, chunks=400)
+    mortal.run(die_in_midst, tmp_path / "dead", at_top, call)
+    there = model_of("numbers", max_iter=4, loss=loss).fit(*given)
+    assert (tmp_path / "dead").exists()
+    expect_same(here, there, tmp_path)
+
+
+@pytest.mark.parametrize("call", range(3, 15) if LONG else [8])
+def test_levels_of_killed_workers_are_seen_anew(call, mortal, tmp_path, monkeypatch):
+    X, y, _ = parted(with_towns(table(N, "two"), 300), weighed=False)
+    X = X.to_pandas().astype(dict.fromkeys(("colour", "street", "town"), "category"))
+    here = model_of("two").fit(X, y)
+    assert (here.trees_.feature == [*X.columns].index("town")).any()
+    calls = kill_before(monkeypatch, mortal, "led", call)
+    ends = [0, 650, N]
+    there = model_of("two").fit(cut(X, ends), cut(pd.Series(y), ends))
+    assert len(calls) > call
+    expect_same(here, there, tmp_path)
+
+
+PHASES_OF_TREES = [("led", 5)]
 if LONG:
     PHASES_OF_TREES += [
         *(("look", n) for n in range(2)),
         *(("make", n) for n in range(2)),
-        *(("collect", n) for n in range(12)),
-        *(("change", n) for n in range(12)),
+        *(("led", n) for n in range(24)),
     ]
 
 
@@ -344,7 +422,7 @@ def test_rows_that_are_others_when_they_are_read_again_are_named(mortal, tmp_pat
         return block + flag.exists()
 
     rows = da.from_array(X, chunks=(400, 4)).map_blocks(read, dtype=X.dtype, meta=X[:0])
-    kill_before(monkeypatch, mortal, "change", 12, flag.touch)
+    kill_before(monkeypatch, mortal, "led", 9, flag.touch)
     model = model_of("two", max_iter=4)
     with pytest.raises(ValueError, match=r"partition . has been made anew and has other rows"):
         model.fit(rows, da.from_array(y, chunks=400))
@@ -354,14 +432,14 @@ def test_rows_that_are_others_when_they_are_read_again_are_named(mortal, tmp_pat
 def test_workers_that_die_again_and_again_end_the_fit(client, monkeypatch):
     X, y = arrays()
     lost = []
-    monkeypatch.setattr(OnCluster, "_waited", lambda *_: lost.append(1) or raise_lost())
+    monkeypatch.setattr(OnCluster, "_waited", lambda *_: lost.append(1) or raise_unlinked())
     with pytest.raises(RuntimeError, match="given up as workers died again and again"):
         model_of("two").fit(da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400))
     assert len(lost) == cluster._MOST_LOST
 
 
-def raise_lost():
-    raise cluster._Lost
+def raise_unlinked():
+    raise Unlinked
 
 
 def test_parts_of_a_worker_are_asked_together(client, monkeypatch):
@@ -380,6 +458,45 @@ def test_parts_of_a_worker_are_asked_together(client, monkeypatch):
     assert len(held[-1]) <= 2
     assert sorted(i for one in held[-1] for i in one.numbers) == [*range(10)]
     expect_same(here, there)
+
+
+def counted_below(dask_worker):
+    """How many workers each of those of a worker asks, and which parts are its own."""
+    return [(len(one._below), one._numbers) for one in dask_worker.state.actors.values()]
+
+
+def test_many_workers_add_up_among_themselves(tmp_path, monkeypatch):
+    X, y = arrays()
+    here = model_of("two", max_iter=2).fit(X, y)
+    tree = tree_of("two", **GIVEN).fit(X, y)
+    with (
+        distributed.LocalCluster(
+            n_workers=6, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as workers,
+        distributed.Client(workers) as client,
+    ):
+        asked, jobs, below = [], [], []
+        before = OnCluster._waited
+
+        def waited(self, held, method, *given):
+            told = before(self, held, method, *given)
+            if method == "lead":
+                asked.append(self._held.index(held))
+                jobs.append(pickle.loads(given[0])[0].__name__)
+                below[:] = [one for of in client.run(counted_below).values() for one in of]
+            return told
+
+        monkeypatch.setattr(OnCluster, "_waited", waited)
+        given = da.from_array(X, chunks=(130, 4)), da.from_array(y, chunks=130)
+        expect_same(here, model_of("two", max_iter=2).fit(*given))
+        assert {*asked} == {0}
+        assert jobs[-2:] == ["_made"] * 2  # a message for each round
+        assert "_made" not in jobs[:-2]
+        assert sorted(i for _, numbers in below for i in numbers) == [*range(10)]
+        assert len(below) > 3
+        assert sum(n for n, _ in below) == len(below) - 1
+        assert max(n for n, _ in below) == 2
+        expect_same_tree(tree, tree_of("two", **GIVEN).fit(*given), tmp_path)
 
 
 def test_what_is_cut_otherwise_is_refused(client):
@@ -494,7 +611,7 @@ def test_parts_of_forests_whose_workers_are_killed_are_made_anew(
     X, y = arrays()
     here = forest_of("two").fit(X, y)
     given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
-    calls = kill_before(monkeypatch, mortal, "collect", call)
+    calls = kill_before(monkeypatch, mortal, "led", call)
     there = forest_of("two").fit(*given)
     assert len(calls) > call
     expect_same(here, there, tmp_path)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.ensembles.boosting import _copied
-from certree.parts import held_out
 from certree.parts.executors import Here
 from certree.parts.first_look import learn
-from certree.parts.held_out import hold_out
+from certree.parts.held_out import Division, hold_out
+from certree.parts.memory_limit import Portions
 from same_models import InChunks
 
 
@@ -23,12 +23,8 @@ def in_memory(model, X, y, weight, size, seed):
 def in_parts(model, X, y, weight, ends, size, seed, together):
     parts = Here(InChunks(X, y, weight, ends), None, 1)
     learned = learn(model, parts)
-    before = held_out._ROWS
-    held_out._ROWS = together
-    try:
-        held = hold_out(parts, learned.reader, learned.weighing, size, seed)
-    finally:
-        held_out._ROWS = before
+    parts.portions = Portions(together=together)
+    held = hold_out(parts, learned.reader, learned.weighing, size, seed)
     sides = ([], [])
     for chunk, mask in zip(InChunks(X, y, weight, ends).chunks(), held.masks, strict=True):
         training = held.division.rows(learned.reader, chunk)
@@ -91,4 +87,4 @@ def test_parts_of_other_lengths_are_refused():
     model = BoostedTreesRegressor()
     training = model._take(np.zeros((3, 2)), np.zeros(3))
     with pytest.raises(ValueError, match="a part has 3 rows where it had 2 before"):
-        held_out.Division(None, np.random.RandomState(0)).sides(training, np.zeros(2, dtype=bool))
+        Division(None, np.random.RandomState(0)).sides(training, np.zeros(2, dtype=bool))

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certree.parts import keys
 from certree.parts.executors import added
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.keys import set_keys
+from certree.parts.memory_limit import Portions
 from certree.parts.part import PartOfRows
 from certree.rows.hashes import distinct, keys_of, mix
 
@@ -20,11 +20,14 @@ class Parts:
     def __init__(self, hashes):
         codes, none = np.zeros((1, 0), np.uint8), np.zeros(0)
         self.all = [PartOfRows(i, codes, none, None, one) for i, one in enumerate(hashes)]
-        self.told = []
+        self.told, self.portions = [], Portions()
 
     @property
     def n_parts(self):
         return len(self.all)
+
+    def expect_within_limit(self):
+        """There is none."""
 
     def collect(self, f, *given):
         told = [f(part, *given) for part in self.all]
@@ -44,12 +47,8 @@ class Parts:
 def test_however_rows_are_divided(contents, ends, together):
     hashes = mix(np.array(contents, dtype=np.uint64))
     parts = Parts(np.split(hashes, sorted(min(one, len(hashes)) for one in ends)))
-    before = keys._ROWS
-    keys._ROWS = together
-    try:
-        set_keys(parts, len(hashes))
-    finally:
-        keys._ROWS = before
+    parts.portions = Portions(together=together)
+    set_keys(parts, len(hashes))
     found = np.concatenate([part.keys for part in parts.all])
     expected = keys_of(hashes.copy())
     # Of equal rows it does not matter which one has which key.

@@ -1,6 +1,7 @@
 """What becomes of a part is another one, or written over it where nobody makes it anew."""
 
 from dataclasses import fields, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def cuts():
 def round_of(before):
     """Parts of a round one after the other, and what they tell."""
     draws = (12345 | 1, 678 | 1, 0.7, np.zeros(0), None)
-    first, most = begin_round(before, None, largest, LOSS, draws)
+    first, most = begin_round(before, (0, None), largest, LOSS, draws)
     gradient, hessian, *terms = most.numbers[:4].tolist()
     of_all = gradient, hessian, most.n_growing, tuple(terms), N
     begun, root = begin_tree(first, LOSS, draws, of_all, layout())
@@ -129,3 +130,17 @@ def test_rows_that_are_none_are_refused():
     leaf, steps, scores = np.full(N, 3, dtype=np.int32), np.zeros((3, 1)), np.zeros((1, N))
     with pytest.raises(ValueError, match="leaf must lie in"):
         _core.part_add_steps(scores, leaf, steps, scores)
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+def test_steps_of_a_tree_are_taken_once_however_often_its_round_is_begun(is_own):
+    ended = round_of(part(is_own)[0])[0][-1]
+    before = ended.scores.copy()
+    draws = (12345 | 1, 678 | 1, 0.7, np.zeros(0), None)
+    for n_trees in (1, 2):
+        tree = SimpleNamespace(value=np.array([[0.5], [1.25], [-2.0]]) * n_trees)
+        expected = before + tree.value[ended.leaf].T
+        for _ in range(2):
+            ended, _ = begin_round(ended, (n_trees, tree), largest, LOSS, draws)
+            np.testing.assert_array_equal(ended.scores, expected)
+        before = expected

@@ -39,7 +39,7 @@ from certree import (
     PrunedTreeClassifier,
     PrunedTreeRegressor,
 )
-from certree.rows.split import TrainCalibrationSplit, train_calibration_split
+from certree.rows.split import Deal, TrainCalibrationSplit, train_calibration_split
 from certree.rows.training import TakesRows, Training, balanced_weights, one_row, training_rows
 
 CLASSIFIERS = [
@@ -259,7 +259,7 @@ def dealt(train_size, random_state):
     """What deals a share of the rows to growing; None: all grow."""
     if train_size is None:
         return None
-    return lambda n, groups: train_calibration_split(n, train_size, random_state, groups)
+    return Deal(train_size, random_state)
 
 
 def test_steps_come_in_their_order_and_each_sees_only_what_it_may():

@@ -642,6 +642,19 @@ def test_fits_keep_their_promise(n_classes, switches):
     expect_valid(*np.array(outcomes).T, worth=0.3)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_one_seed_for_all_draws_keeps_the_promise_where_rows_hold_few_values(seed):
+    # Rows are dealt by what they hold, and the same seed must not deal the same values each time.
+    how = {"grower": certree.Cart(max_bins=255), "train_size": 0.5, "random_state": seed}
+    bounds = []
+    for draw in range(4 * REPEATS):
+        rs = np.random.RandomState(draw)
+        X, y = rs.randint(0, 4, (300, 1)).astype(float), rs.randint(0, 2, 300)
+        model = certree.CertifiedTreeClassifier(cv=2, duplicates="genuine", **how).fit(X, y)
+        bounds.append(model.certificate_.bound)
+    assert (np.array(bounds) < 0.5).sum() <= binom.ppf(0.999, len(bounds), DELTA)
+
+
 @pytest.mark.parametrize("selection", ["best", "vote"])
 def test_small_trees_keep_their_promise_where_there_is_nothing_to_learn(selection):
     switches = {"max_leaf_nodes": 8, "train_size": 0.5}

@@ -178,11 +178,15 @@ class CertifiedNumbers:
 
 def largest_error(off: Float64, y: Float64) -> float:
     """The largest of some absolute errors of targets, which larger ones are to count as."""
-    limit = float(off.max(initial=0.0))
-    if limit > _NOTHING * float(np.abs(y).max()):
-        return limit
+    return limit_of_errors(float(off.max(initial=0.0)), float(y.min()), float(y.max()))
+
+
+def limit_of_errors(largest: float, least: float, most: float) -> float:
+    """The same of the largest error, and the smallest and the largest target."""
+    if largest > _NOTHING * max(abs(least), abs(most)):
+        return largest
     # Where nothing was judged or missed, the target's own range is as good, or any number.
-    return float(np.ptp(y)) or 1.0
+    return most - least or 1.0
 
 
 def error_of_rows(

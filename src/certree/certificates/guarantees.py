@@ -64,7 +64,13 @@ from certree.certificates.parts.families import (
 from certree.certificates.priors import Prior, branching_prior
 from certree.certificates.shift import Monitor, Shift, kept_by_weights
 from certree.certificates.thresholds import ThresholdGuarantees, named_costs, number
-from certree.certificates.weighing import HeldOut, checked_places, shares_of_groups, weighed
+from certree.certificates.weighing import (
+    CertifyingRows,
+    HeldOut,
+    checked_places,
+    shares_of_groups,
+    weighed,
+)
 from certree.interface.arrays import (
     Float64,
     Int32,
@@ -80,7 +86,6 @@ from certree.interface.fitted import Answer, Given, reads_state, state_of
 from certree.interface.signatures import checked, expect_settings
 from certree.rows.duplicates import Duplicates
 from certree.rows.folds import Indices
-from certree.rows.split import TrainCalibrationSplit
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Vote
@@ -721,17 +726,15 @@ class CalibrationSamples(OfColumns):
     def of(
         cls,
         model_selection: ModelSelection | LabelledSelection,
-        sides: TrainCalibrationSplit,
-        leaf: Int32,
-        y: Int32,
+        certifying: CertifyingRows,
     ) -> Self:
-        """Those of a fit, by its selection, and by leaf and class of each row of it."""
+        """Those of a fit, by its selection."""
         held, likeliest = model_selection.held, None
         if isinstance(model_selection, ModelSelection):
             likeliest = model_selection.likeliest
-        weigh, weight = sides.weigh, None
+        sides, weight = certifying.sides, None
         if sides.groups is not None:
-            weight = shares_of_groups(sides.groups, sides.grow, weigh)[0]
+            weight = shares_of_groups(sides.groups, sides.grow, sides.weigh)[0]
         places, n_given = sides.calibration_places
         rows = cls.made(
             held.tree,
@@ -739,8 +742,8 @@ class CalibrationSamples(OfColumns):
             None if likeliest is None else frozen(likeliest.log_odds > 0),
             frozen(places),
             n_given,
-            frozen(leaf[weigh]),
-            frozen(y[weigh]),
+            frozen(certifying.leaf),
+            frozen(certifying.y),
             None if weight is None else frozen(weight),
             held.repeats,
             held.distinct,

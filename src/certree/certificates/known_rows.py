@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from certree.interface.arrays import array_of
+from certree.interface.arrays import UInt64, array_of
 from certree.rows.columns import frame_of, given_values
 from certree.rows.duplicates import (
+    AlikeRows,
     Duplicates,
     distinct_rows,
     expect_few_repeats,
-    first_alike,
+    first_of,
     n_repeats,
 )
 from certree.rows.folds import Indices
@@ -67,21 +68,64 @@ def rows_that_judge(
         nothing is said of it.
     """
     truth = array_of("y", y)
-    seen, told = _seen(classifier, X, len(truth), duplicates)
-    first = first_alike(X, truth)
-    every = np.arange(len(first))
-    if duplicates == "copies":
-        return distinct_rows(first, None)[0], 0 if told else None
-    repeats = n_repeats(first, every[:0], every)
-    expect_few_repeats(repeats, len(every), duplicates)
-    return every, int(np.sum(seen | (first != every))) if told else None
+    judging = JudgingRows(classifier, duplicates)
+    judging.add(X, truth)
+    return judging.judged()
+
+
+# What lets rows judge in any case.
+_WAYS = 'give duplicates="genuine" (on the command line --duplicates genuine) if'
+
+
+class JudgingRows:
+    """Rows that are to judge a classifier, some after others; of each a hash is kept.
+
+    Parameters
+    ----------
+    classifier, duplicates
+        See `rows_that_judge`.
+    """
+
+    def __init__(self, classifier: Any, duplicates: Duplicates) -> None:
+        self._classifier, self._duplicates = classifier, duplicates
+        self._alike, self._told = AlikeRows(), True
+        self._hashes: list[UInt64] = []
+        self._exact: list[NDArray[np.bool_]] = []
+        self._rounded: list[NDArray[np.bool_]] = []
+
+    def add(self, X: Any, truth: NDArray[Any]) -> None:
+        """Look at some more rows and their classes."""
+        exact, rounded, told = _seen(self._classifier, X, len(truth), self._duplicates)
+        self._told &= told
+        self._exact.append(exact)
+        self._rounded.append(rounded)
+        self._hashes.append(self._alike.hashes(X, truth))
+
+    def judged(self) -> tuple[Indices, int | None]:
+        """Which of all these rows may judge, and how many repeat others; see `rows_that_judge`."""
+        exact, rounded = np.concatenate(self._exact), np.concatenate(self._rounded)
+        seen, told = exact | rounded, self._told
+        if seen.any() and self._duplicates != "genuine":
+            as_float32 = np.sum(seen & ~exact)
+            how = f" ({as_float32:,} of them as float32 holds them)" if as_float32 else ""
+            raise ValueError(
+                f"{np.sum(seen):,} of {len(seen):,} rows also occur among those of the fit{how}, by "
+                f"which nothing can be certified: give new rows, or {_WAYS} they were drawn anew and "
+                "happen to be alike"
+            )
+        first = first_of(np.concatenate(self._hashes))
+        every = np.arange(len(first))
+        if self._duplicates == "copies":
+            return distinct_rows(first, None)[0], 0 if told else None
+        repeats = n_repeats(first, every[:0], every)
+        expect_few_repeats(repeats, len(every), self._duplicates)
+        return every, int(np.sum(seen | (first != every))) if told else None
 
 
 def _seen(
     classifier: Any, X: Any, n: int, duplicates: Duplicates
-) -> tuple[NDArray[np.bool_], bool]:
-    """Which rows some fit has seen, and whether that is known of all of them."""
-    ways = 'give duplicates="genuine" (on the command line --duplicates genuine) if'
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], bool]:
+    """Which rows some fit has seen, as they are and as float32; whether that is known of all fits."""
     exact, rounded, told = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), True
     for model, rows in _fits(classifier, X):
         hashes = getattr(model, "sample_hashes_", None)
@@ -90,20 +134,12 @@ def _seen(
             if hasattr(model, "sample_hashes_") and duplicates != "genuine":
                 raise ValueError(
                     "the model was saved without hashes of the rows of its fit, so that nothing tells "
-                    f"whether those given are new: {ways} they are"
+                    f"whether those given are new: {_WAYS} they are"
                 )
             continue
         of_model = known_rows(model._new_rows(rows), hashes)
         exact, rounded = exact | of_model[0], rounded | of_model[1]
-    seen = exact | rounded
-    if seen.any() and duplicates != "genuine":
-        as_float32 = np.sum(seen & ~exact)
-        how = f" ({as_float32:,} of them as float32 holds them)" if as_float32 else ""
-        raise ValueError(
-            f"{np.sum(seen):,} of {n:,} rows also occur among those of the fit{how}, by which nothing "
-            f"can be certified: give new rows, or {ways} they were drawn anew and happen to be alike"
-        )
-    return seen, told
+    return exact, rounded, told
 
 
 def _fits(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:

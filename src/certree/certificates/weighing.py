@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from certree.interface.arrays import (
 )
 from certree.interface.signatures import POSITIVE, checked, expect_settings
 from certree.rows.folds import Indices
-from certree.rows.split import checked_groups
+from certree.rows.split import TrainCalibrationSplit, checked_groups
 from certree.stats import NodeStats, TargetStats
 from certree.stats.nodes import counted
 from certree.tree import LEAF, Tree
@@ -258,6 +259,46 @@ def shares_of_groups(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class CertifyingRows:
+    """The rows that weigh the prunings of a tree, n of them, and counts of those that have grown it.
+
+    Parameters
+    ----------
+    sides : TrainCalibrationSplit
+        Which rows these are.
+    leaf, y : ndarray of int32, shape (n,)
+        Leaf and class of each.
+    weight : ndarray of float64, shape (n,), or None
+        What each weighs where a posterior is shaped; None: 1.
+    grown : NodeStats
+        What the training samples weigh.
+    """
+
+    sides: TrainCalibrationSplit
+    leaf: Int32
+    y: Int32
+    weight: Float64 | None
+    grown: NodeStats
+
+    def held_out(self, tree: Tree) -> HeldOut:
+        """Both sides, of which each row, or group, that weighs counts once."""
+        sides, weight, n = self.sides, None, len(self.leaf)
+        if sides.groups is not None:
+            weight, n = shares_of_groups(sides.groups, sides.grow, sides.weigh)
+        stats = weighed(tree, self.leaf, self.y, weight, self.grown)
+        about = sides.grouped, sides.repeats, sides.distinct
+        return HeldOut(tree, self.grown, stats, sides.grow, sides.weigh, n, *about)
+
+    def weights(self) -> Float64 | None:
+        """What rows weigh where groups count alike; None: each counts once."""
+        if self.weight is None or self.sides.groups is None:
+            return self.weight
+        return (
+            self.weight * shares_of_groups(self.sides.groups, self.sides.grow, self.sides.weigh)[0]
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class HeldOutNumbers(OfColumns):
     """A tree with the moments of its training samples, and new calibration samples.
 
@@ -314,7 +355,8 @@ class HeldOutNumbers(OfColumns):
 
     def loss_of(self, value: Float64) -> float:
         """Mean absolute error, each cut at the limit and in units of it, where nodes predict so."""
-        return float(self.weight @ cut_errors(value[self.leaf], self.y, self.limit)) / self.n
+        # Rounded once, so that no order of the rows changes a bit.
+        return fsum(self.weight * cut_errors(value[self.leaf], self.y, self.limit)) / self.n
 
 
 def cut_errors(said: Float64, y: Float64, limit: float) -> Float64:

@@ -51,6 +51,7 @@ from certree.files.places import expect_writable
 from certree.interface.extras import needed
 from certree.interface.words import counted, cut, duration, file_size, to_four_digits
 from certree.parts import resources
+from certree.parts.resources import limit_now
 from certree.parts.sources import FileRows
 from certree.show.page.judged import Judged
 from certree.show.page.scores import scores_of
@@ -113,6 +114,16 @@ _REGRESSORS: dict[ModelName, Callable[..., Any]] = {
     ModelName.boosted: BoostedTreesRegressor,
     ModelName.forest: TreeForestRegressor,
 }
+
+
+_MODELS = [*_CLASSIFIERS.items(), *_REGRESSORS.items()]
+# Models that take files.
+_OF_FOLDERS = {
+    *(BoostedTreesClassifier, BoostedTreesRegressor, TreeForestClassifier, TreeForestRegressor),
+    *(made for _, made in _MODELS if getattr(made, "_takes_parts", False)),
+}
+# Bins of a single tree that is grown on a folder.
+_BINS = 255
 
 
 @command(MODELS)
@@ -234,6 +245,14 @@ def fit(
             show_default="this machine",
         ),
     ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory that the fit to a folder may hold, such as 2GB.",
+            show_default="any",
+        ),
+    ] = None,
     quiet: Quiet = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Say also which settings the fit has chosen.")
@@ -242,8 +261,9 @@ def fit(
     """Fit a model to a table, say how well it does, and write it to a file.
 
     The scores are those of a first fit to four fifths of the rows, on the rest; what is written is
-    fitted to all of them. Boosted trees also fit a folder of tables, which is never held in memory: no
-    rows of it are held out, but certree evaluate scores files that are kept apart.
+    fitted to all of them. Trees and forests also fit a folder of tables, which is never held in memory:
+    no rows of it are held out, but certree evaluate scores files that are kept apart. Single trees are
+    grown there between 255 bins.
     """
     if regression and classification:
         raise ValueError("expected one of --regression and --classification, got both")
@@ -259,12 +279,14 @@ def fit(
     known = model.get_params(deep=False)
     general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
     model.set_params(**{name: general[name] for name in general if name in known})
+    if is_folder and known.get("grower") == "cart":
+        model.set_params(grower__max_bins=_BINS)
     set_all(
         model, settings_of(settings or []), [name for name in options if options[name] is not None]
     )
     asked = _Asked(file, target, weights, groups, regression, classification, test_size, seed)
     slopes = increasing or [], decreasing or []
-    with _cluster_of(scheduler, file):
+    with _resources_of(scheduler, memory_limit, file):
         said, seconds = (_fit_folder if is_folder else _fit_table)(model, asked, slopes)
     models.save(
         model,
@@ -322,12 +344,14 @@ def _fit_table(model: Any, asked: _Asked, slopes: Slopes) -> tuple[list[str], fl
 
 def _fit_folder(model: Any, asked: _Asked, slopes: Slopes) -> tuple[list[str], float]:
     """The same of a folder, whose rows are never held together."""
-    if not isinstance(model, BoostedTreesClassifier | BoostedTreesRegressor):
-        raise ValueError(f"a folder takes --model boosted, got {type(model).__name__}")
+    if type(model) not in _OF_FOLDERS:
+        named = ", ".join(sorted({name for name, one in _MODELS if one in _OF_FOLDERS}))
+        raise ValueError(f"a folder takes --model {named}; got {type(model).__name__}")
     for flag, given in (("--test-size", asked.test_size), ("--groups", asked.groups)):
         if given:
             raise ValueError(f"{flag} takes a single table, got the folder {asked.file}")
-    rows = FileRows(asked.file, asked.target, asked.weights)
+    is_limited = limit_now() is not None
+    rows = FileRows(asked.file, asked.target, asked.weights, is_limited=is_limited)
     if not asked.classification:
         _expect_target_of_folder(rows, asked.name, asked.regression)
     set_slopes(model, *slopes, rows.features)
@@ -340,13 +364,18 @@ def _fit_folder(model: Any, asked: _Asked, slopes: Slopes) -> tuple[list[str], f
 
 
 @contextmanager
-def _cluster_of(scheduler: str | None, file: Path) -> Iterator[None]:
-    """Let a fit to a folder be made on the cluster of a scheduler, if one is named."""
+def _resources_of(scheduler: str | None, limit: str | None, file: Path) -> Iterator[None]:
+    """Let a fit to a folder be made on the cluster of a scheduler, or keep to a limit of memory."""
+    given = [("--scheduler", scheduler), ("--memory-limit", limit)]
+    named = [flag for flag, value in given if value is not None]
+    if named and not file.is_dir():
+        raise ValueError(f"{named[0]} is for a folder of files, got {file}")
+    if len(named) > 1:
+        raise ValueError("--memory-limit is for this machine, got --scheduler, too")
     if scheduler is None:
-        yield
+        with resources(memory_limit=limit):
+            yield
         return
-    if not file.is_dir():
-        raise ValueError(f"--scheduler is for a folder of files, got {file}")
     with _client_of(scheduler) as client, resources(client=client):
         yield
 

@@ -1,6 +1,7 @@
 """Asking a model about rows: what it predicts, how well it does, what holds of its error."""
 
 import json
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from sklearn.base import is_classifier
 from certree import show
 from certree.certificates import Guarantees
 from certree.certificates import certify as certify_rows
+from certree.certificates.batches import certify_batches
 from certree.certificates.hold_out import share_of_look
 from certree.cli.app import (
     MODELS,
@@ -29,7 +31,6 @@ from certree.cli.rows import (
     DuplicateRows,
     Groups,
     ModelFile,
-    RowsFile,
     RowsPlace,
     Target,
     ThresholdCost,
@@ -136,34 +137,67 @@ def _told(model: Any, file: Path, target: str, threshold: float | None, quiet: b
     told: list[Told] = []
     labels: NDArray[Any] | None = None
     name = f"the target {target!r}"
-    read = rows_of_files(model, file, target, n_rows=BATCH)
-    with closing(shown_batches("judging", read, not quiet)) as batches:
-        for batch in batches:
-            truth = tables.target_of(batch.table, target)
-            if not len(truth) and (told or not batch.is_last):
-                continue
-            found = np.unique(truth)
-            labels = found if labels is None else np.unique(np.concatenate([labels, found]))
-            # Others may be known in later batches.
-            known = model.classes_[:1] if is_classifier(model) else labels[:0]
-            expect_known(model, np.concatenate([labels, known]), name)
-            rows = batch.table
-            if getattr(model, "feature_names_in_", None) is None:
-                rows = rows.drop_columns([target])
-            judged = Judged.of(model, rows_for(model, rows, batch.where), truth)
-            if threshold is not None:
-                shares = {} if judged.shares is None else dict(enumerate(judged.shares.T))
-                judged = replace(judged, predicted=by_threshold(model, shares, threshold))
-            told.append(Told.of(judged))
+    for rows, truth in _rows_and_truth(model, file, target, "judging", quiet):
+        found = np.unique(truth)
+        labels = found if labels is None else np.unique(np.concatenate([labels, found]))
+        # Others may be known in later batches.
+        known = model.classes_[:1] if is_classifier(model) else labels[:0]
+        expect_known(model, np.concatenate([labels, known]), name)
+        judged = Judged.of(model, rows, truth)
+        if threshold is not None:
+            shares = {} if judged.shares is None else dict(enumerate(judged.shares.T))
+            judged = replace(judged, predicted=by_threshold(model, shares, threshold))
+        told.append(Told.of(judged))
     assert labels is not None  # Judged has refused no rows
     expect_known(model, labels, name)
     return Told.joined(told)
 
 
+def _rows_and_truth(
+    model: Any, file: Path, target: str, what: str, quiet: bool
+) -> Iterator[tuple[Any, NDArray[Any]]]:
+    """What a model reads of the rows of files and their targets, batch by batch, if only of no rows."""
+    has_any = False
+    read = rows_of_files(model, file, target, n_rows=BATCH)
+    with closing(shown_batches(what, read, not quiet)) as batches:
+        for batch in batches:
+            truth = tables.target_of(batch.table, target)
+            if not len(truth) and (has_any or not batch.is_last):
+                continue
+            has_any, rows = True, batch.table
+            if getattr(model, "feature_names_in_", None) is None:
+                rows = rows.drop_columns([target])
+            yield rows_for(model, rows, batch.where), truth
+
+
+def _certify_folder(
+    model_file: Path,
+    folder: Path,
+    target: str,
+    delta: float,
+    look: int | None,
+    duplicates: Any,
+    beside: dict[str, Any],
+) -> None:
+    """Certify by the rows of a folder, which are never held together."""
+    for flag, given in beside.items():
+        if given is not None:
+            raise ValueError(f"{flag} takes a single table, got the folder {folder}")
+    model = models.load(model_file)
+    _expect_classes(model, model_file)
+    batches = _rows_and_truth(model, folder, target, "certifying", quiet=True)
+    say(str(certify_batches(model, batches, delta, look=look, duplicates=duplicates)))
+
+
+def _expect_classes(model: Any, model_file: Path) -> None:
+    if not is_classifier(model):
+        raise ValueError(f"{model_file} predicts numbers; only errors of classes are certified")
+
+
 @command(MODELS)
 def certify(
     model_file: ModelFile,
-    file: RowsFile,
+    file: RowsPlace,
     target: Target,
     delta: Delta = 0.05,
     look: Annotated[
@@ -185,13 +219,16 @@ def certify(
     ] = None,
 ) -> None:
     """Certify the error of a model by rows that were never used."""
+    if file.is_dir():
+        beside = {"--threshold-cost": threshold_cost, "--groups": groups, "--plot": plot}
+        _certify_folder(model_file, file, target, delta, look, duplicates.value, beside)
+        return
     expect_to_draw(plot)
     costs = costs_of(threshold_cost)
     if plot is not None and costs is None:
         raise ValueError("expected --threshold-cost: --plot draws what holds at every threshold")
     model, X, truth, kinds = read_judged_rows(model_file, file, target, groups)
-    if not is_classifier(model):
-        raise ValueError(f"{model_file} predicts numbers; only errors of classes are certified")
+    _expect_classes(model, model_file)
     word: Any = duplicates.value
     if costs is None and kinds is None:
         say(str(certify_rows(model, X, truth, delta, look=look, duplicates=word)))

@@ -253,8 +253,8 @@ class BoostedTrees(StagedTrees):
             Rows; NaN stands for a missing value. What a sparse matrix does not store is 0, and the
             fit is that of the dense table. Rows in files (Parquet, Arrow, CSV, or folders of them)
             and on clusters are never held together, and have the model of the same rows in memory.
-            They take no groups, offsets and callbacks, no `CustomLoss`, early stopping by the loss
-            alone, `X_val` in memory, and features of at most 30 categories.
+            They take no groups and offsets, no `CustomLoss`, are judged by the loss alone, and take
+            `X_val` in memory.
         y : array-like of shape (n,), or (n, n_outputs), str, or collection of Dask
             Class of each row, or a number; of several targets a column each. Of rows in files the name
             of their column.
@@ -304,10 +304,9 @@ class BoostedTrees(StagedTrees):
                 "groups": groups,
                 "offset": offset,
                 "offset_val": offset_val,
-                "callbacks": callbacks or None,
             }
             validation = X_val, y_val, sample_weight_val
-            return self._fit_elsewhere(X, y, sample_weight, beside, validation)
+            return self._fit_elsewhere(X, y, sample_weight, beside, validation, callbacks)
         before = self._trees_before()
         training = self._take(X, y, sample_weight, groups=groups, again=before is not None)
         self._expect_offsets(offset, offset_val, X_val, before is not None)
@@ -336,10 +335,11 @@ class BoostedTrees(StagedTrees):
         sample_weight: Any,
         beside: dict[str, Any],
         validation: tuple[Any, ...],
+        callbacks: Sequence[Callback],
     ) -> Self:
         """Fit to rows in files or on a cluster; so few of them that more can be done in memory."""
         has_judges = any(one is not None for one in validation)
-        expect_what_parts_can(self, beside, judges=has_judges)
+        expect_what_parts_can(self, beside, judges=has_judges or bool(callbacks))
         X_val, y_val, weight_val = validation
         if lies_elsewhere(X_val):
             raise ValueError("X_val must be rows in memory, got some that lie elsewhere")
@@ -347,13 +347,13 @@ class BoostedTrees(StagedTrees):
         n_threads, shown = all_threads(self.n_jobs), self.verbose > 0
         with rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as parts:
             try:
-                fit_on_parts(self, parts, judged if has_judges else None)
+                fit_on_parts(self, parts, judged if has_judges else None, callbacks)
                 return self
             except InMemory:
                 rows = parts.gathered()
         training = self._take(*rows)
         self._has_offset = False
-        return self._fit_judged(training, None, *judged())
+        return self._fit_judged(training, None, *judged(), callbacks)
 
     def _trees_before(self) -> Trees | None:
         """The trees of the fit before, if this one adds to them."""

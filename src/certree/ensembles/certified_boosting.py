@@ -48,7 +48,7 @@ from certree.interface.stored import Stored
 from certree.interface.threads import all_threads
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
-from certree.rows.split import train_calibration_split
+from certree.rows.split import Deal
 from certree.rows.training import Training
 from certree.tree import Trees
 
@@ -315,7 +315,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
                 y,
                 sample_weight,
                 groups=groups,
-                dealt=lambda n, units: train_calibration_split(n, share, deepcopy(shuffled), units),
+                dealt=Deal(share, deepcopy(shuffled)),
                 classes=classes,
             )
 
@@ -663,7 +663,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             y,
             sample_weight,
             groups=groups,
-            dealt=lambda n, units: train_calibration_split(n, self.train_size, random_state, units),
+            dealt=Deal(self.train_size, random_state),
         )
         trains = training.growing or training
         self._fit_rounds(trains)

@@ -20,7 +20,7 @@ from certree.interface.arrays import Int32, Int64
 from certree.tree import LEAF, Trees
 
 # So many codes of rows that are sent down a tree at a time, and leaves of rows that are kept.
-_CODES, _LEAVES = 2**20, 2**25
+CODES, AT_A_TIME = 2**20, 2**25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +95,7 @@ class WalkOfCodes:
     def parts(self) -> Iterator[tuple[Int32, Int64, Int32]]:
         """See `Walk`."""
         n, n_trees = len(self.codes), len(self.trees)
-        step = max(1, min(n_trees, _LEAVES // n))
+        step = max(1, min(n_trees, AT_A_TIME // n))
         ends = np.append(self.trees.root, self.trees.n_nodes)
         with ThreadPoolExecutor(self.n_threads) as pool:
             for begin, end in pairwise([*range(0, n_trees, step), n_trees]):
@@ -110,7 +110,7 @@ class WalkOfCodes:
     def _send(self, number: int, leaf: Int32, root: int) -> None:
         """Find the leaves (n,) of the rows that are out of the bag of a tree."""
         out = np.flatnonzero(np.unpackbits(self.is_out[number], count=len(leaf)))
-        tree, step = self.coded.tree(number), max(1, _CODES // self.codes.shape[1])
+        tree, step = self.coded.tree(number), max(1, CODES // self.codes.shape[1])
         for start in range(0, len(out), step):
             rows = out[start : start + step]
             leaf[rows] = ~(tree.leaves(numbers_of(self.codes[rows]), 1)[0] + root)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
@@ -13,12 +13,15 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from certree.ensembles.custom_loss import CustomLoss
-from certree.ensembles.evaluation import Evaluation, stops_early
+from certree.ensembles.evaluation import Callback, Evaluation, stops_early
+from certree.ensembles.levels_of_parts import see_levels
 from certree.ensembles.losses import HuberLoss, LogLoss, Loss, QuantileLoss
-from certree.ensembles.many_levels import FEW_LEVELS
+from certree.ensembles.many_levels import FEW_LEVELS, MOST_CLASSES, LevelStatistics
 from certree.ensembles.rounds import importances
 from certree.ensembles.rounds_of_parts import RoundsOfParts
 from certree.ensembles.scales_of_parts import start_at_quantile
+from certree.grow.binned import BinnedGrower
+from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, UInt64, in_units_of_largest
 from certree.interface.progress import Pace, progress
 from certree.parts.binned_parts import Sketch
@@ -36,14 +39,22 @@ from certree.parts.made_parts import (
     total_weight,
     warn_of_identifiers,
 )
+from certree.parts.memory_limit import Need, most_leaves, numbers_of_categories, sums_of_cell
 from certree.rows.folds import MOST_COPIES
 from certree.rows.training import Training
 
+# Most rows of fits that may be made in memory.
+_IN_MEMORY = 30_000
 # See `fit_on_parts`.
 Judged = Callable[[], tuple[Training | None, UInt64 | None]]
 
 
-def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> None:
+def fit_on_parts(
+    model: Any,
+    parts: Executor,
+    judged: Judged | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> None:
     """Fit a boosted model to rows that an executor holds.
 
     Parameters
@@ -55,6 +66,8 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
     judged : callable or None
         Gives once the model knows classes and features the rows that judge it, in memory, and the
         hashes of a fit in which they have a part; None: none do.
+    callbacks : sequence of callables
+        Are called after each round.
 
     Raises
     ------
@@ -65,20 +78,17 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
     """
     learned = learn(model, parts)
     learned.teach(model)
+    parts.keep_to_limit(_need(model, learned, judged is not None), learned)
     reader, loss, weighing = learned.reader, model._loss(), learned.weighing
-    if not is_classifier(model):
-        loss.expect_domain(np.array(learned.found.ends))
-    if weighing is not None and not weighing.are_copies:
-        _expect_copies(model, loss)
+    _expect_taken(model, loss, learned)
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
-    stops, held = _stops(model, learned), None
-    if stops and model.validation_fraction is not None and judged is None:
-        held = _held_out(model, parts, learned)
+    stops = _stops(model, learned)
+    held = _held_out(model, parts, learned) if stops and judged is None else None
     known = sketched(parts, reader, weighing, learned.found.n, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
-    _expect_few_levels(model, known.sketch)
-    bins, totals = make_parts(parts, reader, known)
+    many = _many_levels(known.sketch)
+    bins, totals = make_parts(parts, reader, known, many=many)
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, known.n + known.n_held)
     judges, hashes = (None, None) if judged is None else judged()
@@ -88,20 +98,69 @@ def fit_on_parts(model: Any, parts: Executor, judged: Judged | None = None) -> N
     set_keys(parts, known.n)
     model._choose_parameters(known.n)
     total = total_weight(parts, known.n, weighings[0])
+    grower, statistics = _grower(model, parts, loss, bins, many)
     run = RoundsOfParts(
         model._settings(loss),
-        parts,
-        model._grower_in(bins),
+        grower,
         known.n,
         total,
         model.thresholds_,
         model._seed,
         _held_of(parts, n_held, weighings[1]),
+        statistics,
     )
     start = _start(loss, parts, known.n, totals, total is not None)
-    _boost(model, run, start, n_rounds, stops)
-    if stops and hashes is not None:
+    evaluation = _evaluation(model, run, stops, callbacks)
+    _boost(model, parts, run, start, n_rounds, evaluation)
+    if evaluation.decides and hashes is not None:
         model.sample_hashes_ = hashes
+
+
+def _grower(
+    model: Any, parts: Executor, loss: Loss, bins: Bins, many: tuple[int, ...]
+) -> tuple[BinnedGrower, LevelStatistics | None]:
+    """What grows trees, and what is known of levels, which parts have as more features."""
+    grower, statistics = model._grower_in(bins), see_levels(parts, loss, bins, many)
+    if statistics is not None:
+        grower = statistics.beside(grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8))
+    return grower, statistics
+
+
+def _need(model: Any, learned: Learned, are_judged: bool) -> Need:
+    """What the fit holds in memory, from above."""
+    n, p, K = learned.found.n, model.n_features_in_, getattr(model, "n_classes_", 1)
+    stops = stops_early(model.early_stopping, n)
+    is_dealt = stops and model.validation_fraction is not None and not are_judged
+    n_leaves = model.max_leaf_nodes
+    if n_leaves == "auto":
+        n_leaves = max(model._LEAVES)
+    n_leaves = most_leaves(n, n_leaves, model.max_depth, model.min_samples_leaf)
+    n_rounds = model._known_rounds(n, stops)
+    # What rows see of levels is in bins as features are.
+    n_levels = numbers_of_categories(learned)
+    p += sum(one > FEW_LEVELS for one in n_levels) * (1 + min(K, MOST_CLASSES))
+    # Hashes of a classifier's rows; which rows are held out, and while it is decided.
+    of_row = 16.0 * is_classifier(model) + 3.0 * is_dealt
+    of_cell = sums_of_cell(p)
+    # Trees, all of them and once more when they are put together.
+    trees = (
+        2.0
+        * n_leaves
+        * (n_rounds or 0)
+        * model._n_members()
+        * (250 + 32 * K + 12 * max(n_levels, default=0))
+    )
+    # Where rows are few they are fitted in memory.
+    in_memory = n * (100.0 * p + 500 + 100 * K) if n <= _IN_MEMORY else 0.0
+    return Need(
+        always=of_row * n,
+        # Features as numbers, in order, and both sides of them; hashes, targets, scores.
+        worked=(40 if is_dealt else 16) * p + p + 200 + 24 * K,
+        together=300 if is_dealt else 150,
+        later=trees + 8.0 * n_leaves * of_cell + in_memory,
+        of_thread=0.5 * n_leaves * of_cell,
+        of_thread_row=100 + 40 * K,
+    )
 
 
 def _start(loss: Loss, parts: Executor, n: int, totals: Counter[Any], is_weighed: bool) -> Float64:
@@ -153,8 +212,10 @@ def _stops(model: Any, learned: Learned) -> bool:
     return stops
 
 
-def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut:
+def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut | None:
     """Rows that are held out, which in memory have no part in bins and weights of the others."""
+    if model.validation_fraction is None:
+        return None
     found, weighing = learned.found, learned.weighing
     is_dealt_apart = found.are_whole and rounded(found.total()) <= MOST_COPIES
     if weighing is not None and not weighing.are_copies and is_dealt_apart:
@@ -168,26 +229,45 @@ def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut:
     return held
 
 
-def _boost(model: Any, run: RoundsOfParts, start: Float64, n_rounds: int, stops: bool) -> None:
+def _evaluation(
+    model: Any, run: RoundsOfParts, stops: bool, callbacks: Sequence[Callback]
+) -> Evaluation:
+    """What rounds are judged by, if somebody wants to know."""
+    if not (stops or run.held[0] or callbacks):
+        return Evaluation()
+    # What is said are the scores of both sides.
+    sides = [itemgetter(side) for side in range(2 if run.held[0] else 1)]
+    n_iter_no_change = model.n_iter_no_change if stops else 0
+    return Evaluation(
+        sides,
+        is_wanted=True,
+        n_iter_no_change=n_iter_no_change,
+        tol=float(model.tol),
+        callbacks=callbacks,
+    )
+
+
+def _boost(
+    model: Any,
+    parts: Executor,
+    run: RoundsOfParts,
+    start: Float64,
+    n_rounds: int,
+    evaluation: Evaluation,
+) -> None:
     """Make the rounds of all members, and set what they have made."""
     n_members, runs, pace = model._n_members(), [], Pace()
-    evaluation = Evaluation()
-    is_wanted = stops or run.held[0] > 0
-    if is_wanted:
-        # What is said are the scores of both sides.
-        sides = [itemgetter(side) for side in range(2 if run.held[0] else 1)]
-        n_iter_no_change = model.n_iter_no_change if stops else 0
-        evaluation = Evaluation(
-            sides, is_wanted=True, n_iter_no_change=n_iter_no_change, tol=float(model.tol)
-        )
     with progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
         for member in range(n_members):
             one = replace(run, seed=run.seed + member, grown=[], rows=[])
-            for n_made in one.advance(start, n_rounds):
-                if is_wanted:
-                    evaluation.take(one.scores_of_sides(), n_made)
-                if n_made > 0:
-                    show(1, evaluation.note or pace.of(run.n))
+            for n_made in one.advance(parts, start, n_rounds):
+                scores = [one.scores_of_sides(parts)] if evaluation.is_wanted else []
+                if n_made == 0:
+                    evaluation.begin(scores)
+                    continue
+                for said in scores:
+                    evaluation.take(said, n_made)
+                show(1, evaluation.note or pace.of(run.n))
                 if evaluation.is_over:
                     break
             runs.append(one)
@@ -213,29 +293,28 @@ def _n_rounds(model: Any, n: int, stops: bool) -> int:
     return int(known)
 
 
-def _expect_copies(model: Any, loss: Loss) -> None:
-    """Refuse weights that are no copies where the start is a quantile.
+def _expect_taken(model: Any, loss: Loss, learned: Learned) -> None:
+    """Refuse targets that the loss does not take, and weights that are no copies by quantiles.
 
     In memory such weights are added up as they come, by ascending targets, and rounded each time.
     """
-    if isinstance(loss, QuantileLoss | HuberLoss):
+    if not is_classifier(model):
+        loss.expect_domain(np.array(learned.found.ends))
+    are_weights = learned.weighing is not None and not learned.weighing.are_copies
+    if are_weights and isinstance(loss, QuantileLoss | HuberLoss):
         raise ValueError(
             f"weights that are no whole numbers, or more than ten for each row on average, take rows "
             f'in memory with loss="{model.loss}", got X that lies elsewhere'
         )
 
 
-def _expect_few_levels(model: Any, known: Sketch) -> None:
-    names = getattr(model, "feature_names_in_", None)
-    for j, values in enumerate(known.values):
-        n_levels = len(values[0]) if isinstance(values, tuple) else 0
-        if n_levels > FEW_LEVELS:
-            feature = j if names is None else repr(str(names[j]))
-            raise ValueError(
-                f"feature {feature} has {n_levels} categories: on rows that lie elsewhere a feature "
-                f"may have {FEW_LEVELS}, as cuts by mean targets of more take rows in memory. Leave it "
-                "out, join rare categories, or make it a number"
-            )
+def _many_levels(known: Sketch) -> tuple[int, ...]:
+    """Features of categories that have many levels."""
+    return tuple(
+        j
+        for j, values in enumerate(known.values)
+        if isinstance(values, tuple) and len(values[0]) > FEW_LEVELS
+    )
 
 
 def expect_what_parts_can(model: Any, given: dict[str, Any], *, judges: bool) -> None:

@@ -13,22 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.ensembles.coded_features import CodedFeatures
+from certree.ensembles.coded_features import AT_A_TIME, CODES, CodedFeatures
 from certree.ensembles.forest_samples import ForestSamples, GivenRows, ordered
 from certree.interface.arrays import Float64, UInt64
+from certree.interface.threads import all_threads
 from certree.parts.chunks import Chunk, Weighing, positive, whole_by_all
 from certree.parts.executors import Executor
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
+from certree.parts.memory_limit import Need, most_categories, most_leaves
 from certree.parts.part import PartOfRows, digests, expect_same_rows
 from certree.parts.scratch import Scratch
 from certree.rows.copies import repeated
 from certree.rows.folds import Indices
 from certree.rows.hashes import keys_of
-
-# Bytes of rows that parts hand over at a time.
-_BYTES = 2**27
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +86,7 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
     """
     learned = learn(model, parts)
     learned.teach(model)
+    parts.keep_to_limit(_need(model, learned), learned)
     weighing = learned.weighing
     if weighing is not None:
         found = learned.found
@@ -106,6 +106,34 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
         y = y.astype(np.int32)
     features, one = CodedFeatures(codes, bins), np.zeros(1, dtype=np.intp)
     return ForestSamples(features, y, weight, place, content, one), given
+
+
+def _need(model: Any, learned: Learned) -> Need:
+    """What the fit holds in memory, from above; most of it goes with the rows, however read."""
+    n, p, n_trees = learned.found.n, model.n_features_in_, int(model.n_estimators)
+    n_lanes = 1 + max(2, getattr(model, "n_classes_", 1))
+    grown = model._growth(n, p)
+    of_leaf = grown["min_samples_leaf"] if learned.weighing is None else 1
+    n_leaves = most_leaves(n, model.max_leaf_nodes, model.max_depth, of_leaf)
+    # Of a row keys, places and targets; and those of the rows as they came, and what is said of each.
+    of_row = 90 + (120 + 32 * n_lanes if model.oob_score else 0)
+    # A thread holds drawn rows and their codes, as cells get smaller.
+    of_thread = 40 + p / 6
+    nodes = 2.0 * n_leaves * n_trees * (250 + 80 * n_lanes + 12 * most_categories(learned))
+    n_threads, walked = all_threads(model.n_jobs), 0.0
+    if model.bootstrap:  # rows out of bags walk down the trees, whose leaves are kept
+        leaves = min(n * n_trees, max(n, AT_A_TIME))
+        walked = 5.0 * leaves + n * n_trees / 4 + 10.0 * n_threads * CODES
+        if model.oob_score:
+            walked += 9.0 * leaves + 5.0 * p * min(n, AT_A_TIME // n_trees + 1)
+    return Need(
+        always=16.0 * is_classifier(model) * n,
+        worked=17 * p + 200,
+        together=150,
+        later=n * (of_row + n_threads * of_thread) + nodes + walked,
+        of_thread_row=2 * p + 100,
+        sums=2 + 60 / p,
+    )
 
 
 _NONE = GivenRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)
@@ -134,7 +162,7 @@ def _gathered(
     """Codes (n, p), targets and weights of all rows in their order."""
     codes: NDArray[np.uint8] = kept.room("codes", (n, p), np.uint8)
     y, weight = np.empty(n), np.empty(n)
-    step, is_weighed = max(1, _BYTES // p), False
+    step, is_weighed = max(1, parts.portions.bytes_of_sums // p), False
     for begin in range(0, n, step):
         for place, own, numbers, weights in parts.collect(rows_between, begin, begin + step):
             codes[place], y[place] = own, numbers

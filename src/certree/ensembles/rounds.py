@@ -110,9 +110,9 @@ class Rounds:
 
     def trees(self) -> Trees:
         """All trees so far, on the features of the table."""
-        p, statistics = self.bins.n_features, self.statistics
-        trees = Trees.joined(self.parts, p, len(self.scores))
-        return trees if statistics is None else statistics.as_sets(trees, p - len(statistics.seen))
+        statistics = self.statistics
+        trees = Trees.joined(self.parts, self.bins.n_features, len(self.scores))
+        return trees if statistics is None else statistics.as_sets(trees)
 
     def deviations_of_nodes(self) -> Float64:
         """How far what the prunings say lies from the steps of all trees so far, (m, n_outputs)."""
@@ -152,11 +152,11 @@ class Rounds:
         """The run before its first round, cutting by statistics of levels where there are many."""
         if self.many is None:
             return self
-        statistics = LevelStatistics.of(self.many, self.target(), self.keys)
+        statistics = self.many.statistics(self.target(), self.keys)
         values = self.values
         if values is not None:
             values = np.concatenate([values, statistics.seen_by(values)], axis=1)
-        grower = statistics.beside(self.grower)
+        grower = statistics.beside(self.grower, statistics.coded(self.many.place, self.keys))
         return self.anew(grower=grower, values=values, statistics=statistics)
 
     def target(self) -> Target:

@@ -8,7 +8,7 @@ that there are no more passes than the tree is deep, and one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
@@ -22,7 +22,9 @@ from certree._core import (
     grow_gradients_by_sums,
     join_bins,
     round_steps_by_sums,
+    sums_by_bin,
 )
+from certree.ensembles.many_levels import LevelStatistics
 from certree.ensembles.rounds import (
     CURVATURE,
     NO_STOPS,
@@ -38,6 +40,7 @@ from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.parts.executors import Executor
 from certree.parts.part import (
     Cuts,
+    Grown,
     Largest,
     Layout,
     ScaledLoss,
@@ -72,7 +75,7 @@ class _Growth:
         What codes of the parts are in these bins.
     layout : Layout
         By what rows are added up.
-    columns : ndarray of intp, or None
+    columns : ndarray of int64, or None
         Where their sums are among those of all bins, as the core takes them; None: these are all.
     options : tuple
         Limits, slopes, and groups of features, as the core takes them.
@@ -84,22 +87,24 @@ class _Growth:
     bins: tuple[Any, ...]
     into: NDArray[np.uint8]
     layout: Layout
-    columns: NDArray[np.intp] | None
+    columns: Int64 | None
     options: tuple[Any, ...]
     given: tuple[Any, ...]
-    sums: dict[int, tuple[Int64, int]] = field(default_factory=dict)  # of cells that wait
+    # Cells that wait, by their keys, and what they add up to.
+    waiting: list[int] = field(default_factory=list)
+    sums: Int64 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    squares: Int64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     decided: list[UInt64] = field(default_factory=list)
     cuts: list[NDArray[np.uint8]] = field(default_factory=list)
     made: set[int] = field(default_factory=set)  # keys of the cells that parts have cut
 
     def grow(self, root: Sums) -> tuple[tuple[Any, ...], Float64, Cuts]:
         """The columns of the tree, the growing rows of its nodes, and how cells were cut."""
-        waiting = {0: (self._by_bin(root)[0], int(root.squares[0]))}
+        self._wait([0], root, [(-1, 0, -1)])
         while True:
-            keys = np.array([*waiting], dtype=np.uint64)
-            table = np.stack([one[0] for one in waiting.values()]) if waiting else _NO_SUMS
-            squares = np.array([one[1] for one in waiting.values()], dtype=np.int64)
-            known = _joined(self.decided), _joined(self.cuts, _CUT_BYTES), keys, table, squares
+            keys = np.array(self.waiting, dtype=np.uint64)
+            of_waiting = keys, self.sums, self.squares
+            known = _joined(self.decided), _joined(self.cuts, _CUT_BYTES), *of_waiting
             limits, slopes, groups = self.options
             made: Any = grow_gradients_by_sums(
                 self.bins, self.layout.features, limits, slopes, groups, self.given, known
@@ -107,48 +112,50 @@ class _Growth:
             columns, sums, told, ids, feature, goes_left, n_rows, wanted = made
             self.decided.append(keys)
             self.cuts.append(told)
-            self.sums |= waiting
             cuts = Cuts(ids, feature, self._by_code(feature, goes_left))
             if not wanted.any():
                 return columns, sums[:, 2], cuts
-            waiting = self._looked_at(cuts, n_rows, wanted.astype(np.bool_))
+            self._look_at(cuts, n_rows, wanted.astype(np.bool_))
 
-    def _by_bin(self, told: Sums) -> Int64:
-        """What is told of places by all bins."""
-        if self.columns is None:
-            return told.by_bin
-        n_bins, features = self.bins[0], self.layout.features
-        width = 3 * int((n_bins[features] + 1).sum(dtype=np.int64))
-        sums = np.zeros((len(told.by_bin), width), dtype=np.int64)
-        sums[:, self.columns] = told.by_bin
-        return sums
+    def _wait(self, keys: list[int], told: Sums, rows: list[tuple[int, int, int]]) -> None:
+        """Let cells wait, by what is told of some of them, and of those that waited before.
+
+        rows: for each that is told of where the one above is among those before, and where itself and
+        its sibling are among the keys; -1: nowhere.
+        """
+        width = 3 * int((self.bins[0][self.layout.features] + 1).sum(dtype=np.int64))
+        table = np.array(rows, dtype=np.int32).reshape(-1, 3)
+        above = self.sums.reshape(-1, width)
+        self.sums = sums_by_bin(told.by_bin, self.columns, above, table, len(keys), width)
+        squares = np.zeros(len(keys), dtype=np.int64)
+        for (up, small, large), own in zip(rows, told.squares.tolist(), strict=True):
+            if small >= 0:
+                squares[small] = own
+            if large >= 0:
+                squares[large] = self.squares[up] - own
+        self.waiting, self.squares = keys, squares
 
     def _by_code(self, feature: Int32, goes_left: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Where codes of the parts go by where those of this round do."""
         return np.take_along_axis(goes_left, self.into[feature].astype(np.intp), axis=1)
 
-    def _looked_at(
-        self, cuts: Cuts, n_rows: Int64, wanted: NDArray[np.bool_]
-    ) -> dict[int, tuple[Int64, int]]:
-        """The sums of cells that are wanted; of two children those of the smaller one are added up."""
-        asked, rest = [], []
-        above = {}
+    def _look_at(self, cuts: Cuts, n_rows: Int64, wanted: NDArray[np.bool_]) -> None:
+        """Let cells wait that are wanted; of two children the smaller one is added up."""
+        place = {key: i for i, key in enumerate(self.waiting)}
+        asked: list[int] = []
+        keys: list[int] = []
+        rows: list[tuple[int, int, int]] = []
         for d in np.flatnonzero(wanted.any(axis=1)):
             parent, *children = cuts.keys[d].tolist()
             small = int(n_rows[d, 1] < n_rows[d, 0])
-            above[parent] = self.sums[parent]
             asked.append(children[small])
-            if wanted[d, 1 - small]:
-                rest.append((parent, children[small], children[1 - small]))
-        told = self.parts.change(go_on, self.new(cuts), asked, self.layout)
-        by_bin, squares = self._by_bin(told), told.squares.tolist()
-        found = {key: (by_bin[i], squares[i]) for i, key in enumerate(asked)}
-        for parent, small, large in rest:
-            (all_sums, all_squares), (sums, own) = above[parent], found[small]
-            found[large] = all_sums - sums, all_squares - own
-        wants = dict(zip(cuts.keys[:, 1:].ravel().tolist(), wanted.ravel().tolist(), strict=True))
-        self.sums = {}  # of others nothing is wanted any more
-        return {key: one for key, one in found.items() if wants[key]}
+            at = [-1, -1]
+            for i, side in enumerate((small, 1 - small)):
+                if wanted[d, side]:
+                    at[i] = len(keys)
+                    keys.append(children[side])
+            rows.append((place[parent], at[0], at[1]))
+        self._wait(keys, self.parts.change(go_on, self.new(cuts), asked, self.layout), rows)
 
     def new(self, cuts: Cuts) -> Cuts:
         """Those of some cuts that parts have not made yet."""
@@ -156,9 +163,6 @@ class _Growth:
         rows = [d for d, key in enumerate(keys) if key not in self.made]
         self.made.update(keys)
         return Cuts(cuts.keys[rows], cuts.feature[rows], cuts.goes_left[rows])
-
-
-_NO_SUMS: Int64 = np.zeros((0, 0), dtype=np.int64)
 
 
 def _joined(parts: Sequence[NDArray[Any]], width: int = 0) -> NDArray[Any]:
@@ -176,8 +180,6 @@ class RoundsOfParts:
     ----------
     settings : Settings
         How rounds are made.
-    parts : Executor
-        Where the rows lie.
     grower : BinnedGrower
         Grows trees in the bins of the rows, of which it has none.
     n : int
@@ -191,43 +193,50 @@ class RoundsOfParts:
     """
 
     settings: Settings
-    parts: Executor
     grower: BinnedGrower
     n: int
     total_weight: float | None
     thresholds: Sequence[int | None]
     seed: int
     held: tuple[int, float] = (0, 0.0)  # how many rows are held out, and the sum of their weights
+    # What is known of levels, where features have many: parts have it as more features.
+    statistics: LevelStatistics | None = None
     # Whether any row has each code of each feature.
     has_rows: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 256), dtype=np.bool_))
     before: Trees | None = None  # the tree whose steps are not taken yet
     grown: list[Trees] = field(default_factory=list)
     rows: list[Float64] = field(default_factory=list)  # growing ones in each node
 
-    def advance(self, scores: Float64, n_rounds: int) -> Iterable[int]:
-        """Make rounds from scores (n_outputs,) that all rows share; yields how many there are."""
-        known = dict(self.parts.collect(digests))
-        self.has_rows = self.parts.change(start, known, scores) > 0
+    def advance(self, parts: Executor, scores: Float64, n_rounds: int) -> Iterable[int]:
+        """Make rounds from scores (n_outputs,) that all rows share; yields how many there are.
+
+        parts: where the rows lie.
+        """
+        known = dict(parts.collect(digests))
+        self.has_rows = parts.change(start, known, scores) > 0
         yield 0
         for number in range(n_rounds):
-            self._make(number, len(scores))
+            alone = replace(self, grown=[], rows=[], statistics=None)
+            self.before, rows = parts.led(_made, alone, number, len(scores))
+            self.grown.append(self.before)
+            self.rows.append(rows)
             yield number + 1
 
-    def scores_of_sides(self) -> Float64:
+    def scores_of_sides(self, parts: Executor) -> Float64:
         """Negated mean losses of the rows that train, and of those that are held out, if some are."""
         loss, (n_held, weight_held) = self.settings.loss, self.held
         losses: list[ScaledLoss] = [(loss.name, loss.parameter, 1.0)] * (2 if n_held else 1)
         if loss.scale == "quantile":
-            losses[0] = scaled(loss, self.parts, self.n, self._taken())
+            losses[0] = scaled(loss, parts, self.n, self._taken())
             if n_held:
-                losses[1] = bent(loss, self.parts, n_held, are_held=True)
-        told = self.parts.change(begin_round, self._taken(), largest_losses, losses)
+                losses[1] = bent(loss, parts, n_held, are_held=True)
+        told = parts.change(begin_round, self._taken(), largest_losses, losses)
         n, largest = (self.n, n_held), np.max(told, axis=0).tolist()
         units = [
             fixed_unit(most, one) if isfinite(most) else None
             for most, one in zip(largest, n, strict=False)
         ]
-        whole = self.parts.collect(sums_of_losses, losses, units)
+        whole = parts.collect(sums_of_losses, losses, units)
         weights = float(self.n) if self.total_weight is None else self.total_weight, weight_held
         return np.array(
             [
@@ -236,37 +245,39 @@ class RoundsOfParts:
             ]
         )
 
-    def _taken(self) -> Trees | None:
+    def _taken(self) -> Grown:
         """The tree whose steps are taken now."""
         before, self.before = self.before, None
-        return before
+        return len(self.grown), before
 
     def trees(self) -> Trees:
-        """All trees so far."""
-        return Trees.joined(self.grown, self.bins.n_features, self.settings.loss.n_outputs)
+        """All trees so far, on the features of the rows."""
+        statistics = self.statistics
+        trees = Trees.joined(self.grown, self.bins.n_features, self.settings.loss.n_outputs)
+        return trees if statistics is None else statistics.as_sets(trees)
 
     @property
     def bins(self) -> Bins:
         """The bins of the rows."""
         return self.grower.bins
 
-    def _make(self, number: int, n_outputs: int) -> None:
-        """Make a round once the steps of the one before are taken."""
+    def make(self, parts: Executor, number: int, n_outputs: int) -> tuple[Trees, Float64]:
+        """The tree of a round, by the steps of the one before; and growing rows of its nodes."""
         settings = self.settings
         draws, *of_bins = self._drawn(number, n_outputs)
-        of_loss, draws, most = self._begun(draws)
+        of_loss, draws, most = self._begun(parts, (number, self.before), draws)
         gradient, hessian, *terms = most.numbers[:4].tolist()
         of_tree = gradient, hessian, most.n_growing
         bins, into, layout, places = self._layout(*of_bins)
         of_all = *of_tree, tuple(terms), self.n
-        root = self.parts.change(begin_tree, of_loss, draws, of_all, layout)
+        root = parts.change(begin_tree, of_loss, draws, of_all, layout)
         options = self.grower.options_of_gradients[:3]
         given = (0.0, 0.0, *of_tree, np.ascontiguousarray(root.of_root[:3]))
-        growth = _Growth(self.parts, bins, into, layout, places, options, given)
+        growth = _Growth(parts, bins, into, layout, places, options, given)
         columns, rows, cuts = growth.grow(root)
         sides = most.n_growing, self.n - most.n_growing, most.numbers[4:].reshape(-1, 2)
         left = columns[2]
-        whole = self.parts.change(
+        whole = parts.change(
             end_tree, of_loss, cuts, growth.new(cuts), _leaves(left, cuts), len(left), sides
         )
         step, *_ = round_steps_by_sums(
@@ -280,9 +291,7 @@ class RoundsOfParts:
             columns[0],
             options[1],
         )
-        self.before = Trees.grown(columns, self.bins.n_features, step * settings.learning_rate)
-        self.grown.append(self.before)
-        self.rows.append(rows)
+        return Trees.grown(columns, self.bins.n_features, step * settings.learning_rate), rows
 
     def _drawn(self, number: int, n_outputs: int) -> tuple[Any, ...]:
         """What a round draws: of rows, as the core takes it; features, number of edges, and key."""
@@ -297,18 +306,20 @@ class RoundsOfParts:
         )
         return (odd, other_odd, self.settings.subsample, factors, None), *of_bins
 
-    def _begun(self, draws: tuple[Any, ...]) -> tuple[ScaledLoss, tuple[Any, ...], Largest]:
+    def _begun(
+        self, parts: Executor, grown: Grown, draws: tuple[Any, ...]
+    ) -> tuple[ScaledLoss, tuple[Any, ...], Largest]:
         """Take the steps of the round before; gives the loss, what is drawn, and largest numbers."""
         loss = self.settings.loss
         if loss.scale is None:
             of_loss: ScaledLoss = (loss.name, loss.parameter, 1.0)
-            most: Largest = self.parts.change(begin_round, self._taken(), largest, of_loss, draws)
+            most: Largest = parts.change(begin_round, grown, largest, of_loss, draws)
         else:
-            of_loss = scaled(loss, self.parts, self.n, self._taken())
-            most = self.parts.collect(largest, of_loss, draws)
+            of_loss = scaled(loss, parts, self.n, grown)
+            most = parts.collect(largest, of_loss, draws)
         if most.n_growing == 0:
             draws = *draws[:4], most.least
-            most = self.parts.collect(largest, of_loss, draws)
+            most = parts.collect(largest, of_loss, draws)
         return of_loss, draws, most
 
     def _dispersion(self, loss: ScaledLoss, largest: list[float], whole: list[int]) -> float:
@@ -319,7 +330,7 @@ class RoundsOfParts:
 
     def _layout(
         self, features: Int32, n_edges: int, key: int
-    ) -> tuple[tuple[Any, ...], NDArray[np.uint8], Layout, NDArray[np.intp] | None]:
+    ) -> tuple[tuple[Any, ...], NDArray[np.uint8], Layout, Int64 | None]:
         """The bins of a round, what codes are in them, by what rows are added up, and where it goes."""
         kept = self.bins.kept
         into = np.broadcast_to(np.arange(256, dtype=np.uint8), (self.bins.n_features, 256))
@@ -335,7 +346,7 @@ class RoundsOfParts:
 
     def _places(
         self, features: Int32, into: NDArray[np.uint8], n_bins: Int32
-    ) -> tuple[NDArray[np.uint8], Int32, NDArray[np.intp] | None]:
+    ) -> tuple[NDArray[np.uint8], Int32, Int64 | None]:
         """Places of the bins that have rows; see `Layout` and `_Growth`."""
         place = np.zeros((len(features), 256), dtype=np.uint8)
         n_places, columns, start = np.empty(len(features), dtype=np.int32), [], 0
@@ -349,7 +360,13 @@ class RoundsOfParts:
             columns.append((start + width * np.arange(3)[:, None] + own).ravel())
             start += 3 * width
         found = np.concatenate(columns)
-        return place, n_places, None if len(found) == start else found
+        return place, n_places, None if len(found) == start else found.astype(np.int64)
+
+
+def _made(
+    parts: Executor, run: RoundsOfParts, number: int, n_outputs: int
+) -> tuple[Trees, Float64]:
+    return run.make(parts, number, n_outputs)
 
 
 def _leaves(left: Int32, cuts: Cuts) -> dict[int, int]:

@@ -12,8 +12,7 @@ from certree.interface.arrays import Float64
 from certree.parts.exact_quantiles import Counts, counted, order_statistics
 from certree.parts.exact_sums import whole_sum
 from certree.parts.executors import Executor
-from certree.parts.part import PartOfRows, ScaledLoss, begin_round, scale_terms
-from certree.tree import Trees
+from certree.parts.part import Grown, PartOfRows, ScaledLoss, begin_round, scale_terms
 
 
 def total_of(whole: int, largest: float, n: int) -> float:
@@ -21,18 +20,18 @@ def total_of(whole: int, largest: float, n: int) -> float:
     return ldexp(float(whole), fixed_unit(largest, n)) if isfinite(largest) else inf
 
 
-def scaled(loss: Loss, parts: Executor, n: int, before: Trees | None) -> ScaledLoss:
+def scaled(loss: Loss, parts: Executor, n: int, grown: Grown) -> ScaledLoss:
     """Begin a round by the steps of the one before; gives the loss in the scale of all n rows.
 
     Parts are asked twice for a mean, and three times for a quantile.
     """
     unscaled = loss.name, loss.parameter, 1.0
     if loss.scale == "mean":
-        most = float(np.max(parts.change(begin_round, before, largest_term, unscaled)))
+        most = float(np.max(parts.change(begin_round, grown, largest_term, unscaled)))
         unit = fixed_unit(most, n) if isfinite(most) else 0
         whole = parts.collect(sum_of_terms, unscaled, unit) if isfinite(most) else 0
         return loss.name, loss.parameter, total_of(whole, most, n) / n
-    told = parts.change(begin_round, before, counted, scale_terms, (unscaled,))
+    told = parts.change(begin_round, grown, counted, scale_terms, (unscaled,))
     return bent(loss, parts, n, told)
 
 

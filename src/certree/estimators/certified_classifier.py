@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import asdict, astuple, replace
 from functools import partial
@@ -42,11 +42,13 @@ from certree.certificates.model_selection import (
 )
 from certree.certificates.occam import margins
 from certree.certificates.parts.families import CertificateFamily
-from certree.certificates.weighing import HeldOut, kept_apart, shares_of_groups, weighed
+from certree.certificates.weighing import CertifyingRows, weighed
+from certree.estimators.certified_on_parts import CertifiedFitOfParts
+from certree.estimators.compact import leaves_in
 from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesVote, voting_of
 from certree.estimators.small import alpha_of_leaves, cut_down
 from certree.estimators.tree_vote import TreeVoteClassifier
-from certree.estimators.tune import Candidate, Mixture, Objective, best_loss
+from certree.estimators.tune import Candidate, GrownFold, Mixture, Objective, best_loss
 from certree.grow.grower import grow_trees
 from certree.grow.growing import MaxDepth
 from certree.interface.arrays import Float64, Int32, nonnegative
@@ -55,12 +57,13 @@ from certree.interface.stored import Stored
 from certree.interface.threads import threads
 from certree.interface.words import counted as counted_in_words
 from certree.interface.words import rounded_up
+from certree.parts.executors import Executor
 from certree.prunings.penalties import CostComplexity
 from certree.rows.duplicates import DUPLICATES, Duplicates
-from certree.rows.split import TrainCalibrationSplit, train_calibration_split
-from certree.rows.training import Training, other_class
+from certree.rows.elsewhere import lies_elsewhere
+from certree.rows.split import Deal, TrainCalibrationSplit
+from certree.rows.training import Training
 from certree.stats import NodeStats
-from certree.stats.nodes import counted
 from certree.tree import Tree
 from certree.votes import Kind, Vote, Voting
 from certree.weights.family import Scoring
@@ -72,6 +75,27 @@ _PILOT_FOLDS = 3
 _MOST_GROW = 1 - 2.0**-53
 # How the training samples choose a posterior where nothing else is said.
 _POSTERIORS = PACBayesPosteriors()
+
+
+def learning_curve(
+    folds: Iterable[tuple[list[GrownFold], list[tuple[int, int]]]], n_growing: int, n: int
+) -> list[CurvePoint]:
+    """Errors of prunings by folds of several sizes, of some of n rows.
+
+    folds: those of a size, and how many rows, or copies of rows, have grown and judge each.
+    """
+    prunings, curve = Candidate(CostComplexity().family, Voting("mean")), []
+    for grown, sizes in folds:
+        if not grown:
+            continue
+        wrong = best_loss(Objective.of(grown, prunings, "error"))
+        total = sum([float(fold.judging[0].sum()) for fold in grown])
+        grew, judged = map(sum, zip(*sizes, strict=True))
+        # Of a row that is dealt copy by copy.
+        of_copy = n_growing / sum(sizes[0])
+        share = grew / len(sizes) / n * of_copy
+        curve.append(CurvePoint(share, wrong / total, round(judged * of_copy)))
+    return curve
 
 
 class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
@@ -206,6 +230,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     certificates_: tuple[Certificate, ...]
     full_certificate_: Certificate | None
     calibration_: CalibrationSamples | None
+    _takes_parts = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
         "train_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
@@ -256,7 +281,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value and goes where the grower sends it.
+            Rows; NaN stands for a missing value and goes where the grower sends it. They may lie
+            elsewhere, as those of `PACBayesTreeClassifier` may.
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
@@ -275,6 +301,13 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self : object
             The fitted estimator.
         """
+        if lies_elsewhere(X):
+            if classes is not None:
+                raise ValueError("classes takes rows in memory, got X that lies elsewhere")
+            few = self._fit_elsewhere(X, y, sample_weight, groups)
+            if few is None:
+                return self
+            X, y, sample_weight = few
         random_state = check_random_state(self.random_state)
         sees_rows = self._grower().sees_rows
         if classes is None and not sees_rows:
@@ -296,7 +329,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
                 y,
                 sample_weight,
                 groups=groups,
-                dealt=lambda n, units: train_calibration_split(n, share, deepcopy(shuffled), units),
+                dealt=Deal(share, deepcopy(shuffled), self._deals_by_content()),
                 classes=classes,
             )
 
@@ -306,6 +339,20 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             self.train_size_ = 0.0
             self._select_labelled(dealt(0.0), random_state)
         return self
+
+    def _fit_parts(self, parts: Executor) -> None:
+        random_state = check_random_state(self.random_state)
+        dealt, shuffled = CertifiedFitOfParts.of(self, parts), deepcopy(random_state)
+        if isinstance(self.train_size, str):
+            curve = learning_curve(*dealt.pilot(PILOT, deepcopy(shuffled), random_state))
+            share = fraction_to_train(curve, dealt.n, self.delta)
+        else:
+            share = self.train_size
+        self.train_size_ = float(share)
+        grown = dealt.grown(self.train_size_, shuffled, random_state)
+        stats: Any = grown.stats
+        rows = CertifyingRows(*dealt.certifying(grown), grown=stats)
+        self._elect(grown.tree, grown.posteriors, grown.folds, rows)
 
     def _stopped(
         self, dealt: Callable[[float], Training], random_state: np.random.RandomState
@@ -327,28 +374,46 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         growing = training.growing or training
         rows = self._growing(growing, random_state)
         two_thirds = growing.folds(_PILOT_FOLDS, random_state)
+        sizes, n = growing.sizes_of(two_thirds), len(two_thirds)
         one_third = [fold.turned() for fold in two_thirds]
         trees = grow_trees(self._grower(), rows, [*one_third, *two_thirds])
         n_threads = threads(self.n_jobs)
         leaves = [tree.route(rows.X, n_threads) for tree in trees]
         every = self._on_sides([*one_third, *two_thirds], trees, leaves, growing.y)
-        prunings, curve = Candidate(CostComplexity().family, Voting("mean")), []
-        n = len(two_thirds)
-        for folds, grown in filter(any, ((one_third, every[:n]), (two_thirds, every[n:]))):
-            wrong = best_loss(Objective.of(grown, prunings, "error"))
-            total = sum([float(fold.judging[0].sum()) for fold in grown])
-            size = sum([len(fold.grow) for fold in folds]) / len(folds) / len(training.y)
-            judged = sum([len(fold.judge) for fold in folds])
-            curve.append(CurvePoint(size, wrong / total, judged))
-        return curve
+        turned = [(judged, grew) for grew, judged in sizes]
+        folds = (every[:n], turned), (every[n:], sizes)
+        return learning_curve(folds, len(growing.y), len(training.y))
 
     def _select(self, training: Training, random_state: np.random.RandomState) -> None:
         """Grow and propose on one side, weigh and certify on the other."""
         tree, posteriors, folds = self._grown(training.growing or training, random_state)
-        rows, n_threads = (training.y, training.weight, training.sides), threads(self.n_jobs)
+        leaf = tree.route(training.X, threads(self.n_jobs))
+        rows = self._certifying(tree, leaf, training.y, training.weight, training.sides)
+        self._elect(tree, posteriors, folds, rows)
+
+    def _certifying(
+        self,
+        tree: Tree,
+        leaf: Int32,
+        y: Int32,
+        weight: Float64 | None,
+        sides: TrainCalibrationSplit,
+    ) -> CertifyingRows:
+        """The rows that certify, and counts of those that grow, in the leaves of a tree."""
+        grown, certifying = (
+            (leaf[rows], y[rows], None if weight is None else weight[rows])
+            for rows in (sides.grow, sides.weigh)
+        )
+        stats: Any = self._summarise(tree, *grown)
+        return CertifyingRows(sides, *certifying, stats)
+
+    def _elect(
+        self, tree: Tree, posteriors: Mixture, folds: list[GrownFold], rows: CertifyingRows
+    ) -> None:
+        """Let what the training samples have chosen stand for election, and set what wins."""
         posterior = partial(posteriors.posterior, self._candidates(), tree)
         by_bound = isinstance(self.posteriors, str) and self.posteriors == "bound"
-        standing = self._standing(tree, posterior, tree.route(training.X, n_threads), *rows)
+        standing = self._standing(tree, posterior, rows)
         selected = select_model(
             standing, [] if by_bound else [posterior(standing.stats)], self.selection
         )
@@ -357,12 +422,13 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
                 tree, selected, posteriors if selected.lambda_error is None else None
             )
             return
-        full, alpha = selected.certificate, alpha_of_leaves(folds, n_threads)
-        small, _, pruning, _ = cut_down(
-            tree, standing.held.grown, self.max_leaf_nodes, alpha, self._voting()
+        full, alpha = selected.certificate, alpha_of_leaves(folds, threads(self.n_jobs))
+        small, counts, pruning, _ = cut_down(
+            tree, rows.grown, self.max_leaf_nodes, alpha, self._voting()
         )
-        leaf = small.route(training.X, n_threads)
-        standing = self._standing(small, lambda _: pruning, leaf, *rows)
+        grown: Any = counts
+        below = replace(rows, leaf=leaves_in(small, tree)[rows.leaf], grown=grown)
+        standing = self._standing(small, lambda _: pruning, below)
         selected = select_model(standing, [pruning], self.selection)
         self._set_selected(small, selected, Mixture.of_one("pruning", [0.0, 0.0]), full)
 
@@ -374,49 +440,32 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self,
         tree: Tree,
         posterior: Callable[[NodeStats], NodeWeights],
-        leaf: Int32,
-        y: Int32,
-        weight: Float64 | None,
-        sides: TrainCalibrationSplit,
+        rows: CertifyingRows,
     ) -> ModelSelection:
         """What certifies the prunings of a tree, of which training samples propose a posterior."""
-        held, weighing = self._counted(tree, leaf, y, weight, sides)
+        held, weighing = rows.held_out(tree), self._weighing(tree, rows)
         standing = ModelSelection(held, posterior(held.grown), self.delta, self._voting(), weighing)
         self.model_selection_: ModelSelection | LabelledSelection | None = standing
-        self.calibration_ = CalibrationSamples.of(standing, sides, leaf, y)
+        self.calibration_ = CalibrationSamples.of(standing, rows)
         return standing
+
+    def _weighing(self, tree: Tree, rows: CertifyingRows) -> NodeStats | None:
+        """What the rows that certify weigh; None: each counts once, as it does in the certificate."""
+        weight = rows.weights()
+        if weight is None:
+            return None
+        counted = self._in_any_order(rows.leaf, rows.y, weight, rows.grown.n_classes + 1)
+        return weighed(tree, *counted, rows.grown)
 
     def _select_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""
         tree = self._grower().grow(self._growing(training, random_state))
         leaf = tree.route(training.X, threads(self.n_jobs))
-        held, weighing = self._counted(tree, leaf, training.y, training.weight, training.sides)
+        rows = self._certifying(tree, leaf, training.y, training.weight, training.sides)
+        held, weighing = rows.held_out(tree), self._weighing(tree, rows)
         self.model_selection_ = LabelledSelection(held, self.delta, weighing)
-        self.calibration_ = CalibrationSamples.of(
-            self.model_selection_, training.sides, leaf, training.y
-        )
+        self.calibration_ = CalibrationSamples.of(self.model_selection_, rows)
         self._set_selected(tree, select_labelled(self.model_selection_), None)
-
-    def _counted(
-        self,
-        tree: Tree,
-        leaf: Int32,
-        y: Int32,
-        weight: Float64 | None,
-        sides: TrainCalibrationSplit,
-    ) -> tuple[HeldOut, NodeStats | None]:
-        """Both sides of the rows; those that weigh once each and, if rows have weights, by them."""
-        n_classes, grow, weigh = other_class(self.n_classes_), sides.grow, sides.weigh
-        held = kept_apart(tree, leaf, y, n_classes, grow, weigh, sides.groups)
-        held = replace(held, repeats=sides.repeats, distinct=sides.distinct)
-        if weight is None:
-            return held, None
-        if sides.groups is not None:
-            weight = weight.copy()
-            weight[weigh] *= shares_of_groups(sides.groups, grow, weigh)[0]
-        grown = counted(tree, leaf[grow], y[grow], weight[grow], n_classes)
-        held = replace(held, grown=grown, stats=NodeStats(held.stats.counts, grown.label))
-        return held, weighed(tree, leaf[weigh], y[weigh], weight[weigh], grown)
 
     def _validate_params(self) -> None:
         super()._validate_params()

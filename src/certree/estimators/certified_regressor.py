@@ -24,13 +24,14 @@ from certree.certificates.certificate import (
 from certree.certificates.certified_numbers import (
     LEAST_SCALE,
     CertifiedNumbers,
-    largest_error,
+    limit_of_errors,
 )
 from certree.certificates.occam import absolute_error, absolute_error_pruning
 from certree.certificates.parts.coverage import PredictionIntervals, Scores, leaf_regions
 from certree.certificates.priors import pruning_prior
 from certree.certificates.weighing import HeldOutNumbers, shares_of_groups
-from certree.estimators.compact import Fitted
+from certree.estimators.certified_on_parts import CertifiedFitOfParts, JudgedErrors
+from certree.estimators.compact import Fitted, leaves_in
 from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesVote
 from certree.estimators.small import alpha_of_leaves, cut_down, small_pruning
 from certree.estimators.tree_vote import TreeVoteRegressor
@@ -42,11 +43,13 @@ from certree.interface.fitted import fits, reads_state
 from certree.interface.signatures import NONNEGATIVE
 from certree.interface.stored import Stored
 from certree.interface.threads import threads
+from certree.parts.executors import Executor
 from certree.rows.duplicates import DUPLICATES, Duplicates
+from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold
-from certree.rows.split import TrainCalibrationSplit, train_calibration_split
+from certree.rows.split import Deal, TrainCalibrationSplit
 from certree.stats import Stats, TargetStats
-from certree.stats.targets import measured
+from certree.stats.in_any_order import asking, measured_in_any_order
 from certree.tree import Tree
 from certree.votes import Voting, vote
 from certree.weights.node_weights import NodeWeights, map_pruning
@@ -57,6 +60,43 @@ Widths = Literal["scaled", "one", "leaf"]
 _POSTERIORS = PACBayesPosteriors(search="mixture")
 # Rows with the errors of its parent that every cell is given.
 _SMOOTHING = 20.0
+
+
+def judged_errors(
+    folds: list[Fold],
+    leaves: list[Int32],
+    leaf: Int32,
+    y: Float64,
+    said: list[Float64],
+    own: Int32,
+) -> JudgedErrors:
+    """How far the rows that folds judge lie off.
+
+    Parameters
+    ----------
+    folds : list of Fold
+        The folds.
+    leaves : list of ndarray of shape (n,)
+        Leaf of each row in the tree of each fold.
+    leaf : ndarray of int32, shape (n,)
+        Its leaf in the tree of all.
+    y : ndarray of float64, shape (n,)
+        Targets.
+    said : list of ndarray
+        What each fold predicts in its nodes.
+    own : ndarray of int32
+        Where the nodes of the tree of all are in the one that predicts.
+    """
+    parts = [(leaf[:0], y[:0], y[:0])]
+    for fold, inside, values in zip(folds, leaves, said, strict=True):
+        off = np.abs(y[fold.judge] - values[inside[fold.judge]])
+        weight = np.ones(len(off)) if fold.judge_weight is None else fold.judge_weight
+        parts.append((own[leaf[fold.judge]], off, weight))
+    cells, off, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+    largest, ends = float(off.max(initial=0.0)), (float(y.min()), float(y.max()))
+    return JudgedErrors(
+        len(off) > 0, largest, ends, lambda limit: asking(cells, off / limit, weight)
+    )
 
 
 class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
@@ -195,6 +235,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
     }
 
     stats_: TargetStats
+    _takes_parts = True
 
     def __init__(
         self,
@@ -237,7 +278,8 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         Parameters
         ----------
         X : array-like of shape (n, p)
-            Rows; NaN stands for a missing value and goes where the grower sends it.
+            Rows; NaN stands for a missing value and goes where the grower sends it. They may lie
+            elsewhere, as those of `PACBayesTreeClassifier` may.
         y : array-like of shape (n,)
             Numbers.
         sample_weight : array-like of shape (n,), or None
@@ -252,13 +294,18 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         self : object
             The fitted estimator.
         """
+        if lies_elsewhere(X):
+            few = self._fit_elsewhere(X, y, sample_weight, groups)
+            if few is None:
+                return self
+            X, y, sample_weight = few
         random_state = check_random_state(self.random_state)
         training = self._take(
             X,
             y,
             sample_weight,
             groups=groups,
-            dealt=lambda n, units: train_calibration_split(n, self.train_size, random_state, units),
+            dealt=Deal(self.train_size, random_state, self._deals_by_content()),
         )
         growing = training.growing or training
         rows = self._growing(growing, random_state)
@@ -268,8 +315,38 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
             leaves = [one.route(rows.X, threads(self.n_jobs)) for one in trees]
             grown = self._on_sides(folds, trees, leaves, growing.y)
             posteriors = self._tuned(grown, advance)
-        leaf = tree.route(training.X, threads(self.n_jobs))
-        stats: Any = self._summarise(tree, leaf[training.sides.grow], growing.y, growing.weight)
+        leaf, sides = tree.route(training.X, threads(self.n_jobs)), training.sides
+        stats: Any = self._summarise(tree, leaf[sides.grow], growing.y, growing.weight)
+        judged = partial(judged_errors, folds, leaves, leaf[sides.grow], growing.y)
+        certifying = sides, leaf[sides.weigh], training.y[sides.weigh], None
+        self._settle(tree, stats, posteriors, grown, judged, lambda: certifying)
+        return self
+
+    def _fit_parts(self, parts: Executor) -> None:
+        random_state = check_random_state(self.random_state)
+        dealt = CertifiedFitOfParts.of(self, parts)
+        grown = dealt.grown(self.train_size, random_state, random_state)
+        stats: Any = grown.stats
+        # The parts of those that grow are asked before those that certify take their place.
+        self._settle(
+            grown.tree,
+            stats,
+            grown.posteriors,
+            grown.folds,
+            grown.judged_errors,
+            lambda: dealt.certifying(grown),
+        )
+
+    def _settle(
+        self,
+        tree: Tree,
+        stats: TargetStats,
+        posteriors: Mixture,
+        grown: list[GrownFold],
+        judged: Callable[[list[Float64], Int32], JudgedErrors],
+        certifying: Callable[[], tuple[TrainCalibrationSplit, Int32, Float64, Any]],
+    ) -> None:
+        """Set what the training samples have fitted, and what the others say of it."""
         posterior: Callable[..., NodeWeights] = partial(posteriors.posterior, self._candidates())
         weights = posterior(tree, stats)
         whole = tree, stats, weights, vote(tree, stats, weights, self._voting())
@@ -281,49 +358,36 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
             posterior = partial(small_pruning, n_leaves=self.max_leaf_nodes, alpha=alpha)
         self._set_posteriors(posteriors)
         self._set_fitted(*fitted)
-        said = [
-            self._said(one, posterior)[inside] for one, inside in zip(grown, leaves, strict=True)
-        ]
-        own = leaf if fitted is whole else self.tree_.route(training.X, threads(self.n_jobs))
-        limit, scale = self._errors(growing.y, own[training.sides.grow], folds, said)
-        self._certify(training.sides, training.y, own, limit, scale)
+        own = leaves_in(self.tree_, tree)
+        limit, scale = self._errors(judged([self._said(one, posterior) for one in grown], own))
+        sides, leaf, y, _ = certifying()
+        self._certify(self._held(self.tree_, self.stats_, sides, y, own[leaf], limit), scale)
         self.full_certificate_ = None
         if fitted is not whole:
-            held = self._held(tree, stats, training.sides, training.y, leaf, limit)
+            held = self._held(tree, stats, sides, y, leaf, limit)
             self.full_certificate_ = absolute_error(held, whole[-1].score[:, 0], self.delta)
-        return self
 
     def _said(self, fold: GrownFold, posterior: Callable[[Tree, Stats], NodeWeights]) -> Float64:
         """What the vote of a fold predicts in its cells, (m,)."""
         weights = posterior(fold.tree, fold.stats)
         return vote(fold.tree, fold.stats, weights, self._voting()).score[:, 0]
 
-    def _errors(
-        self, y: Float64, leaf: Int32, folds: list[Fold], said: list[Float64]
-    ) -> tuple[float, Float64]:
+    def _errors(self, judged: JudgedErrors) -> tuple[float, Float64]:
         """The largest absolute error of the cross-validation, and what it is about in every cell.
 
-        Each fold says something of all rows that grow, of which some judge. The same prunings that
-        predict the target predict how far it lies off, with the same weights.
+        The same prunings that predict the target predict how far it lies off, with the same weights.
         """
-        parts = [(leaf[:0], y[:0], y[:0])]
-        for fold, values in zip(folds, said, strict=True):
-            off = np.abs(y[fold.judge] - values[fold.judge])
-            weight = np.ones(len(off)) if fold.judge_weight is None else fold.judge_weight
-            parts.append((leaf[fold.judge], off, weight))
-        cells, off, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
-        limit = largest_error(off, y)
-        stats = measured(self.tree_, cells, off / limit, weight, unit=1.0)
+        limit = limit_of_errors(judged.largest, *judged.ends)
+        if not judged.has_any:
+            return limit, np.full(self.tree_.n_nodes, limit)
+        stats = measured_in_any_order(self.tree_, judged.asking(limit))
         ballots = Voting("mean", _SMOOTHING).ballots(self.tree_, stats)
         about = ballots.cast(self.tree_, self.weights_).score[:, 0]
         return limit, limit * np.maximum(about, LEAST_SCALE * float(stats.mean[0]) or 1.0)
 
-    def _certify(
-        self, sides: TrainCalibrationSplit, y: Float64, leaf: Int32, limit: float, scale: Float64
-    ) -> None:
+    def _certify(self, held: HeldOutNumbers, scale: Float64) -> None:
         """Set what the rows that certify say of the fitted vote."""
         tree, value = self.tree_, self.vote_.score[:, 0]
-        held = self._held(tree, self.stats_, sides, y, leaf, limit)
         leaf, y, n = held.leaf, held.y, held.n
         region, mass = np.zeros(tree.n_nodes, dtype=np.int32), np.ones(1)
         if self.widths == "leaf":
@@ -351,13 +415,13 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         leaf: Int32,
         limit: float,
     ) -> HeldOutNumbers:
-        """The rows that certify a tree, of all rows and their leaves."""
+        """The rows that certify a tree, by targets and leaves."""
         weigh, groups = sides.weigh, sides.groups
         weight, n = np.ones(len(weigh)), len(weigh)
         if groups is not None:
             weight, n = shares_of_groups(groups, sides.grow, weigh)
         about = groups is not None, sides.repeats, sides.distinct
-        return HeldOutNumbers(tree, stats, leaf[weigh], y[weigh], weight, limit, n, *about)
+        return HeldOutNumbers(tree, stats, leaf, y, weight, limit, n, *about)
 
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit: of the rows that certify it, how far they lie off."""

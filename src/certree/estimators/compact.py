@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree._core import reach
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.interface.arrays import Float64, nonnegative
+from certree.interface.arrays import Float64, Int32, nonnegative
 from certree.interface.fitted import reads_state
 from certree.stats import SeveralStats, Stats, TargetStats
-from certree.tree import Tree
+from certree.tree import LEAF, Tree
 from certree.votes import DeferredVote, Vote, Voting, stopped_outcomes, vote
 from certree.weights.node_weights import NodeWeights, reached
 
@@ -49,6 +49,19 @@ def cut_below(
 def collapsed(tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting) -> Fitted:
     """Cut a tree and its columns down to one pruning, given by weights 0 and 1."""
     return cut_below(tree, stats, weights, weights.weight > 0, voting)
+
+
+def leaves_in(smaller: Tree, tree: Tree) -> Int32:
+    """Where rows of the nodes of a tree, (m,), are in a smaller one that is a part of it."""
+    place = np.zeros(tree.n_nodes, dtype=np.int32)
+    inner = np.flatnonzero(~tree.is_leaf)
+    depth = tree.node_depth[inner]
+    for level in np.unique(depth):
+        nodes = inner[depth == level]
+        below = smaller.left[place[nodes]]
+        for side in (0, 1):
+            place[tree.left[nodes] + side] = np.where(below == LEAF, place[nodes], below + side)
+    return place
 
 
 def compacted(

@@ -97,6 +97,7 @@ class HelmboldSchapireTreeClassifier(UpdatableTree, CompactTree, TreeVoteClassif
     """
 
     _temperatures = ("inverse_temperature",)
+    _takes_parts = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
         "inverse_temperature": [NONNEGATIVE, None],
@@ -127,12 +128,15 @@ class HelmboldSchapireTreeClassifier(UpdatableTree, CompactTree, TreeVoteClassif
     def _voting(self) -> Voting:
         return Voting("mean", self.smoothing, self._slopes())
 
-    def _fit(self, training: Training) -> None:
+    def _expect_classes(self) -> None:
         if self.n_classes_ > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass "
                 f"({self.n_classes_} classes)."
             )
+
+    def _fit(self, training: Training) -> None:
+        self._expect_classes()
         super()._fit(training)
 
     def __sklearn_tags__(self) -> Tags:

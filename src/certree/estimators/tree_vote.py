@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree._core import push_down
 from certree.certificates.parts.families import CertificateFamily
-from certree.estimators.trees_on_parts import fit_elsewhere
+from certree.estimators.trees_on_parts import fit_elsewhere, fit_tree_on_parts
 from certree.estimators.tune import (
     Candidate,
     GrownFold,
@@ -42,6 +42,7 @@ from certree.interface.fitted import fits, offered_if, reads_state
 from certree.interface.progress import progress
 from certree.interface.stored import Stored
 from certree.interface.threads import N_JOBS, threads
+from certree.parts.executors import Executor
 from certree.parts.lazy_answers import answers_collections
 from certree.rows.copies import are_whole
 from certree.rows.elsewhere import lies_elsewhere
@@ -158,9 +159,9 @@ class TreeVoteEstimator(TreeModel):
         ----------
         X : array-like of shape (n, p)
             Rows; NaN stands for a missing value and goes where the grower sends it. What no row of a
-            cell lacks sends new rows that lack it both ways. PAC-Bayes trees and prunings also take
-            paths of files, a `pyarrow.dataset.Dataset` or a collection of Dask, with a `Cart` that cuts
-            between bins; `y` and `sample_weight` then are names of columns, or collections.
+            cell lacks sends new rows that lack it both ways. With a `Cart` that cuts between bins,
+            trees also take paths of files, a `pyarrow.dataset.Dataset` or a collection of Dask; `y` and
+            `sample_weight` then are names of columns, or collections.
         y : array-like of shape (n,), or (n, n_outputs)
             Class of each row, or a number; where the estimator takes several targets, a column each.
         sample_weight : array-like of shape (n,), or None
@@ -176,14 +177,25 @@ class TreeVoteEstimator(TreeModel):
             The fitted estimator.
         """
         if self._takes_parts and lies_elsewhere(X):
-            self._fit_elsewhere(X, y, sample_weight, groups)
-        else:
-            self._fit(self._take(X, y, sample_weight, groups=groups))
+            few = self._fit_elsewhere(X, y, sample_weight, groups)
+            if few is None:
+                return self
+            X, y, sample_weight = few
+        self._fit(self._take(X, y, sample_weight, groups=groups))
         return self
 
-    def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
-        """Fit to rows in files or on a cluster."""
-        fit_elsewhere(self, X, y, sample_weight, groups)
+    def _fit_elsewhere(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Any, Any, Any] | None:
+        """Fit to rows in files or on a cluster; so few that memory is meant are given back."""
+        return fit_elsewhere(self, X, y, sample_weight, groups)
+
+    def _fit_parts(self, parts: Executor) -> None:
+        """Fit to rows that an executor holds."""
+        fit_tree_on_parts(self, parts)
+
+    def _expect_classes(self) -> None:
+        """Refuse classes that the method cannot tell apart, once they are known."""
 
     def _fit(self, training: Training) -> None:
         tree, posteriors, _ = self._grown(training, check_random_state(self.random_state))
@@ -198,6 +210,11 @@ class TreeVoteEstimator(TreeModel):
     def _adds_up_in_any_order(self, y: NDArray[Any]) -> bool:
         """Whether no order of the rows is to change a bit, as in the tree itself."""
         return y.ndim == 1 and getattr(self._grower(), "adds_up_in_any_order", False)
+
+    def _deals_by_content(self) -> bool:
+        """Whether the order of the rows is not to decide either which of them certify."""
+        by_rows = getattr(self._grower(), "adds_up_in_any_order", False)
+        return bool(by_rows and getattr(self, "preprocessor", None) is None)
 
     def _growing(self, training: Training, random_state: np.random.RandomState) -> TrainingSamples:
         """The rows with what the parameters say of their growth."""
@@ -618,9 +635,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     def _summarise(
         self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
     ) -> NodeStats | SparseNodeStats | SeveralStats:
-        if self._adds_up_in_any_order(y) and weight is not None and not are_whole(weight):
-            ask, n_classes = asking(leaf, y, weight), self._lanes.n_of[0]
-            leaf, y, weight = counted_in_any_order(ask, n_classes)
+        leaf, y, weight = self._in_any_order(leaf, y, weight, self._lanes.n_of[0])
         if self._has_sparse_stats():
             return SparseNodeStats.count(tree, leaf, y, weight, self.n_classes_)
         columns = np.atleast_2d(np.ascontiguousarray(y.T))
@@ -629,6 +644,14 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
             for one, k in zip(columns, self._lanes.n_of, strict=True)
         ]
         return SeveralStats(tuple(of_each)) if y.ndim == 2 else of_each[0]
+
+    def _in_any_order(
+        self, leaf: Int32, y: NDArray[Any], weight: Float64 | None, n_classes: int
+    ) -> tuple[Int32, NDArray[Any], Float64 | None]:
+        """Leaf, class and weight of rows, or of others that weigh as much, whatever order they had."""
+        if weight is None or are_whole(weight) or not self._adds_up_in_any_order(y):
+            return leaf, y, weight
+        return counted_in_any_order(asking(leaf, y, weight), n_classes)
 
     def _stored_stats(self, stored: Stored, number: int = 0) -> NodeStats | SparseNodeStats:
         kind = SparseNodeStats if self._has_sparse_stats() else NodeStats

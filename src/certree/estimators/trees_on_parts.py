@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -13,18 +14,20 @@ from sklearn.utils import check_random_state
 from certree.estimators.tune import GrownFold
 from certree.grow.bins import Bins
 from certree.grow.cart import Cart, cart_on_bins
+from certree.grow.growing import limit_of_depth
 from certree.interface.threads import threads
-from certree.parts.cells_of_tree import GrowingRows, growing_rows
+from certree.parts.cells_of_tree import FoldOfParts, GrowingRows, growing_rows
 from certree.parts.exact_sums import rounded
 from certree.parts.executors import Executor, InMemory
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import deal_to_folds
 from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
+from certree.parts.memory_limit import Need, most_categories, most_leaves
 from certree.parts.part import PartOfRows
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.tree_of_parts import GrowthOfParts, grow_on_parts
-from certree.rows.folds import MOST_COPIES
+from certree.rows.folds import MOST_COPIES, contents
 from certree.stats import Stats
 from certree.stats.in_any_order import (
     Ask,
@@ -40,7 +43,9 @@ _FEW_ROWS = 20
 _MOST_FOLDS = 255
 
 
-def fit_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
+def fit_elsewhere(
+    model: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+) -> tuple[Any, Any, Any] | None:
     """Fit a tree and the vote of its prunings to rows in files or on a cluster.
 
     Parameters
@@ -51,6 +56,11 @@ def fit_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -
         As `rows_elsewhere` takes them.
     groups : object
         None: rows are dealt to no folds.
+
+    Returns
+    -------
+    tuple of X, y and weights, or None
+        Rows so few that they are to be fitted in memory; None: the model is fitted.
 
     Raises
     ------
@@ -63,66 +73,173 @@ def fit_elsewhere(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -
     shown = model.verbose > 0
     with rows_elsewhere(X, y, sample_weight, threads(model.n_jobs), shown=shown) as parts:
         try:
-            fit_tree_on_parts(model, parts)
+            model._fit_parts(parts)
         except InMemory:
-            model._fit(model._take(*parts.gathered()))
+            return parts.gathered()
+    return None
 
 
 def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     """The same of rows that an executor holds."""
-    grower = cart_on_bins(model._grower_of(model.grower))
     learned = learn(model, parts)
-    n_folds = _n_folds(model, learned)
-    n_classes = 1 if learned.found.classes is None else len(learned.found.classes)
-    if n_folds and learned.found.n < _FEW_ROWS * n_classes:
-        raise InMemory
-    learned.teach(model)
-    weighing = learned.weighing
-    are_copies = weighing is not None and weighing.are_copies
-    copies = weighing if are_copies else None  # others count by what they weigh
-    random_state = check_random_state(model.random_state)
-    growth = GrowthOfParts(
-        model.max_depth,
-        model._slopes(),
-        model._category_mask(),
-        int(random_state.randint(2**31 - 1)),
-        model.n_jobs,
-        is_classifier(model),
-        weighing is not None and not are_copies,
-    )
-    known = sketched(parts, learned.reader, copies, learned.found.n)
-    warn_of_identifiers(model, known.sketch)
-    dealt = None
+    n_folds = folds_that_choose(model)
     if n_folds:
-        dealt = deal_to_folds(parts, learned.reader, copies, n_folds, random_state)
-    bins, _ = make_parts(parts, learned.reader, known, grower.number_of_bins, dealt)
+        expect_rows_for_classes(learned)
+    learned.teach(model)
+    model._expect_classes()
+    parts.keep_to_limit(_need(model, learned, n_folds), learned)
+    trees = TreesOfParts.of(model, parts, learned, n_folds, check_random_state(model.random_state))
     if is_classifier(model):
-        model.sample_hashes_ = hashes_of_fit(parts, known.n)
+        model.sample_hashes_ = hashes_of_fit(parts, learned.found.n)
     folds = []
     with model._progress(range(n_folds)) as advance:
         for fold in range(n_folds):
-            folds += _grown_fold(model, grower, parts, bins, growth, fold)
+            folds += trees.fold(FoldOfParts(fold)).grown
             advance()
-        about: GrowingRows = parts.collect(growing_rows, None)
-        tree, lacking = grow_on_parts(grower, parts, bins, growth, about)
+        tree, lacking, stats = trees.whole()
         advance()
-        stats = _stats(model, tree, partial(parts.collect, _asked, None))
         model._vote(tree.lacking_at(lacking), stats, model._tuned(folds, advance))
 
 
-def _grown_fold(
-    model: Any, grower: Cart, parts: Executor, bins: Bins, growth: GrowthOfParts, fold: int
-) -> list[GrownFold]:
-    """The tree of a fold and both its sides; none if a side has no rows."""
-    about: GrowingRows = parts.collect(growing_rows, fold)
-    if about.n == 0 or about.n_others == 0:
-        return []
-    tree, _ = grow_on_parts(grower, parts, bins, growth, about, fold)
-    stats, judging = (
-        _stats(model, tree, partial(parts.collect, _asked, are_growing))
-        for are_growing in (True, False)
+def expect_rows_for_classes(learned: Learned, share: float = 1.0) -> None:
+    """Go on in memory where a share of the rows is few for each class."""
+    found = learned.found
+    n_classes = 1 if found.classes is None else len(found.classes)
+    if found.n * share < _FEW_ROWS * n_classes:
+        raise InMemory
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldTree:
+    """The tree of a fold and both its sides, if both have rows.
+
+    Parameters
+    ----------
+    grown : list of GrownFold
+        The fold; none if a side has no rows.
+    n, n_others : int
+        How many rows have grown it, and how many judge it.
+    """
+
+    grown: list[GrownFold]
+    n: int
+    n_others: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreesOfParts:
+    """What grows the trees of a fit to parts.
+
+    Parameters
+    ----------
+    model : TreeVoteEstimator
+        The model.
+    grower : Cart
+        Its grower.
+    parts : Executor
+        Holds the rows, which lie in bins.
+    bins : Bins
+        These, without codes.
+    growth : GrowthOfParts
+        What else is said of the growth.
+    """
+
+    model: Any
+    grower: Cart
+    parts: Executor
+    bins: Bins
+    growth: GrowthOfParts
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        parts: Executor,
+        learned: Learned,
+        n_folds: int,
+        random_state: np.random.RandomState,
+    ) -> TreesOfParts:
+        """Let parts be made of rows that have told what they are, and dealt to so many folds."""
+        if n_folds:
+            _expect_foldable(model, learned)
+        grower = cart_on_bins(model._grower_of(model.grower))
+        weighing = learned.weighing
+        are_copies = weighing is not None and weighing.are_copies
+        copies = weighing if are_copies else None  # others count by what they weigh
+        growth = GrowthOfParts(
+            model.max_depth,
+            model._slopes(),
+            model._category_mask(),
+            int(random_state.randint(2**31 - 1)),
+            model.n_jobs,
+            is_classifier(model),
+            weighing is not None and not are_copies,
+        )
+        known = sketched(parts, learned.reader, copies, learned.found.n)
+        warn_of_identifiers(model, known.sketch)
+        dealt = None
+        if n_folds:
+            dealt = deal_to_folds(parts, learned.reader, copies, n_folds, random_state)
+        bins, _ = make_parts(parts, learned.reader, known, grower.number_of_bins, dealt)
+        if n_folds:  # go on from where it is in memory
+            y: Any = np.zeros(1, np.int32 if growth.are_classes else np.float64)
+            contents(np.zeros((1, learned.found.n_features)), y, random_state)
+        return cls(model, grower, parts, bins, growth)
+
+    def fold(self, fold: FoldOfParts) -> FoldTree:
+        """The tree of a fold, and both its sides."""
+        about: GrowingRows = self.parts.collect(growing_rows, fold)
+        if about.n == 0 or about.n_others == 0:
+            return FoldTree([], about.n, about.n_others)
+        tree, _ = grow_on_parts(self.grower, self.parts, self.bins, self.growth, about, fold)
+        stats, judging = (self._stats(tree, are_growing) for are_growing in (True, False))
+        return FoldTree([GrownFold(tree, stats, judging.table)], about.n, about.n_others)
+
+    def whole(self) -> tuple[Tree, Any, Stats]:
+        """The tree of all rows, nodes that compare what some row there lacks, and statistics."""
+        about: GrowingRows = self.parts.collect(growing_rows, None)
+        tree, lacking = grow_on_parts(self.grower, self.parts, self.bins, self.growth, about)
+        return tree, lacking, self._stats(tree, None)
+
+    def _stats(self, tree: Tree, are_growing: bool | None) -> Stats:
+        """Statistics of all rows in leaves, of those that have grown the tree, or of the others."""
+        ask: Ask = partial(self.parts.collect, _asked, are_growing)
+        if not is_classifier(self.model):
+            return measured_in_any_order(tree, ask)
+        leaf, y, weight = counted_in_any_order(ask, self.model._lanes.n_of[0])
+        stats: Stats = self.model._summarise(tree, leaf, y, weight)
+        return stats
+
+
+def _need(model: Any, learned: Learned, n_folds: int) -> Need:
+    """What the fit holds in memory, from above."""
+    cart = cart_on_bins(model._grower_of(model.grower))
+    n, p, K = learned.found.n, model.n_features_in_, getattr(model, "n_classes_", 1)
+    least: Any = cart.min_samples_leaf if learned.weighing is None else 1
+    n_leaves = most_leaves(
+        n,
+        cart.max_leaf_nodes,
+        limit_of_depth(model.max_depth, p, n),
+        int(least) if isinstance(least, Integral) else int(least * n),
     )
-    return [GrownFold(tree, stats, judging.table)]
+    # Hashes of a classifier's rows; the folds of rows, and while they are dealt.
+    of_row = 16.0 * is_classifier(model) + 3.0 * (n_folds > 0)
+    # Cells as they are cut, of which there are more than leaves; the trees of folds and of all rows.
+    of_leaf = (
+        2000
+        + 200 * K
+        + 36 * most_categories(learned)
+        + (n_folds > 0) * (n_folds + 1) * (600 + 80 * K)
+    )
+    return Need(
+        always=of_row * n,
+        worked=(40 if n_folds else 16) * p + p + 200,
+        together=300 if n_folds else 150,
+        later=float(of_leaf) * n_leaves,
+        of_thread=100.0 * n_leaves,
+        of_thread_row=200,
+        sums=6,
+    )
 
 
 def _asked(part: PartOfRows, are_growing: bool | None, f: Any, *given: Any) -> Any:
@@ -135,15 +252,7 @@ def _asked(part: PartOfRows, are_growing: bool | None, f: Any, *given: Any) -> A
     return f(RowsInLeaves(leaf, y, weight), *given)
 
 
-def _stats(model: Any, tree: Tree, ask: Ask) -> Stats:
-    if not is_classifier(model):
-        return measured_in_any_order(tree, ask)
-    leaf, y, weight = counted_in_any_order(ask, model._lanes.n_of[0])
-    stats: Stats = model._summarise(tree, leaf, y, weight)
-    return stats
-
-
-def _n_folds(model: Any, learned: Learned) -> int:
+def folds_that_choose(model: Any) -> int:
     """How many folds choose what is not given; 0: all is."""
     if not model._is_tuned():
         return 0
@@ -153,13 +262,17 @@ def _n_folds(model: Any, learned: Learned) -> int:
             f"cv must be a number of folds, at most {_MOST_FOLDS}, where X lies elsewhere, got "
             f"{model.cv!r}"
         )
+    return int(cv)
+
+
+def _expect_foldable(model: Any, learned: Learned) -> None:
+    """Refuse weights of which folds deal each copy by itself in memory, and not on parts."""
     weighing, found = learned.weighing, learned.found
-    total = rounded(found.total()) if weighing is not None else 0.0
-    are_copies = weighing is not None and weighing.are_copies
-    if found.are_whole and weighing is not None and are_copies != (total <= MOST_COPIES):
+    if weighing is None or not found.are_whole:
+        return
+    if weighing.are_copies != (rounded(found.total()) <= MOST_COPIES):
         raise ValueError(
             "whole weights of more than ten for each row on average, or more than "
             f"{MOST_COPIES:,} in all, take rows in memory where folds deal each copy by itself, got X "
             f"that lies elsewhere: set {', '.join(model._temperatures)}"
         )
-    return int(cv)

@@ -79,9 +79,11 @@ class UpdatableTree(TreeVoteEstimator):
             self.seen_rows_ = None
             super()._fit(training)
 
-    def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
+    def _fit_elsewhere(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Any, Any, Any] | None:
         self.seen_rows_ = None
-        super()._fit_elsewhere(X, y, sample_weight, groups)
+        return super()._fit_elsewhere(X, y, sample_weight, groups)
 
     @offered_unless(_why_not)
     @fits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -167,6 +168,19 @@ def encoded(features: FeatureColumns, edges: tuple[Any, ...]) -> tuple[UInt8, En
             codes[j], lowest, highest = encode_numbers(column, known)
             low[j, : len(lowest)], high[j, : len(highest)] = lowest, highest
     return codes, Ends(low, high)
+
+
+def places_of(features: FeatureColumns, levels: Mapping[int, Int32]) -> Int32:
+    """Place of each row's level among the levels of some features; behind all where it is missing.
+
+    Returns
+    -------
+    ndarray of int32, shape (q, n)
+    """
+    places = np.empty((len(levels), len(features)), dtype=np.int32)
+    for place, (j, known) in zip(places, levels.items(), strict=True):
+        place[:] = np.searchsorted(known, features.columns[j])
+    return places
 
 
 def bins_of(edges: tuple[Any, ...], ends: Ends, category: UInt8) -> Bins:

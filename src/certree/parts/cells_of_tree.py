@@ -97,7 +97,15 @@ class GrowingRows:
         )
 
 
-def growing_rows(part: PartOfRows, fold: int | None) -> GrowingRows:
+@dataclass(frozen=True, slots=True)
+class FoldOfParts:
+    """Which rows judge a tree: those that are dealt to a fold, or, if it is turned, all others."""
+
+    number: int
+    is_turned: bool = False
+
+
+def growing_rows(part: PartOfRows, fold: FoldOfParts | None) -> GrowingRows:
     """What is known of the rows of a part that grow a tree: those that do not judge a fold."""
     rows, others = _sides(part, fold)
     y, ends = part.y[rows], (np.inf, -np.inf)
@@ -110,16 +118,16 @@ def growing_rows(part: PartOfRows, fold: int | None) -> GrowingRows:
     return GrowingRows(len(rows), len(others), ends, largest, are_whole(weight), total)
 
 
-def _sides(part: PartOfRows, fold: int | None) -> tuple[Int32, Int32]:
+def _sides(part: PartOfRows, fold: FoldOfParts | None) -> tuple[Int32, Int32]:
     """Numbers of the rows that grow a tree, and of those that judge it."""
     if fold is None:
         return np.arange(len(part.y), dtype=np.int32), np.zeros(0, dtype=np.int32)
-    judges = part.fold == fold
+    judges = (part.fold == fold.number) != fold.is_turned
     return np.flatnonzero(~judges).astype(np.int32), np.flatnonzero(judges).astype(np.int32)
 
 
 def begin_cells(
-    part: PartOfRows, digests: Mapping[int, int], units: WholeUnits, fold: int | None
+    part: PartOfRows, digests: Mapping[int, int], units: WholeUnits, fold: FoldOfParts | None
 ) -> tuple[PartOfRows, Int64]:
     """A part whose rows lie in the root; gives what those that grow weigh by class, or their sums."""
     expect_same_rows(part, digests)
@@ -211,3 +219,10 @@ def settle(part: PartOfRows, cells: Int32, leaf: Int32) -> tuple[PartOfRows, int
     sizes = (ranges[:, 1] - ranges[:, 0])[by_begin]
     leaves[part.order] = np.repeat(leaf[by_begin], sizes)
     return replace(part, leaf=leaves), 0
+
+
+def with_leaves_of_fold(part: PartOfRows, fold: int) -> tuple[PartOfRows, int]:
+    """A part that remembers where the rows that judge a fold are in its tree, which is the last one."""
+    judges = part.fold == fold
+    before = part.leaf_in_fold if len(part.leaf_in_fold) else np.zeros(len(part.y), dtype=np.int32)
+    return replace(part, leaf_in_fold=np.where(judges, part.leaf, before)), 0

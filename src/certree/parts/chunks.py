@@ -14,6 +14,7 @@ from certree._core import whole_weights
 from certree.interface.arrays import Float64, in_units_of_largest
 from certree.rows.columns import rows_at
 from certree.rows.copies import repeated
+from certree.rows.folds import Indices
 from certree.rows.training import Training, training_rows, weighed_targets
 
 
@@ -76,6 +77,19 @@ def positive(model: Any, chunk: Chunk) -> Chunk | None:
 
     Target and weights are checked.
     """
+    found = positive_rows(model, chunk)
+    if found is None:
+        return None
+    target, weight, rows = found
+    X = chunk.X
+    if len(rows) < len(target):
+        X, target = rows_at(X, rows), target[rows]
+        weight = None if weight is None else weight[rows]
+    return Chunk(X, target, weight, chunk.where)
+
+
+def positive_rows(model: Any, chunk: Chunk) -> tuple[Any, Float64 | None, Indices] | None:
+    """Target and weight of all rows of a chunk, and which of them are those of positive weight."""
     try:
         if not len(chunk.y):
             return None
@@ -86,13 +100,8 @@ def positive(model: Any, chunk: Chunk) -> Chunk | None:
     except (ValueError, TypeError) as error:
         error.add_note(f"in {chunk.where}")
         raise
-    X = chunk.X
-    if weight is not None and not (weight > 0).all():
-        left = np.flatnonzero(weight > 0)
-        if not len(left):
-            return None
-        X, target, weight = rows_at(X, left), target[left], weight[left]
-    return Chunk(X, target, weight, chunk.where)
+    rows = np.arange(len(target)) if weight is None else np.flatnonzero(weight > 0)
+    return (target, weight, rows) if len(rows) else None
 
 
 def as_list(chunk: Chunk) -> list[Chunk]:
@@ -117,7 +126,8 @@ def joined(chunks: list[Chunk]) -> tuple[Any, Any, Any]:
 def reader_of(model: Any, learned: dict[str, Any]) -> Any:
     """A model that reads rows by what is known of all of them; class weights are weights by then."""
     reader = copy(model)
-    reader.__dict__.update(learned, sample_hashes_=None)
+    # Of rows that are alike chunks know nothing.
+    reader.__dict__.update(learned, sample_hashes_=None, duplicates=None)
     return reader
 
 

@@ -1,15 +1,16 @@
 """Rows of Dask: their parts stay in the memory of workers, where each is asked.
 
 Rows are read, and parts made of them, by tasks of Dask. From then on the parts of a worker are an
-actor of Dask, which is asked without a task for every question. Dask makes tasks of a lost worker
-again, but no actors: the fit lets their parts be made of their source again, and asks these all that
-they have been asked, which gives the same bits.
+actor of Dask. Jobs go to one of them, which asks all others without Dask. Dask makes tasks of a lost
+worker again, but no actors: the fit lets their parts be made of their source again and change as they
+did, which gives the same bits, and the job is done again.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -17,7 +18,9 @@ import numpy as np
 
 from certree.interface.extras import needed
 from certree.parts.chunks import Chunk, as_list, joined
-from certree.parts.executors import Parts, added, owned
+from certree.parts.executors import added
+from certree.parts.memory_limit import Need, Portions
+from certree.parts.on_worker import Below, Leader, OnWorker, Unlinked, received
 
 # What so many tell is added up by one task, or where the fit is made.
 _TOGETHER = 8
@@ -145,58 +148,6 @@ class Partitioned(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What parts are asked.
-
-    Parameters
-    ----------
-    f : callable
-        A function of a part.
-    given : tuple
-        What else it is given.
-    changes : bool
-        Whether what it gives is put in the place of the part.
-    own : list or None
-        What is given to each of the parts alone.
-    """
-
-    f: Callable[..., Any]
-    given: tuple[Any, ...]
-    changes: bool
-    own: Sequence[Any] | None = None
-
-    def of(self, numbers: Sequence[int]) -> Asked:
-        """What some of the parts are asked, by their numbers."""
-        return self if self.own is None else replace(self, own=[self.own[i] for i in numbers])
-
-
-class OnWorker(Parts):
-    """The parts of a fit on a worker, as many of which are asked at a time as it has threads.
-
-    Parameters
-    ----------
-    *pairs : tuples
-        The parts, and what they have told when they were made.
-    """
-
-    def __init__(self, *pairs: tuple[Any, Any]) -> None:
-        worker = needed("distributed", "dask").get_worker()
-        super().__init__([owned(received(part)) for part, _ in pairs], worker.state.nthreads)
-
-    def answer(self, asked: Asked) -> Any:
-        """See `Executor.collect` and `Executor.change`."""
-        given = received(asked.given)
-        if not asked.changes:
-            return self.collect(asked.f, *given)
-        return self.change(asked.f, *given, own=received(asked.own))
-
-    def change_again(self, changes: Sequence[Asked]) -> None:
-        """Make changes that parts before these have made."""
-        for one in changes:
-            self.answer(one)
-
-
-@dataclass(frozen=True, slots=True)
 class Held:
     """Parts that a worker holds.
 
@@ -213,6 +164,11 @@ class Held:
     numbers: tuple[int, ...]
     future: Any
     actor: Any
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the worker is known to be gone."""
+        return self.future.status not in ("finished", "pending")
 
 
 class _Lost(Exception):  # noqa: N818 # no error: it says how to go on
@@ -235,15 +191,24 @@ class OnCluster:
     def __init__(self, source: Partitioned, client: Any) -> None:
         self._source, self._client = source, client
         self.has_weights = source.has_weights
+        self.portions = Portions()
         self._held: list[Held] = []
         self._made_by: tuple[Any, ...] = ()
-        # What parts have been asked since they were made, which are asked again where some are lost.
-        self._changes: list[Asked] = []
+        self._have_met = False
+        # How jobs have changed parts since they were made, which is done again where some are lost.
+        self._changes: list[bytes] = []
+        self._n_changes = 0
 
     @property
     def n_parts(self) -> int:
         """Number of partitions."""
         return self._source.n_parts
+
+    def keep_to_limit(self, need: Need, learned: Any) -> None:
+        """See `Executor`: workers have limits of their own."""
+
+    def expect_within_limit(self, n_together: int = 0) -> None:
+        """See `Executor`."""
 
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
         """See `Executor`."""
@@ -252,7 +217,8 @@ class OnCluster:
 
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
-        self._held, self._changes, self._made_by = [], [], (f, given, own)
+        self._held, self._made_by, self._have_met = [], (f, given, own), False
+        self._changes, self._n_changes = [], 0
         pairs = self._of_chunks(_made_of, f, given, own)
         told = self._added([self._submit(itemgetter(1), pair) for pair in pairs])
         self._held = [
@@ -271,56 +237,69 @@ class OnCluster:
         return [*map(tuple, of_worker.values())]
 
     def _holding(self, numbers: tuple[int, ...], pairs: list[Any]) -> Held:
-        future = self._client.submit(OnWorker, *pairs, pure=False, actor=True)
+        future = self._client.submit(OnWorker, numbers, *pairs, pure=False, actor=True)
         return Held(numbers, future, self._result(future))
 
     def collect(self, f: Callable[..., Any], *given: Any) -> Any:
         """See `Executor`."""
-        return self._ask(Asked(f, given, False))
+        return self.led(Leader.collect, f, *given)
 
     def change(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
-        asked = Asked(f, given, True, own)
-        told = self._ask(asked)
-        self._changes.append(asked)
-        return told
+        return self.led(_changed, f, given, None if own is None else dict(enumerate(own)))
 
-    def _ask(self, asked: Asked) -> Any:
-        """What all parts tell together."""
-
-        def ask(held: Held) -> Any:
-            try:
-                return held.actor.answer(asked.of(held.numbers))
-            except RuntimeError:  # the worker is known to be lost: it does not answer
-                return None
-
-        answers = [ask(one) for one in self._held]
-        return added(self._answer(place, ask, one) for place, one in enumerate(answers))
-
-    def _answer(self, place: int, ask: Callable[[Held], Any], answer: Any) -> Any:
-        """What a worker answers, or another one in its place."""
+    def led(self, f: Callable[..., Any], *given: Any) -> Any:
+        """See `Executor`: the worker at the top does it."""
+        job = pickle.dumps((f, given), 5)
         for _ in range(_MOST_LOST):
             try:
-                if answer is None:
-                    self._hold_again(place)
-                    answer = ask(self._held[place])
-                return self._waited(self._held[place], answer)
-            except _Lost:
-                answer = None
+                self._meet()
+                told, changes, n = self._waited(self._held[0], "lead", job, self._n_changes)
+            except (_Lost, Unlinked):
+                self._have_met = False
+                continue
+            if n > 0:
+                self._changes.append(changes)
+                self._n_changes += n
+            return pickle.loads(told)
         raise RuntimeError(
-            "the fit was given up as workers died again and again that had a part of the rows: they "
-            "may have too little memory"
+            "the fit was given up as workers died again and again that had a part of the rows, or "
+            "could not reach each other: they may have too little memory"
         )
 
-    def _waited(self, held: Held, answer: Any) -> Any:
-        distributed = needed("distributed", "dask")
-        while answer is not None:
+    def _meet(self) -> None:
+        """Let workers know those below them; parts of lost ones are made again before."""
+        if self._have_met:
+            return
+        known: dict[int, Below] = {}
+        for place in reversed(range(len(self._held))):
+            below = [known.pop(one) for one in (2 * place + 1, 2 * place + 2) if one in known]
             try:
-                return received(answer.result(timeout=_PATIENCE))
+                address = self._waited(self._held[place], "meet", below)
+            except _Lost:
+                self._hold_again(place)
+                address = self._waited(self._held[place], "meet", below)
+            held = self._held[place]
+            numbers = held.numbers, *(one.numbers for one in below)
+            known[place] = Below(address, held.future.key, sum(numbers, ()))
+        self._have_met = True
+
+    def _waited(self, held: Held, method: str, *given: Any) -> Any:
+        """What an actor answers."""
+        distributed = needed("distributed", "dask")
+        try:
+            answer = getattr(held.actor, method)(*given)
+        except RuntimeError as error:  # the worker is known to be lost
+            raise _Lost from error
+        while True:
+            try:
+                return answer.result(timeout=_PATIENCE)
             except TimeoutError:
                 self._expect_cluster()
-                if held.future.status not in ("finished", "pending"):
+                if held.is_lost:
                     break
+                if any(one.is_lost for one in self._held):
+                    raise Unlinked from None
             except (OSError, distributed.CancelledError):
                 self._expect_cluster()
                 break
@@ -330,9 +309,9 @@ class OnCluster:
         """Let parts of a lost worker be made again, as they were."""
         numbers, (f, given, own) = self._held[place].numbers, self._made_by
         pairs = self._of_chunks(_made_of, f, given, own, numbers)
-        held = self._held[place] = self._holding(numbers, pairs)
-        changes = [one.of(numbers) for one in self._changes]
-        self._waited(held, held.actor.change_again(changes))
+        held = self._holding(numbers, pairs)
+        self._waited(held, "change_again", self._changes)
+        self._held[place] = held
 
     @property
     def n_workers(self) -> int:
@@ -403,29 +382,16 @@ class OnCluster:
             raise RuntimeError("the cluster went away while the fit was made")
 
 
-def received(given: Any) -> Any:
-    """What came in a message, whose arrays may start at any byte, as the core reads it."""
-    if isinstance(given, np.ndarray):
-        return given if given.flags.aligned else given.copy()
-    if isinstance(given, dict):
-        return type(given)({key: received(one) for key, one in given.items()})
-    if isinstance(given, tuple | list):
-        made = map(received, given)
-        return type(given)(*made) if hasattr(given, "_fields") else type(given)(made)
-    if not is_dataclass(given) or isinstance(given, type):
-        return given
-    own = {one.name: getattr(given, one.name) for one in fields(given) if one.init}
-    told = {name: received(one) for name, one in own.items()}
-    moved = {name: one for name, one in told.items() if one is not own[name]}
-    return replace(given, **moved) if moved else given
-
-
 def _done(f: Callable[..., Any], shared: tuple[Any, ...], *job: Any) -> Any:
     return f(*shared, *job)
 
 
 def _called(f: Callable[..., Any], *given: Any) -> Any:
     return f(*received(given))
+
+
+def _changed(top: Leader, f: Callable[..., Any], given: tuple[Any, ...], own: Any) -> Any:
+    return top.change(f, *given, own=own)
 
 
 def _added(*told: Any) -> Any:

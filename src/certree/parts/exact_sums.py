@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import Float64
+from certree.interface.arrays import Float64, Int64
 
 # Every number of float64 is a whole multiple of 2 to minus this.
 _PLACES = 1126
@@ -14,9 +14,14 @@ _PLACES = 1126
 _BITS, _HALF = 53, 32
 
 
+def whole_numbers(values: Float64, unit: int) -> Int64:
+    """Finite numbers as whole multiples, rounded, of two to the power of a unit."""
+    return np.rint(np.ldexp(values, -unit)).astype(np.int64)
+
+
 def whole_sum(values: Float64, unit: int) -> int:
     """Sum of finite numbers, each of which is rounded to a multiple of two to the power of a unit."""
-    return int(np.rint(np.ldexp(values, -unit)).astype(np.int64).sum())
+    return int(whole_numbers(values, unit).sum())
 
 
 def exact_sum(values: Float64) -> int:

@@ -11,6 +11,16 @@ from typing import Any, Protocol
 
 from certree.interface.progress import Pace, progress
 from certree.parts.chunks import Chunk, as_list, joined
+from certree.parts.memory_limit import (
+    Need,
+    Portions,
+    expect_no_copies,
+    expect_within,
+    give_back,
+    held_now,
+    portions_within,
+    smallest_portions,
+)
 from certree.parts.part import PartOfRows
 from certree.parts.scratch import Scratch
 
@@ -58,6 +68,7 @@ class Executor(Protocol):
     """
 
     has_weights: bool
+    portions: Portions
 
     @property
     def n_parts(self) -> int:
@@ -67,6 +78,20 @@ class Executor(Protocol):
     @property
     def empty(self) -> Any:
         """See `Source`."""
+        ...
+
+    def keep_to_limit(self, need: Need, learned: Any) -> None:
+        """Choose portions with which a fit that needs so much keeps to its limit, if it has one.
+
+        learned: what the first look at all rows has told, after which this is asked, once.
+        """
+        ...
+
+    def expect_within_limit(self, n_together: int = 0) -> None:
+        """Stop where more memory is held than the limit says, if there is one, or would be.
+
+        n_together: so many rows are looked at together next.
+        """
         ...
 
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
@@ -88,6 +113,14 @@ class Executor(Protocol):
         """Put in the place of each part what f(part, ...) gives, and add up what it gives beside it.
 
         own: what is given to each of them alone, behind all else.
+        """
+        ...
+
+    def led(self, f: Callable[..., Any], *given: Any) -> Any:
+        """F(executor, *given), where questions to all parts cost least.
+
+        The executor collects and changes. Where somebody is lost f is called again, and parts of others
+        have changed then: by its first changes they must become what they are made to become by it.
         """
         ...
 
@@ -128,7 +161,11 @@ class Parts:
     def __init__(
         self, parts: list[PartOfRows], n_threads: int, kept: Scratch | None = None
     ) -> None:
-        self._parts, self._n_threads, self._scratch = parts, n_threads, kept
+        self._parts, self._scratch = parts, kept
+        self._work_with(n_threads)
+
+    def _work_with(self, n_threads: int) -> None:
+        self._n_threads = n_threads
         # Its threads stay, and with them the memory that loops keep for the next of their calls.
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
@@ -146,6 +183,10 @@ class Parts:
         each = [()] * self.n_parts if own is None else [(one,) for one in own]
         parts = zip(self._parts, each, strict=True)
         return added(self._put(self._mapped(partial(_changed, f, given, self._scratch), parts)))
+
+    def led(self, f: Callable[..., Any], *given: Any) -> Any:
+        """See `Executor`."""
+        return f(self, *given)
 
     def _put(self, made: Iterator[tuple[PartOfRows, Any]]) -> Iterator[Any]:
         self._parts = []
@@ -186,14 +227,50 @@ class Here(Parts):
         So many parts at a time.
     shown : bool
         Whether progress of what is read is shown.
+    limit : int or None
+        Bytes of memory that the fit is to keep to, where rows are in files; None: any number.
     """
 
     def __init__(
-        self, source: Source, kept: Scratch | None, n_threads: int, *, shown: bool = False
+        self,
+        source: Source,
+        kept: Scratch | None,
+        n_threads: int,
+        *,
+        shown: bool = False,
+        limit: int | None = None,
     ) -> None:
         super().__init__([], n_threads, kept)
         self._source, self._shown = source, shown
+        self._limit, self._most_threads = limit, n_threads
         self.has_weights = source.has_weights
+        self.portions = Portions(n_threads)
+        if limit is not None:
+            known: Any = source
+            self._take(smallest_portions(known.n_rows))
+            # Where less is too little, the least is told once the first look is made.
+            self._most = max(limit, 2 * held_now())
+
+    def keep_to_limit(self, need: Need, learned: Any) -> None:
+        """See `Executor`."""
+        if self._limit is None:
+            return
+        expect_no_copies(learned)
+        self._most = self._limit
+        known: Any = self._source
+        self._take(portions_within(self._limit, need, known.about, self._most_threads))
+
+    def expect_within_limit(self, n_together: int = 0) -> None:
+        """See `Executor`."""
+        if self._limit is not None:
+            expect_within(self._most, n_together / self.portions.together)
+
+    def _take(self, portions: Portions) -> None:
+        """Go on with other portions; no part has been made yet."""
+        source: Any = self._source
+        source.part_rows = portions.part_rows
+        self.portions = portions
+        self._work_with(portions.n_threads)
 
     @property
     def empty(self) -> Any:
@@ -203,13 +280,17 @@ class Here(Parts):
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
         """See `Executor`."""
         chunks = self._read(targets_only=targets_only)
-        return added(self._mapped(partial(_looked, f, given), chunks))
+        return added(self._mapped(self._giving_back(partial(_looked, f, given)), chunks))
+
+    def _giving_back(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """F, which gives back what it has freed if there is a limit."""
+        return f if self._limit is None else partial(_gave_back, f)
 
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
         each = repeat(()) if own is None else ((one,) for one in own)
         chunks = zip(count(), self._read(), each, strict=False)
-        made = self._mapped(partial(_made, f, given, self._scratch), chunks)
+        made = self._mapped(self._giving_back(partial(_made, f, given, self._scratch)), chunks)
         return added(self._put(made))
 
     def _read(self, *, targets_only: bool = False) -> Iterator[Chunk]:
@@ -218,8 +299,13 @@ class Here(Parts):
         with progress(self._shown and n_rows is not None, n_rows or 0, "reading") as show:
             pace = Pace()
             for chunk in self._source.chunks(targets_only=targets_only):
+                n = len(chunk.y)
                 yield chunk
-                show(len(chunk.y), pace.of(len(chunk.y)))
+                del chunk
+                if self._limit is not None:
+                    give_back()
+                    self.expect_within_limit()
+                show(n, pace.of(n))
 
     @property
     def n_workers(self) -> int:
@@ -235,6 +321,12 @@ class Here(Parts):
     def gathered(self) -> tuple[Any, Any, Any]:
         """See `Executor`."""
         return joined(self.look(as_list))
+
+
+def _gave_back(f: Callable[[Any], Any], item: Any) -> Any:
+    told = f(item)
+    give_back()
+    return told
 
 
 def _looked(f: Callable[..., Any], given: tuple[Any, ...], item: Any) -> Any:

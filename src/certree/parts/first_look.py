@@ -135,7 +135,7 @@ def learn(model: Any, parts: Executor) -> Learned:
     if getattr(model, "class_weight", None) is not None:
         reader = _with_class_weights(model, found, parts.has_weights)
         found, is_weighed = _looked(model, reader, parts), True
-    learned = _learned_by(found)
+    learned = _learned_by(found, takes_outputs=model._takes_outputs)
     return Learned(found, learned, reader_of(reader, learned), _weighing_of(found, is_weighed))
 
 
@@ -215,7 +215,7 @@ def _with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
     return made
 
 
-def _learned_by(found: Found) -> dict[str, Any]:
+def _learned_by(found: Found, *, takes_outputs: bool) -> dict[str, Any]:
     """The fitted attributes that all rows tell, by their names."""
     names = tuple(None if one is None else tuple(sorted(one)) for one in found.categories)
     has_any = any(one is not None for one in names)
@@ -224,7 +224,8 @@ def _learned_by(found: Found) -> dict[str, Any]:
         "n_features_in_": found.n_features,
         "feature_names_in_": None if found.names is None else np.array(found.names, dtype=object),
     }
-    learned["n_outputs_"] = 1
+    if takes_outputs:
+        learned["n_outputs_"] = 1
     if found.classes is None:
         return learned
     return learned | {"classes_": found.classes, "n_classes_": len(found.classes)}

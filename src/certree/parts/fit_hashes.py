@@ -12,13 +12,10 @@ from certree.interface.arrays import UInt64
 from certree.parts.part import PartOfRows
 from certree.rows.hashes import distinct
 
-# Hashes that are put in order together.
-_TOGETHER = 2**23
-
 
 def hashes_of_fit(parts: Any, n: int) -> UInt64:
     """The different hashes of n rows, ascending; parts forget theirs."""
-    n_ranges = max(1, -(-2 * n // _TOGETHER))
+    n_ranges = max(1, -(-n // parts.portions.together))
     ends = [(i << 64) // n_ranges for i in range(n_ranges + 1)]
     # What is not written to takes no memory.
     room, n_kept = np.empty(2 * n, dtype=np.uint64), 0

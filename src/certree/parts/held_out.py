@@ -23,10 +23,9 @@ from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.rows.folds import contents, expect_folds, judging, mixed_copies
+from certree.rows.hashes import mix, sample_hashes
 from certree.rows.training import Training, expect_classes, n_held_out, refuse_lost_classes
 
-# Rows that are looked at together.
-_ROWS = 2**22
 Mask = NDArray[np.bool_]
 
 
@@ -108,14 +107,15 @@ class Division:
     ----------
     copies : Weighing or None
         How weights that are copies become rows; None: there are none, or others.
-    random_state : RandomState
-        Decides the order of the rows; it stays as it is.
+    random_state : RandomState or None
+        Decides the order of the rows, class by class, and stays as it is; None: rows of all classes
+        stand in one, that of their hashes.
     weighings : tuple of two Weighings, or None
         Of those that train, and of those that are held out, if weights are no copies.
     """
 
     copies: Weighing | None
-    random_state: np.random.RandomState
+    random_state: np.random.RandomState | None
     weighings: tuple[Weighing | None, Weighing | None] = (None, None)
 
     def rows(self, reader: Any, chunk: Chunk) -> Training | None:
@@ -124,10 +124,15 @@ class Division:
 
     def order(self, training: Training) -> tuple[Any, UInt64, Int32]:
         """Rows in an order that hangs on nothing but them; their contents and classes."""
-        drawing = deepcopy(self.random_state)
-        content, classes = contents(training.features.matrix, training.y, drawing)
+        content, classes = self._contents(training)
         weight = np.zeros(len(classes)) if training.weight is None else training.weight
         return np.lexsort((weight, content, classes)), content, classes
+
+    def _contents(self, training: Training) -> tuple[UInt64, Int32]:
+        if self.random_state is not None:
+            return contents(training.features.matrix, training.y, deepcopy(self.random_state))
+        content = sample_hashes(*training.features.parts, training.y)
+        return content, np.zeros(len(content), dtype=np.int32)
 
     @staticmethod
     def expect_rows(n: int, n_now: int) -> None:
@@ -211,7 +216,7 @@ def hold_out(
     """
     copies = weighing if weighing is not None and weighing.are_copies else None
     division = Division(copies, np.random.RandomState(seed))
-    sizes = _sizes(parts, reader, division)
+    sizes = sizes_of_parts(parts, reader, division)
     n = sum(sizes)
     n_held = n_held_out(size, n, "rows")
     every = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
@@ -219,7 +224,7 @@ def hold_out(
     is_of_classes = hasattr(reader, "classes_")
     if is_of_classes:
         expect_classes(n_of_class, size, n, n_held)
-    masks = _dealt(parts, every, n_of_class, lambda place: judging(place, n_held, n))
+    masks = dealt_to(parts, every, n_of_class, lambda place: judging(place, n_held, n))
     sides: Sides = parts.change(sides_of, own=masks)
     lost = (sides.train.n_of_class == 0) & (sides.held.n_of_class > 0)
     if is_of_classes and lost.any():
@@ -264,41 +269,47 @@ def deal_to_folds(
     n_folds: at most 255.
     """
     division = Division(weighing, random_state)
-    sizes = _sizes(parts, reader, division)
+    sizes = sizes_of_parts(parts, reader, division)
     expect_folds(n_folds, sum(sizes))
     every = [np.zeros(n_rows, dtype=np.uint8) for n_rows in sizes]
     of_all = parts.change(sides_of, own=[one.astype(np.bool_) for one in every])
     counts = of_all.train.n_of_class
-    folds = _dealt(parts, every, counts, lambda place: (place % n_folds).astype(np.uint8))
+    folds = dealt_to(parts, every, counts, lambda place: (place % n_folds).astype(np.uint8))
     return DealtRows(division, folds)
 
 
-def _sizes(parts: Executor, reader: Any, division: Division) -> list[int]:
+def sizes_of_parts(parts: Executor, reader: Any, division: Division) -> list[int]:
     """Make parts of rows to deal; gives how many rows each has."""
     return [n_rows for _, n_rows in sorted(parts.make(rows_to_deal, reader, division))]
 
 
-def _mixed_of(parts: Executor, i: int, n_ranges: int) -> list[UInt64]:
+def _mixed_of(parts: Executor, i: int, n_ranges: int, word: np.uint64 | None) -> list[UInt64]:
     """Numbers of the rows of each part whose hashes are in a range, in whose order they are dealt."""
     told = sorted(parts.collect(in_range, i, n_ranges), key=itemgetter(0))
     ends = np.cumsum([0, *(len(one[1]) for one in told)])
     classes, content, weight = (np.concatenate([one[k] for one in told]) for k in (1, 2, 3))
     order = np.lexsort((weight, content, classes))
     mixed = np.empty(len(order), dtype=np.uint64)
-    mixed[order] = mixed_copies(content[order], classes[order])
+    numbers = mixed_copies(content[order], classes[order])
+    mixed[order] = numbers if word is None else mix(numbers ^ word)
     return [mixed[a:b] for a, b in pairwise(ends)]
 
 
-def _dealt(
+def dealt_to(
     parts: Executor,
     every: Sequence[NDArray[Any]],
     n_of_class: Int64,
     number_of: Callable[[NDArray[np.intp]], NDArray[Any]],
+    word: np.uint64 | None = None,
 ) -> list[NDArray[Any]]:
-    """What the rows of each part are dealt to, by their places among all of them; 0 so far."""
-    n_ranges = max(1, -(-int(n_of_class.sum()) // _ROWS))
+    """What the rows of each part are dealt to, by their places among all of them; 0 so far.
+
+    word: mixed into the numbers by which they stand; see `word_of_all`.
+    """
+    n_ranges = max(1, -(-int(n_of_class.sum()) // parts.portions.together))
+    parts.expect_within_limit(int(parts.collect(n_in_ranges, n_ranges).max()))
     for i in range(n_ranges):
-        parts.change(with_mixed, i, n_ranges, own=_mixed_of(parts, i, n_ranges))
+        parts.change(with_mixed, i, n_ranges, own=_mixed_of(parts, i, n_ranges, word))
     numbers = [one.copy() for one in every]
     next_place = np.cumsum(n_of_class) - n_of_class
     ends = [(i << 64) // n_ranges for i in range(n_ranges + 1)]
@@ -321,16 +332,26 @@ def _dealt(
     return numbers
 
 
+def n_in_ranges(part: RowsToDeal, n: int) -> Int64:
+    """How many rows of a part have hashes in each of n ranges."""
+    return np.bincount(_range_of(part, n), minlength=n).astype(np.int64)
+
+
+def _range_of(part: RowsToDeal, n: int) -> NDArray[np.intp]:
+    """Which of n ranges the rows of a part are in; contents of whole numbers end in the same bits."""
+    return (mix(part.content) % np.uint64(n)).astype(np.intp)
+
+
 def in_range(part: RowsToDeal, i: int, n: int) -> list[tuple[Any, ...]]:
     """Classes, hashes and weights of the rows whose hashes are in the i-th of n ranges."""
-    rows = part.content % np.uint64(n) == i
+    rows = _range_of(part, n) == i
     return [(part.number, part.classes[rows], part.content[rows], part.weight[rows])]
 
 
 def with_mixed(part: RowsToDeal, i: int, n: int, mixed: UInt64) -> tuple[RowsToDeal, int]:
     """A part that knows the numbers of these rows."""
     every = np.array(part.mixed)
-    every[part.content % np.uint64(n) == i] = mixed
+    every[_range_of(part, n) == i] = mixed
     return replace(part, mixed=every), 0
 
 

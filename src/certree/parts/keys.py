@@ -18,8 +18,8 @@ from certree.interface.arrays import UInt64
 from certree.parts.part import PartOfRows
 from certree.rows.hashes import keys_of
 
-# Rows that are looked at together, and bits by which they are told apart at first, for each row.
-_ROWS, _BITS_OF_ROW = 2**22, 4
+# Bits by which rows that are looked at together are told apart at first, for each row.
+_BITS_OF_ROW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def with_keys(part: PartOfRows, before: tuple[UInt64, UInt64]) -> tuple[PartOfRo
 
 def set_keys(parts: Any, n: int) -> None:
     """Let the hashes of all parts become the keys that their n rows have in one table."""
-    n_parts, n_ranges = parts.n_parts, max(1, -(-n // _ROWS))
+    n_parts, n_ranges = parts.n_parts, max(1, -(-n // parts.portions.together))
     before: list[list[tuple[UInt64, UInt64]]] = [[] for _ in range(n_parts)]
     bits = max(8, (_BITS_OF_ROW * n // n_ranges).bit_length())
     for i in range(n_ranges if n_parts > 1 else 0):
@@ -101,7 +101,11 @@ def set_keys(parts: Any, n: int) -> None:
         told = parts.collect(doubtful, among, twice)
         for own, more in zip(before, copies_before(told, n_parts), strict=True):
             own.append(more)
-    parts.change(with_keys, own=[_joined(own) for own in before])
+        parts.expect_within_limit()
+    own_of_all = []
+    while before:  # so that nothing is there twice
+        own_of_all.append(_joined(before.pop(0)))
+    parts.change(with_keys, own=own_of_all)
 
 
 def _joined(found: list[tuple[UInt64, UInt64]]) -> tuple[UInt64, UInt64]:

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from certree._core import fixed_unit
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import UInt64
-from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded, hashes_below
+from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded, hashes_below, places_of
 from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
 from certree.parts.executors import Executor
@@ -121,6 +121,7 @@ def make_parts(
     dealt: DealtRows | None = None,
     *,
     fine_ends: bool = False,
+    many: tuple[int, ...] = (),
 ) -> tuple[Bins, Counter[Any]]:
     """Let an executor make parts of the rows, whose keys are hashes as yet.
 
@@ -138,6 +139,8 @@ def make_parts(
         To which folds rows are dealt, none of which is held out; None: to none.
     fine_ends : bool
         Whether bins are fine towards the ends; see `Bins.of`.
+    many : tuple of int
+        Features of categories of which parts know the level of each row beside its bin.
 
     Returns
     -------
@@ -147,7 +150,7 @@ def make_parts(
         See `Made`.
     """
     edges, held = known.sketch.edges(n_bins, fine_ends=fine_ends), known.held
-    given = reader, known.weighings[0], edges
+    given = reader, known.weighings[0], edges, many
     if dealt is not None:
         made: Made = parts.make(_made_part_of_folds, *given, dealt.division, own=dealt.folds)
     elif held is None:
@@ -210,14 +213,15 @@ def _sketch_of_side(
     if training is not None and not mask.all():
         train: Any = division.sides(training, mask)[0]
         made = Sketch.of(train.features, _category(reader))
-    return _without_rows(number, reader.n_features_in_, None), made
+    return without_rows(number, reader.n_features_in_, None), made
 
 
-def _without_rows(number: int, p: int, weighing: Weighing | None) -> PartOfRows:
+def without_rows(number: int, p: int, weighing: Weighing | None, n_many: int = 0) -> PartOfRows:
     """A part that a chunk becomes of which no row weighs anything."""
     none, codes = np.zeros(0), np.zeros((p, 0), dtype=np.uint8)
     weight = None if weighing is None or weighing.are_copies else none
-    return PartOfRows(number, codes, none, weight, np.zeros(0, dtype=np.uint64))
+    places, keys = np.zeros((n_many, 0), dtype=np.int32), np.zeros(0, dtype=np.uint64)
+    return PartOfRows(number, codes, none, weight, keys, places=places)
 
 
 def _category(reader: Any) -> Any:
@@ -231,6 +235,7 @@ def _made_part(
     reader: Any,
     weighing: Weighing | None,
     edges: tuple[Any, ...],
+    many: tuple[int, ...] = (),
     division: Division | None = None,
     mask: Mask | None = None,
 ) -> tuple[PartOfRows, Made | None]:
@@ -242,12 +247,12 @@ def _made_part(
         training_of(reader, chunk, weighing) if division is None else division.rows(reader, chunk)
     )
     if training is None:
-        return _without_rows(number, len(edges), weighing), None
+        return without_rows(number, len(edges), weighing, len(many)), None
     if division is None or mask is None:
-        part, made = _coded(number, training, reader, edges)
+        part, made = _coded(number, training, reader, edges, many)
     else:
         train, held = division.sides(training, mask)
-        part, made = _coded(number, train, reader, edges)
+        part, made = _coded(number, train, reader, edges, many)
         part, _ = put_beside(part, held)
         part = replace(part, digest=part.digest + int(_hashes(held).sum(dtype=np.uint64)))
     return _knowing(part, reader, training), made
@@ -259,14 +264,15 @@ def _made_part_of_folds(
     reader: Any,
     weighing: Weighing | None,
     edges: tuple[Any, ...],
+    many: tuple[int, ...],
     division: Division,
     folds: NDArray[np.uint8],
 ) -> tuple[PartOfRows, Made | None]:
     """The same of rows that are dealt to folds."""
     training = division.rows(reader, chunk)
     if training is None:
-        return _without_rows(number, len(edges), weighing), None
-    part, made = _coded(number, training, reader, edges)
+        return without_rows(number, len(edges), weighing, len(many)), None
+    part, made = _coded(number, training, reader, edges, many)
     order, of_row = division.order(training)[0], np.empty(len(part.y), dtype=np.uint8)
     division.expect_rows(len(folds), len(order))
     of_row[order] = folds
@@ -281,13 +287,14 @@ def _knowing(part: PartOfRows, reader: Any, training: Training) -> PartOfRows:
 
 
 def _coded(
-    number: int, training: Any, reader: Any, edges: tuple[Any, ...]
+    number: int, training: Any, reader: Any, edges: tuple[Any, ...], many: tuple[int, ...]
 ) -> tuple[PartOfRows, Made]:
     """The part that rows become which train."""
     y, weight, hashes = training.y, training.weight, _hashes(training)
     codes, ends = encoded(training.features, edges)
     numbers, digest = y.astype(np.float64), int(hashes.sum(dtype=np.uint64))
-    part = PartOfRows(number, codes, numbers, weight, hashes, digest)
+    places = places_of(training.features, {j: edges[j][0] for j in many})
+    part = PartOfRows(number, codes, numbers, weight, hashes, digest, places=places)
     if is_classifier(reader):
         return part, Made(ends, Counter(dict(enumerate(class_totals(y, weight)))))
     weighed = numbers if weight is None else numbers * weight

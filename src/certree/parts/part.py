@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from certree import _core
 from certree._core import (
+    add_sums,
     part_add_steps,
     part_divide,
     part_items,
@@ -29,6 +30,8 @@ from certree.tree import Trees
 
 # Name and parameter of a loss, and the one number that all rows decide and its slopes take.
 ScaledLoss = tuple[str, float, float]
+# How many trees there are, and the last one if its steps are not taken yet.
+Grown = tuple[int, Trees | None]
 # Where the rows of a cell begin and end in the order of a part.
 Cells = Mapping[int, tuple[int, int]]
 
@@ -55,6 +58,8 @@ class PartOfRows:
         Hashes by which a model is to know the rows again, ascending.
     scores : ndarray of float64, shape (n_outputs, n)
         What the trees so far say.
+    n_trees : int
+        How many trees these are.
     leaf : ndarray of int32, shape (n,)
         Leaf of each row in the tree before; of no use before there is one.
     order : ndarray of int32, shape (n,)
@@ -68,8 +73,12 @@ class PartOfRows:
     ranges : ndarray of int64, shape (c, 2, 2)
         Where the rows of the cells of a single tree begin and end in the order, by number: those that
         grow it, and those that judge it.
+    places : ndarray of int32, shape (q, n)
+        Places of levels of q features among all, until it is known what rows see of them.
     fold : ndarray of uint8, shape (n,)
         The fold that each row judges; of no use where there are no folds.
+    leaf_in_fold : ndarray of int32, shape (n,)
+        Leaf of each row in the tree of the fold that it judges, once that has been grown.
     values : ndarray of float64, shape (n_held, p)
         Rows that are held out. A threshold may lie anywhere between values of bins, so bins would not
         tell all of them apart.
@@ -87,13 +96,16 @@ class PartOfRows:
     digest: int = 0
     known: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     scores: Float64 = field(default_factory=lambda: np.zeros((1, 0)))
+    n_trees: int = 0
     leaf: Int32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     order: Int32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     items: Int64 = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     n_growing: int = 0
     cells: Cells = field(default_factory=dict)
     ranges: Int64 = field(default_factory=lambda: np.zeros((0, 2, 2), dtype=np.int64))
+    places: Int32 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
     fold: UInt8 = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
+    leaf_in_fold: Int32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     values: Float64 = field(default_factory=lambda: np.zeros((0, 1)))
     y_held: Float64 = field(default_factory=lambda: np.zeros(0))
     weight_held: Float64 | None = None
@@ -153,7 +165,7 @@ class Sums:
         """Those of both."""
         return replace(
             self,
-            by_bin=self.by_bin + other.by_bin,
+            by_bin=add_sums(self.by_bin, other.by_bin),
             squares=self.squares + other.squares,
             of_root=self.of_root + other.of_root,
         )
@@ -219,7 +231,7 @@ def start(
     every, held = (np.repeat(scores[:, None], len(y), axis=1) for y in (part.y, part.y_held))
     counts = [np.bincount(one, minlength=256) for one in part.codes]
     n_of_codes = np.array(counts, dtype=np.int64).reshape(-1, 256)
-    return replace(part, scores=every, scores_held=held), n_of_codes
+    return replace(part, scores=every, scores_held=held, n_trees=0), n_of_codes
 
 
 def expect_same_rows(part: PartOfRows, digests: Mapping[int, int]) -> None:
@@ -237,13 +249,17 @@ def digests(part: PartOfRows) -> list[tuple[int, int]]:
 
 
 def begin_round(
-    part: PartOfRows, before: Trees | None, ask: Callable[..., Any], *given: Any
+    part: PartOfRows, grown: Grown, ask: Callable[..., Any], *given: Any
 ) -> tuple[PartOfRows, Any]:
-    """Add the steps of the tree before to the scores, and ask(part, *given)."""
-    if before is not None:
+    """Add the steps of the tree before to the scores, and ask(part, *given).
+
+    A round may be begun again, but its steps are taken once.
+    """
+    n_trees, before = grown
+    if before is not None and part.n_trees < n_trees:
         scores = part.room("scores", part.scores.shape, np.float64)
         part_add_steps(part.scores, part.leaf, before.value, scores)
-        part = replace(part, scores=scores)
+        part = replace(part, scores=scores, n_trees=n_trees)
         if len(part.values):
             held = before.add(np.ascontiguousarray(part.scores_held), part.values, 1)
             part = replace(part, scores_held=held)

@@ -9,7 +9,7 @@ from typing import Any
 from certree.interface.extras import needed
 from certree.parts.cluster import OnCluster, Partitions
 from certree.parts.executors import Executor, Here, Source
-from certree.parts.resources import client_now
+from certree.parts.resources import client_now, limit_now
 from certree.parts.scratch import scratch
 from certree.parts.sources import FileRows
 from certree.rows.elsewhere import lies_on_cluster
@@ -45,14 +45,19 @@ def rows_elsewhere(
     Executor
     """
     source: Source | Partitions
-    client = client_now()
+    client, limit = client_now(), limit_now()
     if lies_on_cluster(X):
+        if limit is not None:
+            raise ValueError(
+                "memory_limit is for files, got a collection of Dask: workers have a memory_limit of "
+                "their own there"
+            )
         source = Partitions(X, y, sample_weight)
         client = current_client() if client is None else client
     else:
-        source = FileRows(X, y, sample_weight)
+        source = FileRows(X, y, sample_weight, is_limited=limit is not None)
     if client is not None:
         yield OnCluster(source, client)
         return
     with scratch() as kept:
-        yield Here(source, kept, n_threads, shown=shown)
+        yield Here(source, kept, n_threads, shown=shown, limit=limit)

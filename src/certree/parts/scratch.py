@@ -46,6 +46,8 @@ class Scratch:
 
     def _kept(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         if not values.size:
+            if self._mapped.pop(name, None) is not None:
+                (self.folder / name).unlink()
             return values
         mapped = self._mapped.get(name)
         if mapped is None or mapped.shape != values.shape or mapped.dtype != values.dtype:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,14 +15,24 @@ from numpy.typing import NDArray
 
 from certree.interface.extras import needed
 from certree.parts.chunks import Chunk
+from certree.parts.memory_limit import RowsRead
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 # Rows of a part: what is made of them for a moment stays small.
 _PART_ROWS = 2**19
-# Bytes of a file of text that are read at a time.
-_BLOCK = 2**24
+# Bytes of a file of text that are read at a time; and where memory is limited, as is the number of rows
+# that are read at a time, and bytes of a column of Parquet.
+_BLOCK, _SMALL_BLOCK, _FEW_ROWS, _BUFFER = 2**24, 2**20, 2**16, 2**16
+# Pages of a column that are held at a time, of its words and of its values; bytes that most writers
+# give them; rows that show how large they are; and how much larger others may be.
+_PAGES, _PAGE, _FIRST_ROWS, _SPARE = 2, 2**20, 2**10, 1.3
+# Blocks of text that are held at a time, with what is made of them.
+_BLOCKS = 12
+# Bytes of the object that a word becomes, beside what it says; and rows with words that are read at a
+# time.
+_OF_WORD, _FEW_WORDS = 150, 2**13
 _SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".csv.gz", ".csv", ".tsv.gz", ".tsv")
 _EXPECTED = ".parquet, .arrow, .feather, .csv, .csv.gz or .tsv"
 _MOST_BITS = 64  # of whole numbers
@@ -43,25 +53,40 @@ class FileRows:
         Name of the column that holds the weights.
     part_rows : int
         Rows of a part.
+    is_limited : bool
+        Whether as little is held as can be, which takes more time.
 
     Raises
     ------
     FileNotFoundError, ValueError, TypeError
         If there are no such files, they cannot be read, or lack a column; if there is no type that
-        holds all values of a column.
+        holds all values of a column; if memory is limited, and it is not known what they take.
     """
 
-    def __init__(self, X: Any, y: Any, weight: Any = None, *, part_rows: int = _PART_ROWS) -> None:
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        weight: Any = None,
+        *,
+        part_rows: int = _PART_ROWS,
+        is_limited: bool = False,
+    ) -> None:
         needed("pyarrow", "files")
         for name, given in (("y", y), ("sample_weight", weight)):
             if given is not None and not isinstance(given, str):
                 raise TypeError(
                     f"rows in files take the name of a column for {name}, got {type(given).__name__}"
                 )
-        self._y, self._weight, self._part_rows = y, weight, part_rows
+        self._y, self._weight, self.part_rows = y, weight, part_rows
+        self._is_limited = is_limited
         is_set = not isinstance(X, str | os.PathLike | list | tuple)
+        if is_set and is_limited:
+            raise ValueError(
+                "memory_limit takes paths of files, got a data set: pyarrow reads ahead in these"
+            )
         self._tables: Sequence[_File | DataSet] = (
-            [DataSet(X)] if is_set else [file_of(one) for one in files_of(X)]
+            [DataSet(X)] if is_set else [file_of(one, is_limited) for one in files_of(X)]
         )
         looks = [(one, *one.look()) for one in self._tables]
         self._schema = reduce(_joined, (look[:2] for look in looks))[1]
@@ -77,6 +102,37 @@ class FileRows:
             raise ValueError(f"{self._tables[0].name} has no column beside y and sample_weight")
         self.has_weights = weight is not None
 
+    @cached_property
+    def about(self) -> RowsRead:
+        """What reading takes where memory is limited."""
+        columns = [*self.features, *self._beside()]
+        files: Any = self._tables  # no data set, which are refused
+        most = max(files, key=lambda one: one.held(columns))
+        numbers = [one for one in columns if not _is_text(self._schema.field(one).type)]
+        words = self._bytes_of_words([one for one in columns if one not in numbers])
+        of_row = sum(_bytes_of(self._schema.field(one).type) for one in numbers)
+        return RowsRead(
+            self.n_rows,
+            len(self.features),
+            of_row + sum(words),
+            sum(_OF_WORD + 2 * one for one in words),
+            most.held(columns),
+            most.name,
+        )
+
+    def _bytes_of_words(self, columns: list[str]) -> list[float]:
+        """How many bytes a word of columns of text has, somewhat more than the first ones of a file."""
+        schema = needed("pyarrow", "files").schema([self._schema.field(one) for one in columns])
+        most = [0.0] * len(columns)
+        for one in self._tables if columns else []:
+            for batch in one.batches(columns, _FIRST_ROWS):
+                sizes = [
+                    column.nbytes / len(batch) for column in _as(batch, schema, one.name).columns
+                ]
+                most = [max(pair) for pair in zip(most, sizes, strict=True)]
+                break
+        return [_SPARE * one + 8 for one in most]
+
     @property
     def n_rows(self) -> int:
         """Number of rows."""
@@ -91,7 +147,7 @@ class FileRows:
     def empty(self) -> pa.Table | None:
         """A table of the features without rows; None: some hold strings or categories."""
         kinds = [self._schema.field(one).type for one in self.features]
-        if any(_is_string(kind) or _is_dictionary(kind) for kind in kinds):
+        if any(map(_is_text, kinds)):
             return None
         return self._schema.empty_table().select(self.features)
 
@@ -117,9 +173,7 @@ class FileRows:
     def _pieces(self) -> list[tuple[int, Piece]]:
         """What one worker reads at a time: of which file, and which pieces of it."""
         return [
-            (i, piece)
-            for i, one in enumerate(self._tables)
-            for piece in one.pieces(self._part_rows)
+            (i, piece) for i, one in enumerate(self._tables) for piece in one.pieces(self.part_rows)
         ]
 
     def partition(self, number: int) -> Any:
@@ -137,11 +191,19 @@ class FileRows:
         table = self._tables[0]
         columns = [*self.features, *self._beside()]
         schema = pa.schema([self._schema.field(one) for one in columns])
-        batches = table.batches(columns, self._part_rows, piece)
+        batches = table.batches(columns, self.part_rows, piece)
         read = [_as(batch, schema, table.name) for batch in batches]
         table.expect_unchanged()
         rows = pa.concat_tables([schema.empty_table(), *read])
         return self._chunk(rows, f"partition {number}, of {table.name}")
+
+    @property
+    def _most_at_a_time(self) -> tuple[int, float]:
+        """Rows of a batch, and bytes of a part, which only words that are long make more of."""
+        if not self._is_limited:
+            return self.part_rows, np.inf
+        few = _FEW_ROWS if self.about.of_words == 0 else _FEW_WORDS
+        return min(self.part_rows, few), self.part_rows * self.about.of_row
 
     def _beside(self) -> list[str]:
         return [one for one in (self._y, self._weight) if one is not None]
@@ -151,15 +213,19 @@ class FileRows:
         schema = pa.schema([self._schema.field(one) for one in columns])
         waiting: list[Any] = []
         n, places = 0, []
+        batch_rows, most_bytes = self._most_at_a_time
         for one in self._tables:
-            for batch in one.batches(columns, self._part_rows):
+            for batch in one.batches(columns, batch_rows):
                 waiting.append(_as(batch, schema, one.name))
                 places.append(one.name)
                 n += len(batch)
-                while n >= self._part_rows:
+                if n < self.part_rows and sum(each.nbytes for each in waiting) >= most_bytes:
+                    yield pa.concat_tables(waiting), _named(places)
+                    waiting, places, n = [], [], 0
+                while n >= self.part_rows:
                     table = pa.concat_tables(waiting)
-                    yield table.slice(0, self._part_rows), _named(places)
-                    waiting, places = [table.slice(self._part_rows)], [one.name]
+                    yield table.slice(0, self.part_rows), _named(places)
+                    waiting, places = [table.slice(self.part_rows)], [one.name]
                     n = len(waiting[0])
             one.expect_unchanged()
         if n:
@@ -218,8 +284,10 @@ class _File:
     """One file, and what it was like when it was looked at first."""
 
     path: Path
-    open: Callable[[Path], _Opened]
+    open: Callable[[Path, bool], _Opened]
     before: tuple[int, int]
+    is_limited: bool = False
+    _held: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -228,17 +296,28 @@ class _File:
     def look(self) -> tuple[pa.Schema, int]:
         """Its columns, and how many rows it has."""
         with self._reading():
-            schema, n_rows = self.open(self.path).look()
+            schema, n_rows = self._opened().look()
             return _without_index(schema), n_rows
 
     def pieces(self, n_rows: int) -> list[Piece]:
         with self._reading():
-            return self.open(self.path).pieces(n_rows)
+            return self._opened().pieces(n_rows)
 
     def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
         self.expect_unchanged()
         with self._reading():
-            yield from self.open(self.path).batches(columns, n_rows, piece)
+            yield from self._opened().batches(columns, n_rows, piece)
+
+    def held(self, columns: list[str]) -> int:
+        """Bytes that reading some columns takes at a time, beside the rows that are read."""
+        known = tuple(columns)
+        if known not in self._held:
+            with self._reading():
+                self._held[known] = self._opened().held(columns)
+        return self._held[known]
+
+    def _opened(self) -> _Opened:
+        return self.open(self.path, self.is_limited)
 
     def expect_unchanged(self) -> None:
         try:
@@ -310,15 +389,15 @@ def _state(path: str | Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def file_of(path: Path) -> _File:
+def file_of(path: Path, is_limited: bool = False) -> _File:
     """A file of the format that its suffix names."""
     name = path.name.lower()
-    kind: Callable[[Path], _Opened] = _Text
+    kind: Callable[[Path, bool], _Opened] = _Text
     if name.endswith((".parquet", ".pq")):
         kind = _Parquet
     elif name.endswith((".arrow", ".feather")):
         kind = _Arrow
-    return _File(path, kind, _state(path))
+    return _File(path, kind, _state(path), is_limited)
 
 
 def _runs(sizes: list[int], n_rows: int) -> list[Piece]:
@@ -335,10 +414,10 @@ def _runs(sizes: list[int], n_rows: int) -> list[Piece]:
 
 
 class _Opened:
-    """A file of some format."""
+    """A file of some format; where memory is limited it is read piece by piece, by one thread."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, is_limited: bool) -> None:
+        self._path, self._is_limited = path, is_limited
 
     def look(self) -> tuple[pa.Schema, int]:
         raise NotImplementedError
@@ -349,20 +428,54 @@ class _Opened:
     def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
         raise NotImplementedError
 
+    def held(self, columns: list[str]) -> int:
+        """Bytes that this takes at a time where memory is limited, beside the rows that are read."""
+        raise NotImplementedError
+
 
 class _Parquet(_Opened):
+    def _file(self) -> Any:
+        # Without a buffer all that is read of a row group is held, however few rows are asked for.
+        how: dict[str, Any] = {"buffer_size": _BUFFER, "pre_buffer": False}
+        kind = needed("pyarrow.parquet", "files").ParquetFile
+        return kind(self._path, **(how if self._is_limited else {}))
+
     def look(self) -> tuple[pa.Schema, int]:
-        with needed("pyarrow.parquet", "files").ParquetFile(self._path) as file:
+        with self._file() as file:
             return file.schema_arrow, file.metadata.num_rows
 
     def pieces(self, n_rows: int) -> list[Piece]:
-        with needed("pyarrow.parquet", "files").ParquetFile(self._path) as file:
+        with self._file() as file:
             about, n = file.metadata, file.num_row_groups
             return _runs([about.row_group(i).num_rows for i in range(n)], n_rows)
 
     def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
-        with needed("pyarrow.parquet", "files").ParquetFile(self._path) as file:
-            yield from file.iter_batches(n_rows, row_groups=piece, columns=columns)
+        how = {"row_groups": piece, "columns": columns, "use_threads": not self._is_limited}
+        with self._file() as file:
+            yield from file.iter_batches(n_rows, **how)
+
+    def held(self, columns: list[str]) -> int:
+        pa = needed("pyarrow", "files")
+        with self._file() as file:
+            about, largest = file.metadata, (0, 0, 0)
+            for i in range(about.num_row_groups):
+                group = about.row_group(i)
+                chunks = [group.column(j) for j in range(group.num_columns)]
+                sizes = [
+                    one.total_uncompressed_size
+                    for one in chunks
+                    if one.path_in_schema.split(".")[0] in columns
+                ]
+                pages = sum(min(_PAGE, one) for one in sizes)
+                largest = max(largest, (sum(sizes), pages, i))
+            before, found = pa.total_allocated_bytes(), 0
+            for _ in file.iter_batches(
+                _FIRST_ROWS, row_groups=[largest[2]], columns=columns, use_threads=False
+            ):
+                found = pa.total_allocated_bytes() - before
+                break
+            buffers = 2 * _BUFFER * len(columns) + 8 * about.serialized_size
+            return int(_SPARE * max(_PAGES * largest[1], found)) + buffers
 
 
 class _Arrow(_Opened):
@@ -385,6 +498,19 @@ class _Arrow(_Opened):
                 for start in range(0, len(batch), n_rows):
                     yield batch.slice(start, n_rows)
 
+    def held(self, columns: list[str]) -> int:
+        pa, most = needed("pyarrow", "files"), 0
+        with pa.memory_map(str(self._path)) as memory:
+            file = needed("pyarrow.ipc", "files").open_file(memory)
+            for i in range(file.num_record_batches):
+                # What is not compressed stays in the file.
+                before = pa.total_allocated_bytes()
+                batch = file.get_batch(i)
+                most = max(most, pa.total_allocated_bytes() - before)
+                del batch
+        del columns
+        return 2 * most
+
 
 class _Text(_Opened):
     """CSV, whose types are those that all values have, wherever they stand."""
@@ -394,7 +520,10 @@ class _Text(_Opened):
         delimiter = "\t" if ".tsv" in self._path.name.lower() else ","
         return csv.open_csv(
             self._path,
-            read_options=csv.ReadOptions(block_size=_BLOCK),
+            read_options=csv.ReadOptions(
+                block_size=_SMALL_BLOCK if self._is_limited else _BLOCK,
+                use_threads=not self._is_limited,
+            ),
             parse_options=csv.ParseOptions(delimiter=delimiter),
             convert_options=csv.ConvertOptions(strings_can_be_null=True, **how),
         )
@@ -419,6 +548,10 @@ class _Text(_Opened):
             for block in blocks:
                 for start in range(0, len(block), n_rows):
                     yield block.slice(start, n_rows)
+
+    def held(self, columns: list[str]) -> int:
+        del columns
+        return _BLOCKS * _SMALL_BLOCK
 
 
 def _type_of_text(column: Any, before: Any) -> Any:
@@ -458,6 +591,18 @@ def _without_index(schema: pa.Schema) -> pa.Schema:
     if len(set(names)) < len(names):
         raise ValueError(f"the names of columns must differ, got {', '.join(names)}")
     return needed("pyarrow", "files").schema([one.remove_metadata() for one in kept])
+
+
+def _is_text(kind: Any) -> bool:
+    return _is_string(kind) or _is_dictionary(kind)
+
+
+def _bytes_of(kind: Any) -> float:
+    """Bytes of a number, and whether it is missing."""
+    try:
+        return (kind.bit_width + 1) / 8
+    except ValueError:  # no number, which is refused where it is read
+        return 16.0
 
 
 def _is_string(kind: Any) -> bool:
@@ -533,15 +678,15 @@ def _as(batch: Any, schema: Any, where: str) -> Any:
     """A batch as a table of the types that all files share."""
     pa = needed("pyarrow", "files")
     columns = []
-    for field in schema:
-        column = batch.column(field.name)
-        if column.type != field.type:
-            if _is_dictionary(column.type) and not _is_dictionary(field.type):
+    for one in schema:
+        column = batch.column(one.name)
+        if column.type != one.type:
+            if _is_dictionary(column.type) and not _is_dictionary(one.type):
                 column = column.dictionary_decode()
             try:
-                column = column.cast(field.type)
+                column = column.cast(one.type)
             except pa.ArrowInvalid as error:
-                raise ValueError(f"column {field.name!r} of {where}: {error}") from None
+                raise ValueError(f"column {one.name!r} of {where}: {error}") from None
         columns.append(column)
     return pa.table(columns, schema=schema)
 
@@ -553,6 +698,11 @@ def _known(what: str, table: Any, name: str | None, where: str) -> NDArray[Any] 
     column = table.column(name).combine_chunks()
     if column.null_count:
         raise ValueError(f"{what} {name!r} has {column.null_count} missing values in {where}")
+    if _is_string(column.type):
+        # One object for each word, not for each row.
+        words = column if _is_dictionary(column.type) else column.dictionary_encode()
+        values: NDArray[Any] = words.dictionary.to_numpy(zero_copy_only=False)
+        return values[words.indices.to_numpy()]
     if _is_dictionary(column.type):
         column = column.dictionary_decode()
     return np.asarray(column.to_numpy(zero_copy_only=False))

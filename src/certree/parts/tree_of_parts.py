@@ -21,6 +21,7 @@ from certree.grow.cart import Cart, expect_slopes_fit
 from certree.grow.growing import DEEPEST, MaxDepth, Slopes, expect_counts, limit_of_depth
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.parts.cells_of_tree import (
+    FoldOfParts,
     GrowingRows,
     Lanes,
     WholeUnits,
@@ -33,9 +34,6 @@ from certree.parts.exact_sums import rounded
 from certree.parts.executors import Executor
 from certree.parts.part import digests
 from certree.tree import LEAF, Tree, Trees
-
-# Bytes of sums that are asked of the parts at a time, about.
-_MOST_BYTES = 2**27
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,7 +214,7 @@ class _Growing:
         """Some cells after others, whose sums are looked at together."""
         width = 1 + 8 * (cells.n_lanes + 1).astype(np.int64)
         size = np.minimum(cells.n_rows, 256) * width * self.grower.bins.n_features
-        batch = np.cumsum(size) // _MOST_BYTES
+        batch = np.cumsum(size) // self.parts.portions.bytes_of_sums
         ends = np.flatnonzero(np.append(batch[1:] != batch[:-1], True)) + 1
         yield from np.split(np.arange(len(size)), ends[:-1])
 
@@ -340,7 +338,7 @@ def grow_on_parts(
     bins: Bins,
     growth: GrowthOfParts,
     about: GrowingRows,
-    fold: int | None = None,
+    fold: FoldOfParts | None = None,
 ) -> tuple[Tree, NDArray[np.bool_]]:
     """Grow a tree of the rows of an executor; parts know then the leaf of each.
 
@@ -356,8 +354,8 @@ def grow_on_parts(
         What else is said of the growth.
     about : GrowingRows
         What is known of the rows that grow it.
-    fold : int or None
-        Rows of this fold are sent along, without influence; None: all rows grow the tree.
+    fold : FoldOfParts or None
+        Rows that judge it are sent along, without influence; None: all rows grow the tree.
 
     Returns
     -------

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
-from certree.interface.arrays import Float64
-from certree.rows.columns import Column, TableColumns, as_given, frame_of, is_missing
+from certree.interface.arrays import Float64, UInt64
+from certree.rows.columns import TableColumns, as_given, frame_of, is_missing
 from certree.rows.folds import Indices
 from certree.rows.hashes import sample_hashes
 from certree.rows.sparse_rows import SparseColumns
@@ -44,7 +44,11 @@ def first_alike(X: Any, y: ArrayLike) -> Indices:
     y : array-like of shape (n,)
         Target of each row.
     """
-    keys = sample_hashes(*_columns(X), _numbers(np.asarray(y)), rounded=True)
+    return first_of(AlikeRows().hashes(X, y))
+
+
+def first_of(keys: UInt64) -> Indices:
+    """The first of all rows that have the hash of each, (n,)."""
     order = np.argsort(keys, kind="stable")
     starts = np.ones(len(keys), dtype=bool)
     starts[1:] = keys[order[1:]] != keys[order[:-1]]
@@ -53,23 +57,39 @@ def first_alike(X: Any, y: ArrayLike) -> Indices:
     return first
 
 
+class AlikeRows:
+    """Hashes of rows of one table, or of several with the same columns: equal where rows are alike."""
+
+    def __init__(self) -> None:
+        # Of each column which values it has that are no numbers.
+        self._places: list[dict[Any, float]] = []
+
+    def hashes(self, X: Any, y: ArrayLike) -> UInt64:
+        """Those of some rows and their targets; see `first_alike`."""
+        columns = [np.asarray(y), *_columns(X)]
+        self._places += [{} for _ in range(len(columns) - len(self._places))]
+        target, *numbers = map(_numbers, columns, self._places)
+        return sample_hashes(*numbers, target, rounded=True)
+
+
 def _columns(X: Any) -> list[Any]:
-    """Numbers that are alike where rows are."""
+    """The columns of rows; the matrix of sparse ones."""
     if issparse(X):
         rows: Any = X
         return [SparseColumns.of(rows.tocsr().astype(np.float64)).matrix]
     if frame_of(X) is None:
         X = np.asarray(X, dtype=None if isinstance(X, np.ndarray) else object)
         X = X.reshape(len(X), math.prod(X.shape[1:]))
-    return [*map(_numbers, TableColumns.of(X).columns)]
+    return [*TableColumns.of(X).columns]
 
 
-def _numbers(column: Column) -> NDArray[Any]:
+def _numbers(column: Any, places: dict[Any, float]) -> Any:
     """The numbers of a column; of other values, which of those that it has."""
+    if issparse(column):
+        return column
     given = as_given(column)
     if given.dtype.kind in "biuf":
         return given
-    places: dict[Any, float] = {}
     values = (_place(one, places) for one in given.tolist())
     return np.fromiter(values, np.float64, len(given))
 

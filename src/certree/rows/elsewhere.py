@@ -36,6 +36,6 @@ def expect_in_memory(model: Any, X: Any) -> None:
     if lies_elsewhere(X):
         raise TypeError(
             f"{type(model).__name__} takes rows in memory, got {type(X).__name__}: boosted trees "
-            "and forests take files and collections of Dask, and so do PAC-Bayes trees and pruned "
-            "trees that a Cart grows between bins"
+            "and forests take files and collections of Dask, and so do single trees whose prunings "
+            "vote, or are certified, and that a Cart grows between bins"
         )

@@ -43,6 +43,12 @@ class Fold:
         """The same with sides changed."""
         return Fold(self.judge, self.grow, self.judge_weight, self.grow_weight)
 
+    def sizes(self, *, copies: bool = False) -> tuple[int, int]:
+        """How many rows grow and judge; copies: as many as their weights say."""
+        if copies and self.grow_weight is not None and self.judge_weight is not None:
+            return int(self.grow_weight.sum()), int(self.judge_weight.sum())
+        return len(self.grow), len(self.judge)
+
     def without_judges(self) -> Fold:
         """The rows that grow alone."""
         weight = None if self.judge_weight is None else self.judge_weight[:0]
@@ -227,6 +233,30 @@ def mixed_copies(content: NDArray[np.uint64], y: Int32) -> NDArray[np.uint64]:
     starts = np.ones(len(content), dtype=bool)
     starts[1:] = (content[1:] != content[:-1]) | (y[1:] != y[:-1])
     return mix(content + copy_numbers(starts) * np.uint64(0x9E3779B97F4A7C15))
+
+
+def content_order(
+    content: NDArray[np.uint64], weight: Float64 | None, rng: np.random.RandomState
+) -> Indices:
+    """Put rows in a random order by their hashes, (n,), which is the same wherever they stand.
+
+    Each row, and each copy of one, has a number that hangs on all rows together: whatever they hold,
+    every order is as likely as any other.
+
+    weight: positive weight of each row; of equal rows the lighter ones are the first copies.
+    """
+    weight = np.zeros(len(content)) if weight is None else weight
+    order, keys = np.lexsort((weight, content)), np.empty(len(content), dtype=np.uint64)
+    mixed = mixed_copies(content[order], np.zeros(len(content), dtype=np.int32))
+    total = int(content.sum(dtype=np.uint64))
+    keys[order] = mix(mixed ^ word_of_all(total, rng))
+    return np.argsort(keys, kind="stable")
+
+
+def word_of_all(total: int, rng: np.random.RandomState) -> np.uint64:
+    """What a random state and the sum of the hashes of all rows make of the numbers of each."""
+    word = (total + int(rng.randint(2**31 - 1))) % 2**64
+    return mix(np.array([word], dtype=np.uint64))[0]
 
 
 def are_dealt_apart(weight: Float64) -> bool:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.interface.arrays import array_of
+from certree.interface.arrays import Float64, UInt64, array_of
 from certree.interface.signatures import checked
 from certree.rows.columns import is_missing
-from certree.rows.folds import Indices
+from certree.rows.folds import Indices, content_order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,13 +118,57 @@ def train_calibration_split(
     if groups is not None:
         part = np.unique(checked_groups(groups, n), return_inverse=True)[1]
     n_parts = int(part.max()) + 1 if n else 0
-    n_growing = round(train_size * n_parts)
-    if not 0 < n_growing < n_parts:
-        units = "rows" if groups is None else "groups"
+    n_growing = n_that_grow(train_size, n_parts, n, "rows" if groups is None else "groups")
+    return _first_grow(random_state.permutation(n_parts), n_growing, part)
+
+
+def _first_grow(order: Indices, n_growing: int, part: Indices) -> TrainCalibrationSplit:
+    """Let the first ones of rows or groups in some order grow; part: which of them each row is."""
+    grows = np.zeros(len(order), dtype=bool)
+    grows[order[:n_growing]] = True
+    return TrainCalibrationSplit(np.flatnonzero(grows[part]), np.flatnonzero(~grows[part]))
+
+
+def n_that_grow(train_size: float, n_units: int, n: int, units: str = "rows") -> int:
+    """How many of some rows or groups grow, which leaves some on both sides; n: how many rows."""
+    n_growing = round(train_size * n_units)
+    if not 0 < n_growing < n_units:
         raise ValueError(
-            f"train_size={train_size!r} of {n_parts} {units} leaves none to "
+            f"train_size={train_size!r} of {n_units} {units} leaves none to "
             f"{'grow' if n_growing == 0 else 'weigh'} (n_samples = {n})"
         )
-    grows = np.zeros(n_parts, dtype=bool)
-    grows[random_state.permutation(n_parts)[:n_growing]] = True
-    return TrainCalibrationSplit(np.flatnonzero(grows[part]), np.flatnonzero(~grows[part]))
+    return n_growing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deal:
+    """How the rows of a fit are dealt to growing and weighing.
+
+    Parameters
+    ----------
+    train_size : float
+        Share of the rows, or groups, that grow; 0: all weigh.
+    random_state : RandomState
+        Source of the order.
+    by_content : bool
+        Whether rows that are no groups are dealt by what they hold, so that it does not matter where
+        they stand.
+    """
+
+    train_size: float
+    random_state: np.random.RandomState
+    by_content: bool = False
+
+    def __call__(
+        self,
+        n: int,
+        groups: NDArray[Any] | None,
+        weight: Float64 | None,
+        contents: Callable[[], UInt64],
+    ) -> TrainCalibrationSplit:
+        """Both sides of n rows; `contents` gives their hashes."""
+        if not self.by_content or groups is not None:
+            return train_calibration_split(n, self.train_size, self.random_state, groups)
+        n_growing = n_that_grow(self.train_size, n, n)
+        order = content_order(contents(), weight, self.random_state)
+        return _first_grow(order, n_growing, np.arange(n))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import ceil, fsum
 from numbers import Integral, Real
 from reprlib import repr as shortened
@@ -65,13 +66,14 @@ from certree.rows.features import FeatureColumns
 from certree.rows.folds import (
     Fold,
     Indices,
+    are_dealt_apart,
     content_folds,
     content_share,
     group_folds,
     group_share,
     n_copies,
 )
-from certree.rows.hashes import distinct, fit_hashes
+from certree.rows.hashes import distinct, fit_hashes, sample_hashes
 from certree.rows.learned import (
     restored_classes,
     restored_features,
@@ -79,7 +81,7 @@ from certree.rows.learned import (
     stored_features,
 )
 from certree.rows.sparse_rows import AnyColumns, SparseColumns, made_dense
-from certree.rows.split import TrainCalibrationSplit, checked_groups
+from certree.rows.split import Deal, TrainCalibrationSplit, checked_groups
 
 # How scikit-learn is to check a matrix of features.
 # Their numbers are int32.
@@ -170,6 +172,12 @@ class Training:
         if not folds:
             raise ValueError("cv must have at least one fold, got none")
         return folds
+
+    def sizes_of(self, folds: list[Fold]) -> list[tuple[int, int]]:
+        """How many rows grow and judge each fold, or copies of rows where these are dealt apart."""
+        if self.sides.groups is None and self.weight is not None and are_dealt_apart(self.weight):
+            return [fold.sizes(copies=True) for fold in folds]
+        return [fold.sizes() for fold in folds]
 
     def held_out(
         self, size: float, random_state: np.random.RandomState
@@ -526,7 +534,7 @@ def training_rows(
     sample_weight: Any = None,
     *,
     groups: Any = None,
-    dealt: Callable[[int, NDArray[Any] | None], TrainCalibrationSplit] | None = None,
+    dealt: Deal | None = None,
     classes: ArrayLike | None = None,
     again: bool = False,
 ) -> tuple[Training, dict[str, Any]]:
@@ -545,8 +553,8 @@ def training_rows(
         How many rows each row counts as. A row of weight zero is as if absent.
     groups : array-like of shape (n,), or None
         Group of each row.
-    dealt : callable or None
-        ``dealt(n, groups)`` says which of the rows that are left grow; None: all do everything.
+    dealt : Deal or None
+        Says which of the rows that are left grow; None: all do everything.
     classes : array-like of shape (K,), or None
         The classes; None: those of the rows that grow.
     again : bool
@@ -575,9 +583,9 @@ def training_rows(
         groups = checked_groups(groups, n_given)
     duplicates = getattr(model, "duplicates", None)
     (X, target, weight, groups), indices = _kept(X, target, weight, groups, duplicates)
-    sides = (
-        TrainCalibrationSplit.all_grow(len(target)) if dealt is None else dealt(len(target), groups)
-    )
+    sides = TrainCalibrationSplit.all_grow(len(target))
+    if dealt is not None:
+        sides = dealt(len(target), groups, weight, partial(_contents, model, X, target))
     repeats = 0
     if duplicates not in (None, "copies"):
         repeats = n_repeats(first_alike(X, target), sides.grow, sides.weigh, groups)
@@ -604,6 +612,14 @@ def training_rows(
     if len(sides.grow) and len(sides.weigh):
         training = replace(training, growing=training.at(sides.grow))
     return training, learned
+
+
+def _contents(model: Any, X: Any, target: NDArray[Any]) -> UInt64:
+    """Hashes of rows and their targets, as all rows tell features and classes."""
+    features = _checked(model, X, model._categories_of(X, False), False)
+    is_of_classes = is_classifier(model)
+    y = np.unique(target, return_inverse=True)[1] if is_of_classes else plain(target, np.float64)
+    return sample_hashes(features.matrix, y)
 
 
 def _kept(
@@ -918,10 +934,10 @@ def _outputs(model: Any, target: NDArray[Any], again: bool) -> dict[str, Any]:
 
 def _hashes(model: Any, features: AnyColumns, again: bool) -> UInt64 | None:
     """Hashes of the rows of the fit; None if those of earlier ones are not known."""
+    if again and model.sample_hashes_ is None:
+        return None
     hashes = fit_hashes(*features.parts)
-    if not again:
-        return hashes
-    return None if model.sample_hashes_ is None else distinct(model.sample_hashes_, hashes)
+    return distinct(model.sample_hashes_, hashes) if again else hashes
 
 
 def other_class(n_classes: int) -> int:

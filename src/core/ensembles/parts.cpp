@@ -334,6 +334,25 @@ void part_sums(Table<const std::uint8_t> codes, const PartLayout& layout,
   }
 }
 
+void sums_by_bin(const ToldSums& given, Table<std::int64_t> sums) {
+  std::vector<std::int64_t> memory(static_cast<std::size_t>(sums.width));
+  for (const std::size_t c : turns(given.rows.n_rows, sums.width)) {
+    const std::int32_t* const rows = given.rows.row(c);
+    std::int64_t* const small = rows[1] >= 0 ? sums.row(rows[1]) : memory.data();
+    const std::int64_t* const told = given.told.row(c);
+    if (given.columns.empty()) {
+      std::copy_n(told, sums.width, small);
+    } else {
+      std::fill_n(small, sums.width, std::int64_t{0});
+      for (std::size_t i = 0; i < given.columns.size(); ++i) small[given.columns[i]] = told[i];
+    }
+    if (rows[2] < 0) continue;
+    const std::int64_t* const all = given.above.row(rows[0]);
+    std::int64_t* const large = sums.row(rows[2]);
+    for (std::int64_t i = 0; i < sums.width; ++i) large[i] = all[i] - small[i];
+  }
+}
+
 void part_divide(Table<const std::uint8_t> codes, PartCells cells, const PartCuts& cuts,
                  std::span<std::int32_t> order, Table<std::int64_t> below) {
   thread_local std::vector<std::int32_t> memory;

@@ -75,6 +75,18 @@ void part_sums(Table<const std::uint8_t> codes, const PartLayout& layout,
                std::span<const std::int32_t> order, Table<const std::int64_t> items,
                PartCells cells, Table<std::int64_t> sums, std::span<std::int64_t> squares);
 
+// What all parts tell of the smaller ones of cells that cuts make, and what both add up to by bin.
+struct ToldSums {
+  Table<const std::int64_t> told;  // (c, k) by place
+  std::span<const std::int64_t>
+      columns;                      // (k,) where places are among all bins; none: these are all
+  Table<const std::int64_t> above;  // (any, width) of the cells that are cut
+  Table<const std::int32_t> rows;   // (c, 3) where the sums of the cell that is cut are; and where
+                                    // those of its smaller and its larger child go; -1: nowhere
+};
+// sums: (any, width), each row of which some child has.
+void sums_by_bin(const ToldSums& given, Table<std::int64_t> sums);
+
 // How cells are cut, one after the other.
 struct PartCuts {
   std::span<const std::int32_t> cell;     // (d,) those given, then two for each cut before

@@ -12,17 +12,28 @@
 namespace certree {
 namespace {
 
-template <class Rows, class Sweep>
+// Makes what searches rows for cuts, as their criterion says.
+template <class Rows>
+using MakeSearch = std::unique_ptr<AnySearch> (*)(const Rows&, const Decisions<Rows>&,
+                                                  const Greedy&, std::vector<std::int64_t>&, int);
+template <class Sweep, class Rows>
+std::unique_ptr<AnySearch> search_by(const Rows& rows, const Decisions<Rows>& decide,
+                                     const Greedy& greedy, std::vector<std::int64_t>& precedence,
+                                     int n_threads) {
+  return std::make_unique<Search<Rows, Sweep>>(rows, decide, greedy, precedence, n_threads);
+}
+
+template <class Rows>
 class CartRule {
  public:
   using Cell = CartCell;
   using Cut = certree::Cut;
 
   CartRule(const Rows& rows, const Stopping& stopping, const Greedy& greedy,
-           std::vector<std::int64_t>& precedence, int n_threads)
+           std::vector<std::int64_t>& precedence, int n_threads, MakeSearch<Rows> make_search)
       : n_threads_(n_threads),
         decide_(rows, stopping, greedy),
-        search_(rows, decide_, greedy, precedence, n_threads),
+        search_(make_search(rows, decide_, greedy, precedence, n_threads)),
         sender_(rows) {}
 
   Cell root() const { return decide_.root(); }
@@ -34,7 +45,7 @@ class CartRule {
     return true;
   }
 
-  Cut search(const Cell& cell) const { return search_.best(cell); }
+  Cut search(const Cell& cell) const { return search_->best(cell); }
 
   void divide(const Cell& cell, const Cut& cut, Split& split, Cell& left, Cell& right) const {
     const std::int64_t middle = cell.begin + sender_.mark(cell, cut, split);
@@ -47,7 +58,7 @@ class CartRule {
  private:
   int n_threads_;
   Decisions<Rows> decide_;
-  Search<Rows, Sweep> search_;
+  std::unique_ptr<AnySearch> search_;
   Sender<Rows> sender_;
 };
 
@@ -109,24 +120,24 @@ class Part {
   Rows rows_;
 };
 
-template <class Sweep, class Rows>
+// search_part: what searches parts, whose cells are smaller.
+template <class Rows>
 TreeColumns grow_presorted(const Rows& rows, const Stopping& stopping, const Greedy& greedy,
-                           int n_threads) {
-  using Rule = CartRule<Rows, Sweep>;
-  using PartRule = CartRule<Rows, typename OfParts<Sweep>::type>;
+                           int n_threads, MakeSearch<Rows> search, MakeSearch<Rows> search_part) {
+  using Rule = CartRule<Rows>;
   std::vector<std::int64_t> precedence(static_cast<std::size_t>(rows.X.width()));
   std::iota(precedence.begin(), precedence.end(), std::int64_t{0});
-  const Rule rule(rows, stopping, greedy, precedence, n_threads);
+  const Rule rule(rows, stopping, greedy, precedence, n_threads, search);
   if (greedy.max_leaves > 0) return grow_best_first(rule, rule.root(), greedy.max_leaves);
   const auto number = make_buffer<std::uint32_t>(rows.size());
   const auto grow_part = [&](const CartCell& cell) {
     if (cell.is_leaf) return Growth<Rule>::whole(rule, cell);
     const Part<Rows> part(rows, cell, number.get());
-    const PartRule part_rule(part.rows(), stopping, greedy, precedence, 1);
+    const Rule part_rule(part.rows(), stopping, greedy, precedence, 1, search_part);
     CartCell part_cell = cell;
     part_cell.begin = 0;
     part_cell.end = part.rows().size();
-    return Growth<PartRule>::whole(part_rule, part_cell);
+    return Growth<Rule>::whole(part_rule, part_cell);
   };
   return Growth<Rule>::run(rule, rule.root(), n_threads, grow_part);
 }
@@ -205,7 +216,8 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, Table<co
       lists.row(features.n_numbers())[i] = {0, static_cast<std::uint32_t>(i)};
   const CartRows<Y> rows{Values(X),       &features,    &few,      nullptr, y,    unit.weight(),
                          unit.exponent(), counts.get(), n_classes, lists,   codes};
-  return grow_presorted<Sweep>(rows, stopping, greedy, n_threads);
+  return grow_presorted<CartRows<Y>>(rows, stopping, greedy, n_threads, search_by<Sweep>,
+                                     search_by<typename OfParts<Sweep>::type>);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ template <class Sweep>
 struct Workspace {
   Sweep sweep;
   Groups groups;
-  Divider<Sweep> divider;
+  Divider divider;
   std::vector<double> table;  // sums by code; zero between searches
 
   template <class Rows>
@@ -36,8 +36,15 @@ struct Workspace {
         divider(sweep.width(), sweep.n_sums()) {}
 };
 
+// What finds the best cut of a cell, whatever makes a cut good: all but this is one code for all.
+class AnySearch {
+ public:
+  virtual ~AnySearch() = default;
+  virtual Cut best(const CartCell& cell) const = 0;
+};
+
 template <class Rows, class Sweep>
-class Search {
+class Search : public AnySearch {
  public:
   // precedence: (p,) the order in which cells look at all features, so that of equal cuts the first
   // wins: features whose best cut of the root is better come first, as they are more likely to mean
@@ -54,7 +61,7 @@ class Search {
         counts_(rows, workspace_.sweep.width()) {}
 
   // The best cut of the cell: of equal ones, that of the feature with precedence, then the lowest.
-  Cut best(const CartCell& cell) const {
+  Cut best(const CartCell& cell) const override {
     if (cell.is_leaf) return Cut();
     const bool all = greedy_.max_features >= rows_.X.width();
     Cut winner = all ? best_of_all(cell) : best_of(cell, decide_.drawn_features(cell));

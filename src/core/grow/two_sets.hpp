@@ -97,7 +97,6 @@ inline std::vector<double> principal_scores(const Groups& groups) {
 }
 
 // Searches the divisions of groups in two; its memory serves one search after the other.
-template <class Sweep>
 class Divider {
  public:
   Divider(std::size_t width, std::size_t n_sums) : merged_(width, n_sums) {}
@@ -109,7 +108,7 @@ class Divider {
 
   // Whether a division that is allowed() by the state of the sweep beats `value`, which becomes its
   // value. Of equal divisions the first in the order or the enumeration is taken.
-  template <class Allowed>
+  template <class Sweep, class Allowed>
   bool search(Sweep& sweep, const Groups& groups, const Allowed& allowed, double& value) {
     heuristic_ = false;
     if (!sweep.is_ordered()) merge_alike(groups);
@@ -131,15 +130,10 @@ class Divider {
   }
 
  private:
-  // Every prefix of the groups in the order of their scores, ties by number.
-  template <class Allowed>
+  // Every prefix of the groups in the order of their scores.
+  template <class Sweep, class Allowed>
   bool best_prefix(Sweep& sweep, const Groups& groups, const Allowed& allowed, double& value) {
-    order_.resize(groups.size());
-    std::iota(order_.begin(), order_.end(), 0u);
-    const auto is_before = [&](std::uint32_t a, std::uint32_t b) {
-      return scores_[a] < scores_[b] || (scores_[a] == scores_[b] && a < b);
-    };
-    looking(order_.size(), is_before, [&](const auto& f) { std::ranges::sort(order_, f); });
+    order_by_scores();
     std::size_t best = 0;
     sweep.restart();
     for (const std::size_t left : turns(order_.size() - 1, groups.width())) {
@@ -153,9 +147,19 @@ class Divider {
     return true;
   }
 
+  // Ties by number.
+  void order_by_scores() {
+    order_.resize(scores_.size());
+    std::iota(order_.begin(), order_.end(), 0u);
+    const auto is_before = [&](std::uint32_t a, std::uint32_t b) {
+      return scores_[a] < scores_[b] || (scores_[a] == scores_[b] && a < b);
+    };
+    looking(order_.size(), is_before, [&](const auto& f) { std::ranges::sort(order_, f); });
+  }
+
   // Every division of the merged groups. The last one stays right; in a Gray code, one other moves
   // at a time.
-  template <class Allowed>
+  template <class Sweep, class Allowed>
   bool best_of_all(Sweep& sweep, const Allowed& allowed, double& value) {
     std::uint32_t set = 0, best = 0;
     sweep.restart();
@@ -172,7 +176,7 @@ class Divider {
     return true;
   }
 
-  template <class Allowed>
+  template <class Sweep, class Allowed>
   static bool is_better(const Sweep& sweep, const Allowed& allowed, double& value) {
     const double here = sweep.value();
     if (!(here > value && allowed())) return false;

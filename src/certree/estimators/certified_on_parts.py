@@ -1,0 +1,266 @@
+"""Certified fits of single trees to rows that lie in parts: those of the same rows in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from certree.certificates.model_selection import PILOT
+from certree.estimators.trees_on_parts import (
+    TreesOfParts,
+    expect_rows_for_classes,
+    folds_that_choose,
+)
+from certree.estimators.tune import GrownFold, Mixture
+from certree.interface.arrays import Float64, Int32
+from certree.parts.cells_of_tree import FoldOfParts, with_leaves_of_fold
+from certree.parts.chunks import without_class_weights
+from certree.parts.executors import Executor
+from certree.parts.first_look import Learned, learn
+from certree.parts.fit_hashes import hashes_of_fit
+from certree.parts.part import PartOfRows
+from certree.parts.resources import limit_now
+from certree.parts.sides import (
+    DealtSides,
+    GrowingSide,
+    certifying_of_part,
+    deal_sides,
+    joined_sides,
+)
+from certree.rows.duplicates import expect_few_repeats
+from certree.rows.hashes import distinct
+from certree.rows.split import TrainCalibrationSplit
+from certree.stats import Stats
+from certree.stats.in_any_order import Ask, RowsInLeaves
+from certree.tree import Tree
+
+# Of the learning curve of the pilot.
+_PILOT_FOLDS = 3
+
+
+@dataclass(slots=True, eq=False)
+class CertifiedFitOfParts:
+    """A fit to parts of which some rows grow and the others certify.
+
+    Parameters
+    ----------
+    model : CertifiedTreeClassifier or CertifiedTreeRegressor
+        The model, which learns what the rows that grow tell.
+    parts : Executor
+        Holds all rows.
+    known : Learned
+        What all rows tell, by which they are dealt.
+    """
+
+    model: Any
+    parts: Executor
+    known: Learned
+
+    @classmethod
+    def of(cls, model: Any, parts: Executor) -> CertifiedFitOfParts:
+        """Learn what all rows tell.
+
+        Raises
+        ------
+        ValueError
+            If the fit is one that takes rows in memory.
+        """
+        _expect_parts(model)
+        reader = model
+        if isinstance(getattr(model, "class_weight", None), str):
+            reader = without_class_weights(model)  # rows that certify have no say in them
+        known = learn(reader, parts)
+        share = PILOT if isinstance(model.train_size, str) else model.train_size
+        expect_rows_for_classes(known, share)
+        return cls(model, parts, known)
+
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+        return self.known.found.n
+
+    def _dealt(
+        self, share: float, dealing: np.random.RandomState
+    ) -> tuple[DealtSides, Executor, Learned]:
+        """Both sides, the one that grows, and what it has told the model."""
+        sides = deal_sides(self.parts, self.known.reader, share, dealing)
+        expect_few_repeats(sides.repeats, sides.n_certifying, self.model.duplicates)
+        growing, reader = GrowingSide(self.parts, sides), self.model
+        if isinstance(getattr(reader, "class_weight", None), dict):
+            reader = copy(reader)  # of all classes, some of which may not grow
+            reader.class_weight = self.known.reader.class_weight
+        learned = learn(reader, growing)
+        learned.teach(self.model)
+        self.model.preprocessor_ = None
+        return sides, growing, learned
+
+    def pilot(
+        self, share: float, dealing: np.random.RandomState, random_state: np.random.RandomState
+    ) -> tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int, int]:
+        """What the learning curve of some rows takes: folds of each size, and numbers of rows."""
+        _, growing, learned = self._dealt(share, dealing)
+        trees = TreesOfParts.of(self.model, growing, learned, _PILOT_FOLDS, random_state)
+        folds = []
+        for is_turned in (True, False):
+            numbered = (FoldOfParts(k, is_turned) for k in range(_PILOT_FOLDS))
+            made = [one for one in map(trees.fold, numbered) if one.grown]
+            grown = [fold for one in made for fold in one.grown]
+            folds.append((grown, [(one.n, one.n_others) for one in made]))
+        return folds, learned.found.n, self.n
+
+    def grown(
+        self, share: float, dealing: np.random.RandomState, random_state: np.random.RandomState
+    ) -> GrownOnSide:
+        """Grow the tree of a share of the rows, and choose posteriors by folds of them.
+
+        dealing: source of the order of all rows; random_state: of all else.
+        """
+        model, n_folds = self.model, folds_that_choose(self.model)
+        sides, growing, learned = self._dealt(share, dealing)
+        trees = TreesOfParts.of(model, growing, learned, n_folds, random_state)
+        if is_classifier(model):
+            model.sample_hashes_ = hashes_of_fit(growing, learned.found.n)
+        with model._progress(range(n_folds)) as advance:
+            folds, numbers = [], []
+            for k in range(n_folds):
+                if made := trees.fold(FoldOfParts(k)).grown:
+                    growing.change(with_leaves_of_fold, k)
+                    numbers.append(k)
+                folds += made
+                advance()
+            tree, _, stats = trees.whole()
+            advance()
+            posteriors = model._tuned(folds, advance)
+        return GrownOnSide(sides, growing, learned, tree, stats, posteriors, folds, numbers)
+
+    def certifying(self, grown: GrownOnSide) -> tuple[TrainCalibrationSplit, Int32, Any, Any]:
+        """Both sides, and leaf, target and weight of each row that certifies the tree."""
+        sides = grown.sides
+        about = grown.learned.reader, grown.tree, sides.reader, sides.division
+        told = self.parts.make(certifying_of_part, *about, own=sides.masks)
+        if is_classifier(self.model):
+            others = hashes_of_fit(self.parts, sides.n_certifying)
+            self.model.sample_hashes_ = distinct(self.model.sample_hashes_, others)
+        return joined_sides(told, sides.repeats)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrownOnSide:
+    """What the rows that grow have made.
+
+    Parameters
+    ----------
+    sides : DealtSides
+        Which rows these are.
+    growing : Executor
+        Holds them.
+    learned : Learned
+        What they tell of classes and features.
+    tree : Tree
+        Their tree.
+    stats : NodeStats or TargetStats
+        What they weigh in it.
+    posteriors : Mixture
+        The posteriors that they have chosen.
+    folds : list of GrownFold
+        By these folds.
+    numbers : list of int
+        Which folds these are.
+    """
+
+    sides: DealtSides
+    growing: Executor
+    learned: Learned
+    tree: Tree
+    stats: Stats
+    posteriors: Mixture
+    folds: list[GrownFold]
+    numbers: list[int]
+
+    def judged_errors(self, said: list[Float64], own: Int32) -> JudgedErrors:
+        """How far the rows that folds judge lie off, by what these say in their nodes.
+
+        own: where the nodes of the tree are in the one that predicts.
+        """
+        collect, of_fold = self.growing.collect, dict(zip(self.numbers, said, strict=True))
+        largest = max(collect(_largest_off, of_fold))
+        return JudgedErrors(
+            largest >= 0,
+            max(largest, 0.0),
+            self.learned.found.ends,
+            lambda limit: partial(collect, _asked_off, of_fold, own, limit),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedErrors:
+    """Absolute errors of a cross-validation.
+
+    Parameters
+    ----------
+    has_any : bool
+        Whether there are any.
+    largest : float
+        The largest one; 0 where there are none.
+    ends : tuple of two floats
+        The smallest and the largest target.
+    asking : callable
+        ``asking(limit)`` asks the errors in units of a limit, in the leaves of what predicts.
+    """
+
+    has_any: bool
+    largest: float
+    ends: tuple[float, float]
+    asking: Callable[[float], Ask]
+
+
+def _off(part: PartOfRows, of_fold: Mapping[int, Float64]) -> tuple[NDArray[np.bool_], Float64]:
+    """Which rows of a part are judged, and how far these lie off."""
+    said, judged = np.zeros(len(part.y)), np.zeros(len(part.y), dtype=np.bool_)
+    for k, values in of_fold.items():
+        rows = part.fold == k
+        said[rows] = values[part.leaf_in_fold[rows]]
+        judged |= rows
+    return judged, np.abs(part.y - said)[judged]
+
+
+def _largest_off(part: PartOfRows, of_fold: Mapping[int, Float64]) -> list[float]:
+    """The largest error of a part; -1: none is judged."""
+    return [float(_off(part, of_fold)[1].max(initial=-1.0))]
+
+
+def _asked_off(
+    part: PartOfRows,
+    of_fold: Mapping[int, Float64],
+    own: Int32,
+    limit: float,
+    f: Any,
+    *given: Any,
+) -> Any:
+    """Ask the errors of a part in units of a limit, in the leaves of what predicts."""
+    judged, off = _off(part, of_fold)
+    weight = None if part.weight is None else part.weight[judged]
+    return f(RowsInLeaves(own[np.asarray(part.leaf)[judged]], off / limit, weight), *given)
+
+
+def _expect_parts(model: Any) -> None:
+    """Refuse what takes rows in memory."""
+    folds_that_choose(model)
+    if model.preprocessor is not None:
+        raise ValueError("preprocessor takes rows in memory, got X that lies elsewhere")
+    if limit_now() is not None:
+        raise ValueError(
+            "certified trees take no memory_limit: the rows that certify stay with the model"
+        )
+    if model.duplicates == "copies":
+        raise ValueError(
+            'duplicates="copies" takes rows in memory, got X that lies elsewhere: keep one row of '
+            "each, and give how many it stands for as sample_weight"
+        )

@@ -1,0 +1,330 @@
+"""Which rows of parts grow a tree and which certify it, and the parts of those that grow.
+
+Rows are dealt by the numbers that they would have in one table, as `content_order` makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from certree.interface.arrays import Float64, Int32, Int64, UInt64, places_among
+from certree.parts.chunks import Chunk, positive_rows, without_class_weights
+from certree.parts.executors import Executor
+from certree.parts.held_out import Division, Mask, RowsToDeal, dealt_to, rows_to_deal
+from certree.parts.made_parts import without_rows
+from certree.parts.part import PartOfRows
+from certree.rows.columns import rows_at
+from certree.rows.folds import Indices, word_of_all
+from certree.rows.hashes import fit_hashes, sample_hashes
+from certree.rows.split import TrainCalibrationSplit, n_that_grow
+from certree.rows.training import other_class, training_rows
+from certree.tree import Tree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DealtSides:
+    """Which rows of parts certify, and which grow.
+
+    Parameters
+    ----------
+    reader : object
+        Reads all rows.
+    division : Division
+        How rows are told apart.
+    masks : list of ndarray of bool
+        Of each part, which of its rows certify, in their order.
+    n, n_growing : int
+        How many rows there are, and how many of them grow.
+    repeats : int
+        How many of those that certify are like one that grows, or another one that certifies.
+    """
+
+    reader: Any
+    division: Division
+    masks: list[Mask]
+    n: int
+    n_growing: int
+    repeats: int
+
+    @property
+    def n_certifying(self) -> int:
+        """How many rows certify."""
+        return self.n - self.n_growing
+
+
+def deal_sides(
+    parts: Executor, reader: Any, train_size: float, random_state: np.random.RandomState
+) -> DealtSides:
+    """Deal rows to growing and certifying, as `Deal` does by their contents.
+
+    Parameters
+    ----------
+    parts : Executor
+        Where rows lie.
+    reader : object
+        Reads them by what all of them tell.
+    train_size : float
+        Share of the rows that grow.
+    random_state : RandomState
+        Source of the order.
+
+    Raises
+    ------
+    ValueError
+        If a side would be empty.
+    """
+    division = Division(None, None)
+    told = sorted(parts.make(_rows_to_deal, reader, division))
+    n = sum(n_rows for _, n_rows, _ in told)
+    n_growing = n_that_grow(train_size, n, n)
+    word = word_of_all(sum(total for *_, total in told), random_state)
+    every = [np.zeros(n_rows, dtype=np.bool_) for _, n_rows, _ in told]
+    masks = dealt_to(parts, every, np.array([n]), lambda place: place >= n_growing, word)
+    repeats = _n_repeats(parts, masks, n)
+    return DealtSides(reader, division, masks, n, n_growing, repeats)
+
+
+def _n_repeats(parts: Executor, masks: list[Mask], n: int) -> int:
+    """See `n_repeats`; what is alike is told by hashes, some million rows at a time."""
+    parts.change(_knowing_sides, own=masks)
+    n_ranges, repeats = max(1, -(-n // parts.portions.together)), 0
+    for i in range(n_ranges):
+        told = parts.collect(_alike_in_range, i, n_ranges)
+        grow, certify = (np.concatenate([one[k] for one in told]) for k in (0, 1))
+        distinct = np.unique(certify)
+        repeats += len(certify) - int((~places_among(np.unique(grow), distinct)[1]).sum())
+    return repeats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _AlikeRows(RowsToDeal):
+    """Rows to deal that know which of them are alike.
+
+    Parameters
+    ----------
+    alike : ndarray of uint64, shape (n,)
+        Hashes as float32 holds numbers.
+    certifies : ndarray of bool, shape (n,)
+        Which of them certify, once it is known.
+    """
+
+    alike: UInt64
+    certifies: Mask
+
+
+def _rows_to_deal(
+    number: int, chunk: Chunk, reader: Any, division: Division
+) -> tuple[_AlikeRows, list[tuple[int, int, int]]]:
+    """The rows of a chunk in their order; tells how many they are, and the sum of their hashes."""
+    rows, _ = rows_to_deal(number, chunk, reader, division)
+    training, alike = division.rows(reader, chunk), np.zeros(0, dtype=np.uint64)
+    if training is not None:
+        order = division.order(training)[0]
+        alike = sample_hashes(*training.features.parts, training.y, rounded=True)[order]
+    given = (rows.number, rows.classes, rows.content, rows.target, rows.weight, rows.mixed)
+    made = _AlikeRows(*given, alike, np.zeros(len(alike), dtype=np.bool_))
+    return made, [(number, len(alike), int(rows.content.sum(dtype=np.uint64)))]
+
+
+def _knowing_sides(part: _AlikeRows, mask: Mask) -> tuple[_AlikeRows, int]:
+    return replace(part, certifies=mask), 0
+
+
+def _alike_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
+    """Hashes of the rows of both sides that are in the i-th of n ranges."""
+    inside = part.alike % np.uint64(n) == i
+    grow, certify = ~part.certifies & inside, part.certifies & inside
+    return [(part.alike[grow], part.alike[certify])]
+
+
+class GrowingSide:
+    """The rows that grow, as if there were no others: what looks at chunks sees these alone.
+
+    Parameters
+    ----------
+    parts : Executor
+        Holds all rows.
+    sides : DealtSides
+        Which of them grow.
+    """
+
+    def __init__(self, parts: Executor, sides: DealtSides) -> None:
+        self._parts, self._sides = parts, sides
+        self.has_weights, self.empty = parts.has_weights, parts.empty
+        self.collect, self.change, self.led = parts.collect, parts.change, parts.led
+        self.spread, self.gathered, self.portions = parts.spread, parts.gathered, parts.portions
+        self.keep_to_limit, self.expect_within_limit = (
+            parts.keep_to_limit,
+            parts.expect_within_limit,
+        )
+
+    @property
+    def n_parts(self) -> int:
+        """See `Executor`."""
+        return self._parts.n_parts
+
+    @property
+    def n_workers(self) -> int:
+        """See `Executor`."""
+        return self._parts.n_workers
+
+    def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:  # noqa: ARG002 -- features tell the side
+        """See `Executor`."""
+        about = self._sides.reader, self._sides.division
+        return self._parts.make(_looked_at, f, given, *about, own=self._sides.masks)
+
+    def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
+        """See `Executor`."""
+        sides = self._sides
+        each: Iterable[tuple[Any, ...]] = repeat(()) if own is None else [(one,) for one in own]
+        masks = [*zip(sides.masks, each, strict=False)]
+        return self._parts.make(_made_of, f, given, sides.reader, sides.division, own=masks)
+
+
+def _looked_at(
+    number: int,
+    chunk: Chunk,
+    f: Callable[..., Any],
+    given: tuple[Any, ...],
+    reader: Any,
+    division: Division,
+    mask: Mask,
+) -> tuple[PartOfRows, Any]:
+    grow, _ = _both_sides(chunk, reader, division, mask)
+    return without_rows(number, reader.n_features_in_, None), f(grow, *given)
+
+
+def _made_of(
+    number: int,
+    chunk: Chunk,
+    f: Callable[..., Any],
+    given: tuple[Any, ...],
+    reader: Any,
+    division: Division,
+    own: tuple[Mask, tuple[Any, ...]],
+) -> tuple[Any, Any]:
+    mask, more = own
+    grow, _ = _both_sides(chunk, reader, division, mask)
+    made: tuple[Any, Any] = f(number, grow, *given, *more)
+    return made
+
+
+def _places(chunk: Chunk, reader: Any, division: Division, mask: Mask) -> tuple[Any, Indices, Mask]:
+    """The target of a chunk, its rows of positive weight, and which of these certify."""
+    found, training = positive_rows(reader, chunk), division.rows(reader, chunk)
+    if found is None or training is None:
+        division.expect_rows(len(mask), 0)
+        return chunk.y, np.zeros(0, dtype=np.intp), mask
+    target, _, rows = found
+    order, certifies = division.order(training)[0], np.empty(len(rows), dtype=np.bool_)
+    division.expect_rows(len(mask), len(order))
+    certifies[order] = mask
+    return target, rows, certifies
+
+
+def _both_sides(chunk: Chunk, reader: Any, division: Division, mask: Mask) -> Iterator[Chunk]:
+    """The rows of a chunk that grow, and those that certify, as they came."""
+    target, rows, certifies = _places(chunk, reader, division, mask)
+    weight = None if chunk.weight is None else np.asarray(chunk.weight)
+    for some in (rows[~certifies], rows[certifies]):
+        own = None if weight is None else weight[some]
+        yield Chunk(rows_at(chunk.X, some), np.asarray(target)[some], own, chunk.where)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CertifyingOfPart:
+    """What a part tells of its rows that certify, m of n that were given.
+
+    Parameters
+    ----------
+    number, n_given : int
+        Which of the parts it is, and how many rows it was given.
+    rows : ndarray of intp, shape (k,)
+        Those of them of positive weight.
+    certifies : ndarray of bool, shape (k,)
+        Which of these certify.
+    leaf : ndarray of int32, shape (m,)
+        Their leaves.
+    y, weight : ndarray, shape (m,)
+        Their codes of classes, or targets, and weights (None: 1 each).
+    """
+
+    number: int
+    n_given: int
+    rows: Indices
+    certifies: Mask
+    leaf: Int32
+    y: NDArray[Any]
+    weight: Float64 | None
+
+
+def certifying_of_part(
+    number: int,
+    chunk: Chunk,
+    reader: Any,
+    tree: Tree,
+    of_all: Any,
+    division: Division,
+    mask: Mask,
+) -> tuple[PartOfRows, list[CertifyingOfPart]]:
+    """The rows of a chunk that certify a tree, read by what those that grow have told.
+
+    The part knows the hashes of these rows, and nothing else.
+    """
+    _, rows, certifies = _places(chunk, of_all, division, mask)
+    _, side = _both_sides(chunk, of_all, division, mask)
+    part, n_given = without_rows(number, reader.n_features_in_, None), len(chunk.y)
+    plain, factors = without_class_weights(reader), getattr(reader, "class_weight", None)
+    found = positive_rows(plain, side)
+    if found is None:
+        none = np.zeros(0, dtype=np.int32)
+        y = none if is_classifier(reader) else np.zeros(0)
+        return part, [CertifyingOfPart(number, n_given, rows, certifies, none, y, None)]
+    target, weight, _ = found
+    known = target
+    if is_classifier(reader):
+        # Of classes that no row has which grows, rows are read as well.
+        known = np.repeat(reader.classes_[:1], len(target))
+    training, _ = training_rows(plain, side.X, known, None, again=True)
+    leaf, y = tree.route(training.X, 1), training.y
+    if is_classifier(reader):
+        codes, is_known = places_among(reader.classes_, target)
+        y = np.where(is_known, codes, other_class(len(reader.classes_))).astype(np.int32)
+        part = replace(part, known=fit_hashes(*training.features.parts))
+    if factors is not None:
+        labels, places = np.unique(target, return_inverse=True)
+        factor = np.array([factors.get(label, 1.0) for label in labels.tolist()])[places]
+        weight = factor if weight is None else factor * weight
+    return part, [CertifyingOfPart(number, n_given, rows, certifies, leaf, y, weight)]
+
+
+def joined_sides(
+    told: list[CertifyingOfPart], repeats: int
+) -> tuple[TrainCalibrationSplit, Int32, NDArray[Any], Float64 | None]:
+    """Both sides of the rows of all parts; leaf, target and weight of those that certify."""
+    told = sorted(told, key=lambda one: one.number)
+    ends: Int64 = np.cumsum([0, *(one.n_given for one in told)])
+    rows = np.concatenate([one.rows + end for one, end in zip(told, ends[:-1], strict=True)])
+    certifies = np.concatenate([one.certifies for one in told])
+    n_given = int(ends[-1])
+    sides = TrainCalibrationSplit(
+        np.flatnonzero(~certifies),
+        np.flatnonzero(certifies),
+        indices=None if len(rows) == n_given else rows,
+        n_given=n_given,
+        repeats=repeats,
+    )
+    some = [one for one in told if len(one.leaf)]
+    leaf, y = (np.concatenate([getattr(one, name) for one in some]) for name in ("leaf", "y"))
+    weights = [one.weight for one in some]
+    weight = (
+        None if weights[0] is None else np.concatenate([one for one in weights if one is not None])
+    )
+    return sides, leaf, y, weight

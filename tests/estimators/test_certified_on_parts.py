@@ -1,0 +1,246 @@
+"""The same certified tree, bit by bit, of rows in memory and in files, however these are divided.
+
+Certificates are not simulated here: their numbers are those of fits in memory.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor, PACBayesPosteriors
+from certree.certificates.model_selection import PILOT
+from certree.estimators.certified_classifier import learning_curve
+from certree.estimators.certified_on_parts import CertifiedFitOfParts
+from certree.interface.fitted import replaces_state
+from certree.parts import resources, sources
+from certree.parts.executors import Here
+from certree.parts.memory_limit import Portions
+from certree.rows.split import Deal
+from same_models import (
+    InChunks,
+    assert_same,
+    assert_same_fields,
+    expect_same_tree,
+    parted,
+    table,
+    write_parts,
+)
+
+N = 900
+ENDS = (0, 400, 400, N - 1, N)
+
+
+def model_of(target, **how):
+    given = {"random_state": 0, "duplicates": "genuine", **how}
+    made = CertifiedTreeRegressor if target == "numbers" else CertifiedTreeClassifier
+    return made(Cart(max_bins=255, max_leaf_nodes=60), **given)
+
+
+@replaces_state
+def fit_in_chunks(model, X, y, weight, ends, n_threads=1, together=2**22):
+    parts = Here(InChunks(X, y, weight, ends), None, n_threads)
+    parts.portions = Portions(n_threads, together=together)
+    model._fit_parts(parts)
+    return model
+
+
+def expect_same_certificates(model, other):
+    assert model.certificates_ == other.certificates_
+    assert model.certificate_ == other.certificate_
+    assert model.full_certificate_ == other.full_certificate_
+
+
+def expect_same_fit(model, other, folder, *, copied=False):
+    """Two certified trees have the same bits in all that a fit sets, and the same file."""
+    expect_same_tree(model, other, folder)
+    expect_same_certificates(model, other)
+    if isinstance(model, CertifiedTreeRegressor):
+        names, pair = ("leaf", "y", "weight"), [one.held_out_ for one in (model, other)]
+    else:
+        names, pair = ("given", "leaf", "y"), [one.calibration_ for one in (model, other)]
+        assert pair[0].n_given == pair[1].n_given
+        assert_same(model.sample_hashes_, other.sample_hashes_, "hashes")
+        for side in ("grow", "weigh"):
+            held = (getattr(one.model_selection_.held, side) for one in (model, other))
+            assert_same(*held, side)
+    for name in names:
+        assert_same(*(getattr(one, name) for one in pair), name)
+    assert pair[0].repeats == pair[1].repeats
+    assert pair[0].repeats > 0 or not copied
+
+
+WAYS = [
+    ("two", {}),
+    ("three", {"train_size": 0.4, "vote": "majority", "class_weight": "balanced"}),
+    ("three", {"posteriors": "cv", "selection": "vote", "max_leaf_nodes": 6}),
+    ("two", {"posteriors": PACBayesPosteriors(lambda_error=1.0, lambda_penalty=0.1)}),
+    ("numbers", {}),
+    ("numbers", {"max_leaf_nodes": 6, "widths": "one", "train_size": 0.3}),
+]
+
+
+@pytest.mark.parametrize(("target", "how"), WAYS)
+def test_files_and_memory_have_the_same_fit(target, how, tmp_path, monkeypatch, left_nothing):
+    rows = table(N, target).drop_columns(["w"])
+    files = write_parts(tmp_path, rows, ENDS)
+    X, y = rows.drop_columns(["y"]), rows["y"].to_numpy(zero_copy_only=False)
+    here = model_of(target, **how).fit(X, y)
+    for part_rows in (2**19, 170, 90):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+        there = model_of(target, **how).fit(files, "y")
+        expect_same_fit(here, there, tmp_path, copied=target != "numbers")
+
+
+WEIGHED = [
+    ("three", {}),
+    ("three", {"class_weight": {"one": 0.5, "third": 0}, "max_leaf_nodes": 5}),
+    ("two", {"class_weight": "balanced"}),
+    ("numbers", {}),
+    ("numbers", {"max_leaf_nodes": 5, "widths": "leaf"}),
+]
+
+
+@pytest.mark.parametrize("weights", ["real", "whole"])
+@pytest.mark.parametrize(("target", "how"), WEIGHED)
+def test_weights_mean_the_same(target, how, weights, tmp_path):
+    X, y, weight = parted(table(N, target, weights=weights))
+    here = model_of(target, **how).fit(X, y, weight)
+    there = fit_in_chunks(model_of(target, **how), X, y, weight, [0, 1, 1, 600, N], 2)
+    expect_same_fit(here, there, tmp_path)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    target=st.sampled_from(["two", "three", "numbers"]),
+    ends=st.lists(st.integers(0, 400), max_size=6),
+    weights=st.sampled_from(["real", "whole", None]),
+    leaves=st.one_of(st.none(), st.integers(1, 9)),
+    together=st.sampled_from([100, 2**22]),
+)
+@settings(max_examples=10)
+def test_no_order_of_the_rows_changes_a_number(seed, target, ends, weights, leaves, together):
+    X, y, weight = parted(table(400, target, seed % 1000, weights or "real"), weights is not None)
+    order = np.random.RandomState(seed).permutation(400)
+    moved = X.take(order), y[order], None if weight is None else weight[order]
+    here, there = (model_of(target, max_leaf_nodes=leaves, n_jobs=1) for _ in range(2))
+    there = fit_in_chunks(there, *moved, sorted([0, 400, *ends]), together=together)
+    expect_same_certificates(here.fit(X, y, weight), there)
+    for name in ("tree_", "stats_", "weights_", "vote_"):
+        assert_same_fields(getattr(here, name), getattr(there, name), name)
+
+
+@pytest.mark.parametrize("weights", ["real", "whole", None])
+def test_learning_curves_are_the_same(weights):
+    X, y, weight = parted(table(N, "three", weights=weights or "real"), weights is not None)
+    here, there = model_of("three"), model_of("three")
+    deal = Deal(PILOT, np.random.RandomState(0), by_content=True)
+    training = here._take(X, y, weight, dealt=deal)
+    dealt = CertifiedFitOfParts.of(there, Here(InChunks(X, y, weight, [0, 400, N]), None, 1))
+    told = dealt.pilot(PILOT, np.random.RandomState(0), np.random.RandomState(0))
+    curve = here._learning_curve(training, np.random.RandomState(0))
+    assert learning_curve(*told) == curve
+    assert curve[0].share < curve[1].share < PILOT
+
+
+def test_a_class_that_only_certifies(tmp_path):
+    X, _, _ = parted(table(N), weighed=False)
+    y = np.array(["one", "two"], dtype=object)[np.arange(N) % 2]
+    y[::90] = [f"rare {k}" for k in range(10)]
+    here = model_of("two", train_size=0.5, class_weight="balanced").fit(X, y)
+    there = model_of("two", train_size=0.5, class_weight="balanced")
+    expect_same_fit(here, fit_in_chunks(there, X, y, None, [0, 1, 500, N]), tmp_path)
+    assert 2 < here.n_classes_ < 12
+    assert (here.calibration_.y == here.n_classes_).any()
+
+
+def test_categories_are_those_of_the_rows_that_grow(tmp_path):
+    rs = np.random.RandomState(0)
+    kind = rs.choice(["a", "b", "c"], N).astype(object)
+    kind[:5] = [f"rare {k}" for k in range(5)]
+    X, y = pa.table({"x": rs.normal(size=N), "kind": pa.array(kind)}), rs.randint(0, 2, N)
+    here, there = (model_of("two", train_size=0.5) for _ in range(2))
+    fit_in_chunks(there, X, y, None, [0, 2, N])
+    assert here.fit(X, y).categories_.names == there.categories_.names
+    assert 3 < len(here.categories_.names[1]) < 8
+    assert_same(here.vote_.score, there.vote_.score, "score")
+    assert here.certificates_ == there.certificates_
+
+
+def test_few_rows_are_fitted_in_memory(tmp_path):
+    rows = table(100).drop_columns(["w"])
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    here = model_of("two").fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
+    expect_same_fit(here, model_of("two").fit(tmp_path / "rows.parquet", "y"), tmp_path)
+
+
+def test_a_random_state_goes_on_as_in_memory():
+    X, y, _ = parted(table(N), weighed=False)
+    states = [np.random.RandomState(5) for _ in range(2)]
+    model_of("two", random_state=states[0]).fit(X, y)
+    fit_in_chunks(model_of("two", random_state=states[1]), X, y, None, [0, 300, N])
+    assert states[0].randint(2**31 - 1) == states[1].randint(2**31 - 1)
+
+
+REFUSED = [
+    ({"duplicates": "copies"}, {}, r'duplicates="copies" takes rows in memory.*as sample_weight'),
+    ({"cv": [([0], [1])]}, {}, "cv must be a number of folds"),
+    ({"grower": "cart"}, {}, r"Cart\(max_bins=255\)"),
+    ({}, {"groups": np.zeros(N)}, "groups takes rows in memory"),
+    ({"train_size": 1e-9}, {}, "leaves none to grow"),
+]
+
+
+@pytest.mark.parametrize("target", ["two", "numbers"])
+@pytest.mark.parametrize(("how", "given", "said"), REFUSED)
+def test_what_takes_rows_in_memory_is_refused_by_name(
+    target, how, given, said, tmp_path, left_nothing
+):
+    files = write_parts(tmp_path, table(N, target).drop_columns(["w"]), ENDS)
+    model = model_of(target).set_params(**how)
+    with pytest.raises(ValueError, match=said):
+        model.fit(files, "y", **given)
+    assert not hasattr(model, "tree_")
+
+
+@pytest.mark.parametrize("word", ["auto", "refuse"])
+def test_repeated_rows_are_counted_as_in_memory(word, tmp_path):
+    rows = table(N).drop_columns(["w"])
+    files = write_parts(tmp_path, rows, ENDS)
+    said = []
+    for X, y in ((rows.drop_columns(["y"]), rows["y"].to_numpy()), (files, "y")):
+        with pytest.raises(ValueError, match="rows that certify repeat other rows") as refused:
+            model_of("two", duplicates=word).fit(X, y)
+        said.append(str(refused.value))
+    assert said[0] == said[1]
+
+
+def test_classes_and_preprocessors_take_rows_in_memory(tmp_path):
+    files = write_parts(tmp_path, table(N).drop_columns(["w"]), ENDS)
+    with pytest.raises(ValueError, match="classes takes rows in memory"):
+        model_of("two").fit(files, "y", classes=[0, 1])
+    from sklearn.preprocessing import StandardScaler
+
+    with pytest.raises(ValueError, match="preprocessor takes rows in memory"):
+        model_of("two", preprocessor=StandardScaler()).fit(files, "y")
+
+
+def test_an_error_leaves_the_model_as_it_was(tmp_path):
+    X, y, _ = parted(table(N), weighed=False)
+    model = model_of("two").fit(X, y)
+    before = model.tree_, model.certificate_, model.sample_hashes_
+    rows = table(N, "numbers").drop_columns(["w"])
+    with pytest.raises(ValueError, match="Unknown label type"):
+        model.fit(write_parts(tmp_path, rows, ENDS), "y")
+    assert (model.tree_, model.certificate_, model.sample_hashes_) == before
+
+
+def test_a_limit_of_memory_is_refused_by_name(tmp_path):
+    files = write_parts(tmp_path, table(N, "two").drop_columns(["w"]))
+    with (
+        resources(memory_limit="8GB"),
+        pytest.raises(ValueError, match="certified trees take no memory_limit"),
+    ):
+        model_of("two").fit(files, "y")

@@ -1,0 +1,69 @@
+"""The rows of parts that grow and those that certify are those of one table."""
+
+import numpy as np
+import pytest
+
+from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor
+from certree.parts.executors import Here
+from certree.parts.first_look import learn
+from certree.parts.sides import GrowingSide, certifying_of_part, deal_sides, joined_sides
+from certree.rows.split import Deal
+from same_models import InChunks, parted, table
+
+N = 300
+
+
+def in_memory(model, X, y, weight):
+    training = model._take(X, y, weight, dealt=Deal(0.4, np.random.RandomState(2), by_content=True))
+    return training.sides
+
+
+def chunk_rows(chunk):
+    """Numbers and targets of a chunk that grows."""
+    return [*zip(np.asarray(chunk.X["x0"]).tolist(), np.asarray(chunk.y).tolist(), strict=True)]
+
+
+@pytest.mark.parametrize("weights", [None, "whole", "real"])
+@pytest.mark.parametrize("target", ["two", "three", "numbers"])
+def test_both_sides_are_those_of_one_table(target, weights):
+    X, y, weight = parted(table(N, target, weights=weights or "real"), weights is not None)
+    X = X.drop_columns(["colour"])  # whose codes are those of the rows that grow
+    made = CertifiedTreeRegressor if target == "numbers" else CertifiedTreeClassifier
+    model = made(Cart(max_bins=9), duplicates="genuine", random_state=0)
+    expected = in_memory(model, X, y, weight)
+    parts = Here(InChunks(X, y, weight, [0, 1, 1, 200, N]), None, 1)
+    learned = learn(model, parts)
+    sides = deal_sides(parts, learned.reader, 0.4, np.random.RandomState(2))
+    assert (sides.n_growing, sides.n_certifying) == (len(expected.grow), len(expected.weigh))
+    assert sides.repeats == expected.repeats
+    growing = GrowingSide(parts, sides)
+    seen = growing.look(chunk_rows)
+    places = np.arange(N) if expected.indices is None else expected.indices
+    own = places[expected.grow]
+    assert seen == [*zip(X["x0"].to_numpy()[own].tolist(), y[own].tolist(), strict=True)]
+    tree = model.fit(X, y, weight).tree_
+    about = learned.reader, tree, sides.reader, sides.division
+    told = parts.make(certifying_of_part, *about, own=sides.masks)
+    found, leaf, numbers, weighed = joined_sides(told[::-1], sides.repeats)
+    for name in ("grow", "weigh", "indices"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
+    assert found.n_given == N
+    np.testing.assert_array_equal(leaf, model.apply(X.take(places[expected.weigh])))
+    judged = y[places[expected.weigh]]
+    np.testing.assert_array_equal(
+        judged if target == "numbers" else learned.attributes["classes_"][numbers],
+        numbers if target == "numbers" else judged,
+    )
+    if weight is not None:
+        np.testing.assert_array_equal(weighed, weight[places[expected.weigh]])
+
+
+def test_a_source_that_changes_is_refused():
+    X, y, _ = parted(table(N), weighed=False)
+    source = InChunks(X, y, None, [0, 100, N])
+    parts = Here(source, None, 1)
+    learned = learn(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
+    sides = deal_sides(parts, learned.reader, 0.5, np.random.RandomState(0))
+    source.ends = [0, 99, N]
+    with pytest.raises(ValueError, match="its source must give the same rows"):
+        GrowingSide(parts, sides).look(chunk_rows)

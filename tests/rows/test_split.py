@@ -1,0 +1,105 @@
+"""Which rows grow and which certify: where it goes by what rows hold, where they stand is nothing."""
+
+import numpy as np
+import pytest
+
+from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor
+from certree.rows import train_calibration_split
+from certree.rows.folds import content_order
+from certree.rows.hashes import sample_hashes
+from certree.rows.split import Deal
+
+GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+WORD = 2**64
+
+
+def mixed(word):
+    word = (word ^ (word >> 30)) * FIRST % WORD
+    word = (word ^ (word >> 27)) * SECOND % WORD
+    return word ^ (word >> 31)
+
+
+def literal_order(content, weight, seed):
+    """Numbers of rows, each copy of a row having its own, and the order of these."""
+    word = mixed((sum(content) + seed) % WORD)
+    numbers = []
+    for i, one in enumerate(content):
+        alike = [j for j, other in enumerate(content) if other == one]
+        copy = sorted(alike, key=lambda j: (weight[j], j)).index(i)
+        numbers.append(mixed(mixed((one + copy * GOLDEN) % WORD) ^ word))
+    return sorted(range(len(content)), key=numbers.__getitem__)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_order_is_the_literal_one(seed):
+    rs = np.random.RandomState(seed)
+    content = sample_hashes(rs.randint(0, 6, 30).astype(float))
+    weight = None if seed % 2 else rs.randint(1, 4, 30).astype(float)
+    found = content_order(content, weight, np.random.RandomState(seed))
+    drawn = int(np.random.RandomState(seed).randint(2**31 - 1))
+    expected = literal_order(content.tolist(), [0] * 30 if weight is None else weight, drawn)
+    assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+def test_where_rows_stand_decides_nothing(weighed):
+    rs = np.random.RandomState(0)
+    x, order = rs.randint(0, 9, 200).astype(float), rs.permutation(200)
+    weight = rs.randint(1, 4, 200).astype(float) if weighed else np.ones(200)
+    deal = [Deal(0.4, np.random.RandomState(3), by_content=True) for _ in range(2)]
+    given = weight if weighed else None
+    here = deal[0](200, None, given, lambda: sample_hashes(x))
+    there = deal[1](
+        200, None, None if given is None else given[order], lambda: sample_hashes(x[order])
+    )
+    assert len(here.grow) == 80
+    rows = np.column_stack([x, weight])
+    for one, other in ((here.grow, there.grow), (here.weigh, there.weigh)):
+        assert sorted(rows[one].tolist()) == sorted(rows[order][other].tolist())
+
+
+def test_more_rows_that_grow_are_those_of_fewer():
+    content = sample_hashes(np.arange(100.0))
+    few, more = (
+        Deal(share, np.random.RandomState(0), by_content=True)(100, None, None, lambda: content)
+        for share in (0.3, 0.6)
+    )
+    assert set(few.grow) < set(more.grow)
+
+
+def test_groups_are_dealt_as_ever():
+    groups = np.arange(60) // 3
+    by_content = Deal(0.5, np.random.RandomState(1), by_content=True)(
+        60, groups, None, lambda: 1 / 0
+    )
+    expected = train_calibration_split(60, 0.5, np.random.RandomState(1), groups)
+    np.testing.assert_array_equal(by_content.grow, expected.grow)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_one_seed_deals_classes_of_few_different_rows_as_chance_does(seed):
+    # Ten different rows: how many copies of each grow must not hang on the seed alone.
+    rs, scores = np.random.RandomState(100 + seed), []
+    for _ in range(400):
+        x, y = rs.randint(0, 5, 60).astype(float), rs.randint(0, 2, 60).astype(float)
+        content = sample_hashes(x, y)
+        order = content_order(content, None, np.random.RandomState(seed))
+        for grow in (y[order[:30]], (x == 2)[order[:30]]):
+            of_all = (y if grow.dtype == float else x == 2).sum() / 60
+            spread = np.sqrt(30 * of_all * (1 - of_all) * 30 / 59)
+            scores.append((grow.sum() - 30 * of_all) / spread)
+    for told in (scores[::2], scores[1::2]):
+        assert abs(np.mean(told)) < 4 / 20
+        assert 0.7 < np.var(told) < 1.35
+
+
+@pytest.mark.parametrize("made", [CertifiedTreeClassifier, CertifiedTreeRegressor])
+@pytest.mark.parametrize("max_bins", [None, 255])
+def test_fits_on_bins_deal_by_content(made, max_bins):
+    rs = np.random.RandomState(0)
+    X, order = rs.normal(size=(400, 3)), rs.permutation(400)
+    y = (X[:, 0] + rs.normal(size=400) > 0).astype(int)
+    grower = Cart(max_bins=max_bins)
+    here = made(grower, random_state=0).fit(X, y)
+    there = made(grower, random_state=0).fit(X[order], y[order])
+    assert (here.certificates_ == there.certificates_) == (max_bins == 255)
