@@ -63,7 +63,7 @@ def _bands(data: Data, fit: Any, new: Any, draw: int, mapie: Any) -> Iterator[tu
         ).fit(data.X[fit], y[fit])
         low, high = model.predict_interval(data.X[new]).T
         yield f"ours, {widths}", (low <= y[new]) & (y[new] <= high), high - low
-        scores = model.scores_.value
+        scores = model.conformity_scores_.value
         place = place_to_cover(len(scores), COVERAGE, None)
         half = scores[place - 1] * model.intervals_.scale[model.apply(data.X[new])]
         inside = np.abs(y[new] - model.predict(data.X[new])) <= half
