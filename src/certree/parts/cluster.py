@@ -1,7 +1,7 @@
 """Rows of Dask: their parts stay in the memory of workers, where each is asked.
 
 Rows are read, and parts made of them, by tasks of Dask. From then on the parts of a worker are an
-actor of Dask. Jobs go to one of them, which asks all others without Dask. Dask makes tasks of a lost
+actor of Dask. Jobs go to one of them, which asks the others. Dask makes tasks of a lost
 worker again, but no actors: the fit lets their parts be made of their source again and change as they
 did, which gives the same bits, and the job is done again.
 """
