@@ -254,20 +254,22 @@ class _Growing:
         waiting, worths = [], []
         self.worth = np.concatenate([self.worth, *(one.worth for one in made)])
         least = self._least_worth()
-        for cuts in (one.at(np.flatnonzero(one.worth >= least)) for one in made):
-            if not len(cuts.number):
-                continue
+        some = [one.at(np.flatnonzero(one.worth >= least)) for one in made]
+        some = [one for one in some if len(one.number)]
+        if not some:
+            return _joined([one.children.at(_NONE) for one in made]), np.zeros(0)
+        # Parts write down where all their cells are, so they are asked once.
+        asked = ([one.number, one.columns[1], one.goes_left] for one in some)
+        self.parts.change(divide, *map(np.concatenate, zip(*asked, strict=True)))
+        for cuts in some:
             number = np.arange(self.n_cells, self.n_cells + 2 * len(cuts.number), dtype=np.int32)
             self.n_cells += len(number)
-            self.parts.change(divide, cuts.number, cuts.columns[1], cuts.goes_left)
             below, worth = self._those_to_cut(
                 replace(cuts.children, number=number), np.repeat(cuts.worth, 2)
             )
             waiting.append(below)
             worths.append(worth)
             self.cuts.append(replace(cuts, goes_left=_NO_SIDES, children=below.at(_NONE)))
-        if not waiting:
-            return _joined([one.children.at(_NONE) for one in made]), np.zeros(0)
         return _joined(waiting), np.concatenate(worths)
 
     def _least_worth(self) -> float:
