@@ -131,7 +131,9 @@ def model_of(options: Any) -> Any:
         return TreeForestClassifier(options.rounds, max_leaf_nodes=leaves, random_state=0)
     if options.model == "tree":
         grower = Cart(max_bins=255, max_leaf_nodes=LEAVES)
-        return PACBayesTreeClassifier(grower, lambda_error=1.0, lambda_penalty=0.0, random_state=0, n_jobs=-1)
+        return PACBayesTreeClassifier(
+            grower, lambda_error=1.0, lambda_penalty=0.0, random_state=0, n_jobs=-1
+        )
     return BoostedTreesClassifier(max_iter=options.rounds, max_leaf_nodes=leaves, random_state=0)
 
 
