@@ -236,6 +236,22 @@ def average(tree, own, split):
     return posterior(tree, log_weight)
 
 
+def losses_by_means(tree, stats):
+    """Losses of nodes of numbers: that of the root, less what cuts gain by the distances of means.
+
+    Means far from 0 are rounded, so that the sums of squares beside them tell of other gains.
+    """
+    n, mean = ([Fraction(float(one)) for one in column] for column in (stats.rows, stats.mean))
+    loss = [Fraction(float(one)) / Fraction(stats.unit) for one in stats.sse]
+    for v, left in enumerate(tree.left.tolist()):
+        if left == LEAF:
+            continue
+        right = left + 1
+        gain = n[left] * n[right] * (mean[left] - mean[right]) ** 2 / Fraction(stats.unit)
+        loss[right] = loss[v] - gain / ((n[left] + n[right]) or 1) - loss[left]
+    return [float(one) for one in loss]
+
+
 def pac_bayes(tree, n, errors, lambda_error, lambda_penalty, prior="leaves", stop=0.5):
     stops, goes_on = Decimal(stop).ln(), (1 - Decimal(stop)).ln()
 
