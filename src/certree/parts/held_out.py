@@ -178,17 +178,24 @@ def rows_to_deal(
     number: int, chunk: Chunk, reader: Any, division: Division
 ) -> tuple[RowsToDeal, list[tuple[int, int]]]:
     """The rows of a chunk in their order; tells how many they are."""
-    training = division.rows(reader, chunk)
+    rows, order = in_order(number, division.rows(reader, chunk), division)
+    return rows, [(number, len(order))]
+
+
+def in_order(
+    number: int, training: Training | None, division: Division
+) -> tuple[RowsToDeal, NDArray[np.intp]]:
+    """Rows of a part as they are dealt, and their order."""
     if training is None:
         none, no_hashes = np.zeros(0), np.zeros(0, dtype=np.uint64)
         empty = RowsToDeal(number, np.zeros(0, np.int32), no_hashes, none, none, no_hashes)
-        return empty, [(number, 0)]
+        return empty, np.zeros(0, dtype=np.intp)
     order, content, classes = division.order(training)
     weight = np.ones(len(order)) if training.weight is None else training.weight
     target = training.y.astype(np.float64)[order]
     content = content[order]
     rows = RowsToDeal(number, classes[order], content, target, weight[order], content.copy())
-    return rows, [(number, len(order))]
+    return rows, order
 
 
 def hold_out(

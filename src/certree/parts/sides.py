@@ -5,7 +5,7 @@ Rows are dealt by the numbers that they would have in one table, as `content_ord
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, places_among
 from certree.parts.chunks import Chunk, positive_rows, without_class_weights
 from certree.parts.executors import Executor
-from certree.parts.held_out import Division, Mask, RowsToDeal, dealt_to, rows_to_deal
+from certree.parts.held_out import Division, Mask, RowsToDeal, dealt_to, in_order
 from certree.parts.made_parts import without_rows
 from certree.parts.part import PartOfRows
 from certree.rows.columns import rows_at
@@ -123,10 +123,9 @@ def _rows_to_deal(
     number: int, chunk: Chunk, reader: Any, division: Division
 ) -> tuple[_AlikeRows, list[tuple[int, int, int]]]:
     """The rows of a chunk in their order; tells how many they are, and the sum of their hashes."""
-    rows, _ = rows_to_deal(number, chunk, reader, division)
     training, alike = division.rows(reader, chunk), np.zeros(0, dtype=np.uint64)
+    rows, order = in_order(number, training, division)
     if training is not None:
-        order = division.order(training)[0]
         alike = sample_hashes(*training.features.parts, training.y, rounded=True)[order]
     given = (rows.number, rows.classes, rows.content, rows.target, rows.weight, rows.mixed)
     made = _AlikeRows(*given, alike, np.zeros(len(alike), dtype=np.bool_))
@@ -197,7 +196,7 @@ def _looked_at(
     division: Division,
     mask: Mask,
 ) -> tuple[PartOfRows, Any]:
-    grow, _ = _both_sides(chunk, reader, division, mask)
+    grow = _growing(chunk, reader, division, mask)
     return without_rows(number, reader.n_features_in_, None), f(grow, *given)
 
 
@@ -211,7 +210,7 @@ def _made_of(
     own: tuple[Mask, tuple[Any, ...]],
 ) -> tuple[Any, Any]:
     mask, more = own
-    grow, _ = _both_sides(chunk, reader, division, mask)
+    grow = _growing(chunk, reader, division, mask)
     made: tuple[Any, Any] = f(number, grow, *given, *more)
     return made
 
@@ -229,13 +228,16 @@ def _places(chunk: Chunk, reader: Any, division: Division, mask: Mask) -> tuple[
     return target, rows, certifies
 
 
-def _both_sides(chunk: Chunk, reader: Any, division: Division, mask: Mask) -> Iterator[Chunk]:
-    """The rows of a chunk that grow, and those that certify, as they came."""
+def _growing(chunk: Chunk, reader: Any, division: Division, mask: Mask) -> Chunk:
+    """The rows of a chunk that grow."""
     target, rows, certifies = _places(chunk, reader, division, mask)
-    weight = None if chunk.weight is None else np.asarray(chunk.weight)
-    for some in (rows[~certifies], rows[certifies]):
-        own = None if weight is None else weight[some]
-        yield Chunk(rows_at(chunk.X, some), np.asarray(target)[some], own, chunk.where)
+    return _some(chunk, target, rows[~certifies])
+
+
+def _some(chunk: Chunk, target: Any, rows: Indices) -> Chunk:
+    """Some rows of a chunk, as they came."""
+    weight = None if chunk.weight is None else np.asarray(chunk.weight)[rows]
+    return Chunk(rows_at(chunk.X, rows), np.asarray(target)[rows], weight, chunk.where)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -278,8 +280,8 @@ def certifying_of_part(
 
     The part knows the hashes of these rows, and nothing else.
     """
-    _, rows, certifies = _places(chunk, of_all, division, mask)
-    _, side = _both_sides(chunk, of_all, division, mask)
+    target, rows, certifies = _places(chunk, of_all, division, mask)
+    side = _some(chunk, target, rows[certifies])
     part, n_given = without_rows(number, reader.n_features_in_, None), len(chunk.y)
     plain, factors = without_class_weights(reader), getattr(reader, "class_weight", None)
     found = positive_rows(plain, side)
