@@ -87,8 +87,7 @@ def fit_on_parts(
     known = sketched(parts, reader, weighing, learned.found.n, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
-    many = _many_levels(known.sketch)
-    bins, totals = make_parts(parts, reader, known, many=many)
+    bins, totals = make_parts(parts, reader, known, many=_many_levels(known.sketch))
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, known.n + known.n_held)
     judges, hashes = (None, None) if judged is None else judged()
@@ -98,7 +97,7 @@ def fit_on_parts(
     set_keys(parts, known.n)
     model._choose_parameters(known.n)
     total = total_weight(parts, known.n, weighings[0])
-    grower, statistics = _grower(model, parts, loss, bins, many)
+    grower, statistics = _grower(model, parts, loss, bins)
     run = RoundsOfParts(
         model._settings(loss),
         grower,
@@ -117,10 +116,10 @@ def fit_on_parts(
 
 
 def _grower(
-    model: Any, parts: Executor, loss: Loss, bins: Bins, many: tuple[int, ...]
+    model: Any, parts: Executor, loss: Loss, bins: Bins
 ) -> tuple[BinnedGrower, LevelStatistics | None]:
     """What grows trees, and what is known of levels, which parts have as more features."""
-    grower, statistics = model._grower_in(bins), see_levels(parts, loss, bins, many)
+    grower, statistics = model._grower_in(bins), see_levels(parts, loss, bins)
     if statistics is not None:
         grower = statistics.beside(grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8))
     return grower, statistics

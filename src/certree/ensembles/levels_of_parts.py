@@ -15,6 +15,7 @@ from certree.ensembles.many_levels import (
     LevelStatistics,
     RowsWithLevels,
     Target,
+    features_of_many_levels,
     levels_of,
 )
 from certree.grow.bins import Bins
@@ -22,9 +23,7 @@ from certree.parts.executors import Executor
 from certree.parts.part import PartOfRows
 
 
-def see_levels(
-    parts: Executor, loss: Loss, bins: Bins, many: tuple[int, ...]
-) -> LevelStatistics | None:
+def see_levels(parts: Executor, loss: Loss, bins: Bins) -> LevelStatistics | None:
     """Let rows of parts see what is known of their levels.
 
     Parameters
@@ -35,14 +34,13 @@ def see_levels(
         What is lowered.
     bins : Bins
         Those of all rows, without codes.
-    many : tuple of int
-        The features of many levels.
 
     Returns
     -------
     LevelStatistics or None
         What is known of those features whose levels differ; None: of none.
     """
+    many = features_of_many_levels(bins)
     if not many:
         return None
     levels = tuple(levels_of(bins, j) for j in many)

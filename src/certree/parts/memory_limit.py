@@ -23,8 +23,9 @@ from certree.interface.extras import needed
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
-# Rows of a part where nothing limits it, and at least; and so many parts at most, as each has files.
-_PART_ROWS, _FEWEST, _MOST_PARTS = 2**19, 2**14, 2**11
+# Rows of a part where nothing limits it, so that what is made of them for a moment stays small; at least;
+# and so many parts at most, as each has files.
+PART_ROWS, _FEWEST, _MOST_PARTS = 2**19, 2**14, 2**11
 # So many rows are looked at together, and bytes of sums asked for, for each row of a part.
 _TOGETHER, _SUMS = 8, 256
 # What objects of Python, modules that are loaded late, stacks of threads and pieces of memory that are
@@ -55,9 +56,9 @@ class Portions:
     """
 
     n_threads: int = 1
-    part_rows: int = _PART_ROWS
-    together: int = _TOGETHER * _PART_ROWS
-    bytes_of_sums: int = _SUMS * _PART_ROWS
+    part_rows: int = PART_ROWS
+    together: int = _TOGETHER * PART_ROWS
+    bytes_of_sums: int = _SUMS * PART_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +163,8 @@ def portions_within(limit: int, need: Need, rows: RowsRead, n_threads: int) -> P
 
 
 def _ways(n: int, n_threads: int) -> Iterator[Portions]:
-    sizes, size = [], _PART_ROWS
-    while size >= _FEWEST and (size == _PART_ROWS or size * _MOST_PARTS >= n):
+    sizes, size = [], PART_ROWS
+    while size >= _FEWEST and (size == PART_ROWS or size * _MOST_PARTS >= n):
         sizes.append(size)
         size //= 2
     for threads in range(n_threads, 0, -1):

@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 
 from certree.interface.extras import needed
 from certree.parts.chunks import Chunk
-from certree.parts.memory_limit import RowsRead
+from certree.parts.memory_limit import PART_ROWS, RowsRead
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Rows of a part: what is made of them for a moment stays small.
-_PART_ROWS = 2**19
 # Bytes of a file of text that are read at a time; and where memory is limited, as is the number of rows
 # that are read at a time, and bytes of a column of Parquet.
 _BLOCK, _SMALL_BLOCK, _FEW_ROWS, _BUFFER = 2**24, 2**20, 2**16, 2**16
@@ -69,7 +67,7 @@ class FileRows:
         y: Any,
         weight: Any = None,
         *,
-        part_rows: int = _PART_ROWS,
+        part_rows: int = PART_ROWS,
         is_limited: bool = False,
     ) -> None:
         needed("pyarrow", "files")
