@@ -23,8 +23,8 @@ from certree.interface.extras import needed
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
-# Rows of a part where nothing limits it, so that what is made of them for a moment stays small; at least;
-# and so many parts at most, as each has files.
+# Rows of a part where nothing limits it, so that what is made of them for a moment stays small; at
+# least; and so many parts at most, as each has files.
 PART_ROWS, _FEWEST, _MOST_PARTS = 2**19, 2**14, 2**11
 # So many rows are looked at together, and bytes of sums asked for, for each row of a part.
 _TOGETHER, _SUMS = 8, 256
