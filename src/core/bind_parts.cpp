@@ -463,8 +463,8 @@ void bind_parts(nb::module_& core) {
            "dispersion).");
   core.def("part_add_steps", &part_add_steps, "before"_array, "leaf"_array, "steps"_array,
            "scores"_array, "Writes scores of rows: those before and the steps of their leaves.");
-  core.def("part_sums", &part_sums, "codes"_array, "codes_of_rows"_array, "layout"_a, "order"_array, "items"_array,
-           "cells"_array, "with_squares"_a,
+  core.def("part_sums", &part_sums, "codes"_array, "codes_of_rows"_array, "layout"_a, "order"_array,
+           "items"_array, "cells"_array, "with_squares"_a,
            "Sums of cells of a part by feature and place, and their squares.");
   core.def("part_divide", &part_divide, "codes"_array, "order"_array, "cells"_array, "cell"_array,
            "feature"_array, "goes_left"_array,

@@ -131,7 +131,9 @@ def test_sums_are_the_same_where_codes_lie_by_row_too(data, seed):
     n_bins = rng.integers(1, 255, p).astype(np.int32)
     codes = (rng.random((p, n)) * n_bins[:, None]).astype(np.uint8)
     codes[rng.random((p, n)) < 0.1] = 255
-    items = np.column_stack([rng.integers(-(2**30), 2**30, n) * 4096 + 1, rng.integers(0, 2**30, n)])
+    items = np.column_stack(
+        [rng.integers(-(2**30), 2**30, n) * 4096 + 1, rng.integers(0, 2**30, n)]
+    )
     order = np.sort(rng.permutation(n)[: data.draw(st.integers(0, n))])
     whole = np.arange(n, dtype=np.int32)
     whole[: len(order)] = order
@@ -144,7 +146,9 @@ def test_sums_are_the_same_where_codes_lie_by_row_too(data, seed):
         for of_rows in (np.zeros((0, 0), np.uint8), np.ascontiguousarray(codes.T))
     ]
     assert told[0].tobytes() == told[1].tobytes()
-    assert told[0][0].tolist() == literal_sums(codes, items, order, features, place, n_bins[features])
+    assert told[0][0].tolist() == literal_sums(
+        codes, items, order, features, place, n_bins[features]
+    )
 
 
 def test_codes_by_row_must_be_as_many():

@@ -124,7 +124,9 @@ class Bins:
     levels: Int32
     level_bin: UInt8
     # The codes by row, once somebody has asked for them.
-    _of_rows: UInt8 = field(default_factory=lambda: np.zeros((0, 0), np.uint8), init=False, repr=False)
+    _of_rows: UInt8 = field(
+        default_factory=lambda: np.zeros((0, 0), np.uint8), init=False, repr=False
+    )
 
     @classmethod
     def of(

@@ -234,7 +234,9 @@ def start(
     every, held = (np.repeat(scores[:, None], len(y), axis=1) for y in (part.y, part.y_held))
     counts = [np.bincount(one, minlength=256) for one in part.codes]
     n_of_codes = np.array(counts, dtype=np.int64).reshape(-1, 256)
-    part = replace(part, codes_of_rows=by_row(part.codes), scores=every, scores_held=held, n_trees=0)
+    part = replace(
+        part, codes_of_rows=by_row(part.codes), scores=every, scores_held=held, n_trees=0
+    )
     return part, n_of_codes
 
 

@@ -43,8 +43,8 @@ inline constexpr std::size_t kRowsOfBlock = 2047;
 // By bin, of one feature.
 using BlockSums = std::array<GradientItem, 256>;
 
-// Adds n items, at most a block of them, to those of their bins, by several features at a time: what
-// one waits for is done for the others. places: where the codes of each are.
+// Adds n items, at most a block of them, to those of their bins, by several features at a time:
+// what one waits for is done for the others. places: where the codes of each are.
 template <class Places, std::size_t... f>
 void add_items(const std::uint8_t* const* codes, const Places& places, const GradientItem* item,
                std::size_t n, BlockSums* sums, std::index_sequence<f...>) {
@@ -181,8 +181,8 @@ class Gradients {
       }
   }
 
-  // Adds up a block of n rows by the bins of some features, to what is there unless it is the first.
-  // places: where their codes are. lanes: of each feature, those of n_bins + 1 entries.
+  // Adds up a block of n rows by the bins of some features, to what is there unless it is the
+  // first. places: where their codes are. lanes: of each feature, those of n_bins + 1 entries.
   template <class Places>
   static void tally(std::span<const std::uint8_t* const> codes, const Places& places,
                     const Item* items, std::size_t n, const std::size_t* n_bins, bool first,
