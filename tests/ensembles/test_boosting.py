@@ -1282,7 +1282,9 @@ def test_codes_that_lie_by_row_too_give_the_same_trees(kind, n_jobs, monkeypatch
     fitted = []
     for most in (10**9, 0):
         monkeypatch.setattr("certree.grow.bins.CACHE", most)
-        model = kind(max_iter=6, max_leaf_nodes=31, n_jobs=n_jobs, random_state=0)
+        model = kind(
+            max_iter=6, max_leaf_nodes=31, max_thresholds=None, n_jobs=n_jobs, random_state=0
+        )
         fitted.append(model.fit(X, y).trees_)
     assert fitted[0].value.tobytes() == fitted[1].value.tobytes()
     assert fitted[0].feature.tobytes() == fitted[1].feature.tobytes()

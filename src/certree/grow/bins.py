@@ -197,7 +197,7 @@ class Bins:
         return replace(self, codes=np.ascontiguousarray(self.codes[:, rows]))
 
     @property
-    def codes_of_rounds(self) -> StoredCodes | tuple[UInt8, UInt8]:
+    def codes_both_ways(self) -> StoredCodes | tuple[UInt8, UInt8]:
         """The codes; and by row, too, where small cells are found faster by them."""
         if isinstance(self.codes, StoredCodes):
             return self.codes
