@@ -23,7 +23,7 @@ from certree.ensembles import (
 )
 from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.fitted import replaces_state
-from certree.parts import binned_parts, executors, scratch, sources
+from certree.parts import binned_parts, executors, scratch, sources, table_files
 from certree.parts.executors import Here, InMemory
 from certree.parts.made_parts import _sketch
 from certree.parts.part import begin_tree, go_on
@@ -601,7 +601,7 @@ def test_a_folder_that_must_not_be_read_is_named(tmp_path, monkeypatch):
     def forbidden(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(sources.os, "listdir", forbidden)
+    monkeypatch.setattr(table_files.os, "listdir", forbidden)
     with pytest.raises(PermissionError, match="cannot be read: Permission denied") as caught:
         model_of("two").fit(tmp_path, "y")
     assert caught.value.filename == str(tmp_path)
