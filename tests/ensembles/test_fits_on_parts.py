@@ -23,7 +23,7 @@ from certree.ensembles import (
 )
 from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.fitted import replaces_state
-from certree.parts import binned_parts, executors, scratch, sources, table_files
+from certree.parts import binned_parts, executors, resources, scratch, sources, table_files
 from certree.parts.executors import Here, InMemory
 from certree.parts.made_parts import _sketch
 from certree.parts.part import begin_tree, go_on
@@ -374,6 +374,10 @@ def test_rows_in_files_judge_the_same(
         monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
         there = model_of(target, **how)
         there.fit(files, "y", "w" if weights else None, X_val=place, **beside)
+        expect_same(here, there, tmp_path)
+    if weights != "whole":
+        with resources(memory_limit="4GB"):
+            there.fit(files, "y", "w" if weights else None, X_val=place, **beside)
         expect_same(here, there, tmp_path)
     assert len(there.validation_score_) > there.n_iter_
 

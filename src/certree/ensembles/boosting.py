@@ -79,7 +79,7 @@ from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, c
 from certree.interface.stored import Stored
 from certree.interface.threads import N_JOBS, all_threads
 from certree.parts.executors import InMemory
-from certree.parts.judged import JudgedParts
+from certree.parts.judging_rows import JudgedParts
 from certree.parts.lazy_answers import answers_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.rows.copies import copies

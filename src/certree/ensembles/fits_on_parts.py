@@ -31,7 +31,7 @@ from certree.parts.executors import Executor, InMemory
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import RowsHeldOut, hold_out
-from certree.parts.judged import JudgedParts
+from certree.parts.judging_rows import JudgedParts
 from certree.parts.keys import set_keys
 from certree.parts.made_parts import (
     make_parts,
@@ -89,21 +89,18 @@ def fit_on_parts(
     known = sketched(parts, reader, weighing, learned.found.n, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
-    n_held, weighings = known.n_held, known.weighings
+    n_held, (weighing, of_held) = known.n_held, known.weighings
     if isinstance(parts, JudgedParts):
-        judging = parts.read_judges(model, learned, are_known=stops or bool(callbacks))
-        if not is_classifier(model):
-            loss.expect_domain(np.array(judging.found.ends))
-        n_held, weighings = judging.found.n, (weighings[0], judging.weighing)
+        n_held, of_held = _read_judges(model, parts, learned, stops or bool(callbacks))
     bins, totals = make_parts(parts, reader, known, many=_many_levels(known.sketch))
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, known.n + n_held)
     judges, hashes = (None, None) if judged is None else judged()
     if judges is not None:
-        n_held, weighings = len(judges.y), (weighings[0], _put_beside(parts, judges))
+        n_held, of_held = len(judges.y), _put_beside(parts, judges)
     set_keys(parts, known.n)
     model._choose_parameters(known.n)
-    total = total_weight(parts, known.n, weighings[0])
+    total = total_weight(parts, known.n, weighing)
     grower, statistics = _grower(model, parts, loss, bins)
     run = RoundsOfParts(
         model._settings(loss),
@@ -112,7 +109,7 @@ def fit_on_parts(
         total,
         model.thresholds_,
         model._seed,
-        _held_of(parts, n_held, weighings[1]),
+        _held_of(parts, n_held, of_held),
         statistics,
     )
     start = _start(loss, parts, known.n, totals, total is not None)
@@ -184,6 +181,16 @@ def _start(loss: Loss, parts: Executor, n: int, totals: Counter[Any], is_weighed
         return loss.start_of(np.array([number(totals[k]) for k in range(max(2, loss.n_outputs))]))
     mean = np.atleast_1d(np.float64(rounded(totals["sum"]) / number(totals["weight"])))
     return np.log(mean) if loss.is_log else mean
+
+
+def _read_judges(
+    model: Any, parts: JudgedParts, learned: Learned, are_known: bool
+) -> tuple[int, Weighing | None]:
+    """How many rows elsewhere judge, and how they are weighed; see `JudgedParts.read_judges`."""
+    judging = parts.read_judges(model, learned, are_known=are_known)
+    if not is_classifier(model):
+        model._loss().expect_domain(np.array(judging.found.ends))
+    return judging.found.n, judging.weighing
 
 
 def _put_beside(parts: Executor, judges: Training) -> Weighing | None:

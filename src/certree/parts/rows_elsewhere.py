@@ -9,7 +9,7 @@ from typing import Any
 from certree.interface.extras import needed
 from certree.parts.cluster import OnCluster, Partitions
 from certree.parts.executors import Executor, Here
-from certree.parts.judged import JudgedParts, SourceWithJudges
+from certree.parts.judging_rows import JudgedParts, SourceWithJudges
 from certree.parts.resources import client_now, limit_now
 from certree.parts.scratch import scratch
 from certree.parts.sources import FileRows

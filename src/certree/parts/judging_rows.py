@@ -46,6 +46,12 @@ class SourceWithJudges:
         return None if None in numbers else sum(numbers)
 
     @property
+    def n_judges(self) -> int | None:
+        """How many rows judge; None: nobody knows yet."""
+        n: int | None = self._judges.n_rows
+        return n
+
+    @property
     def about(self) -> RowsRead:
         """What reading takes where memory is limited."""
         one, other = self._rows.about, self._judges.about
@@ -116,7 +122,9 @@ class JudgedParts:
 
     def keep_to_limit(self, need: Need, learned: Any) -> None:
         """See `Executor`."""
-        self._parts.keep_to_limit(need, learned)
+        # A classifier keeps hashes of rows that decide the number of its rounds.
+        always = need.always + 16.0 * (self._source.n_judges or 0)
+        self._parts.keep_to_limit(replace(need, always=always), learned)
         self.portions = self._parts.portions
 
     @property
