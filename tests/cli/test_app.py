@@ -1781,13 +1781,52 @@ def test_a_folder_certifies_as_its_rows_in_one_table(word, named, tmp_path, fold
     assert "9 of 1,511 rows also occur among those of the fit" in seen.stderr
 
 
-def test_what_certifies_only_by_a_table_is_said(tmp_path, folder):
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("flags", [("--groups",), ("--threshold-cost",), ("--groups", "--plot")])
+def test_a_folder_is_certified_as_a_table(flags, named, tmp_path, folder, monkeypatch):
+    rows, model = table_of(folder, "w"), tmp_path / "m.certree"
+    rows = rows.select(["amount", "late"])
+    kinds = pa.array(np.array(["south", "north", "west"])[np.arange(len(rows)) % 3])
+    old, new = rows.slice(0, 300), rows.append_column("place", kinds).slice(300)
+    X = old.drop_columns(["late"])
+    if not named:
+        X = X["amount"].to_numpy()[:, None]
+    made = certree.BoostedTreesClassifier(max_iter=3).fit(X, old["late"].to_numpy(False))
+    certree.files.save(made, model)
+    if not named and "--groups" not in flags:
+        new = new.drop_columns(["place"])
+    (tmp_path / "new").mkdir()
+    for number, begin in enumerate((0, 500)):
+        part = new.slice(begin, 500 if number == 0 else None)
+        pyarrow.parquet.write_table(part, tmp_path / "new" / f"{number}.parquet")
+    pyarrow.parquet.write_table(new, tmp_path / "new.parquet")
+    monkeypatch.setattr("certree.cli.using.BATCH", 170)
+    rest = ["--target", "late", "--duplicates", "copies", "--look", "2"]
+    if "--groups" in flags:
+        rest += ["--groups", "place"]
+    if flags != ("--groups",):
+        rest += ["--threshold-cost", "5:1"]
+    told, drawn = [], []
+    for at in ("new.parquet", "new"):
+        more = ["--plot", tmp_path / f"{at}.svg"] if "--plot" in flags else []
+        found = call("certify", model, tmp_path / at, *rest, *more)
+        assert found.exit_code == 0, found.stderr
+        told.append(found.output.replace(f"{at}.svg", ""))
+        drawn += [one.exists() for one in more[1:]]
+    assert told[0] == told[1]
+    assert all(drawn)
+    assert ("south" in told[0]) == ("--groups" in flags)
+
+
+def test_what_a_folder_cannot_certify_is_said(tmp_path, folder):
     rows, model = table_of(folder, "w"), tmp_path / "m.certree"
     X, y = rows.drop_columns(["late"]), rows["late"].to_numpy(False)
     certree.files.save(certree.BoostedTreesClassifier(max_iter=1).fit(X, y), model)
-    for flag in ("--groups", "--threshold-cost"):
-        found = call("certify", model, folder, "--target", "late", flag, "key")
-        assert f"{flag} takes a single table" in found.stderr
+    lacking = call("certify", model, folder, "--target", "late", "--groups", "nowhere")
+    assert lacking.exit_code != 0
+    assert "nowhere" in lacking.stderr
+    drawn = call("certify", model, folder, "--target", "late", "--plot", tmp_path / "a.svg")
+    assert "expected --threshold-cost" in drawn.stderr
     certree.files.save(
         certree.BoostedTreesRegressor(max_iter=1).fit(X, X["amount"].to_numpy()), model
     )

@@ -23,7 +23,7 @@ from certree.ensembles import (
 )
 from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.fitted import replaces_state
-from certree.parts import binned_parts, executors, scratch, sources
+from certree.parts import binned_parts, executors, resources, scratch, sources, table_files
 from certree.parts.executors import Here, InMemory
 from certree.parts.made_parts import _sketch
 from certree.parts.part import begin_tree, go_on
@@ -353,6 +353,57 @@ def test_rows_in_memory_judge_the_same(target, weights, weighed, how, tmp_path, 
     assert len(here.validation_score_) > here.n_iter_
 
 
+@pytest.mark.parametrize(("target", "weights", "weighed", "how"), VALIDATED)
+def test_rows_in_files_judge_the_same(
+    target, weights, weighed, how, tmp_path, monkeypatch, left_nothing
+):
+    rows, others = table(N, target, weights=weights or "real"), table(333, target, seed=5)
+    X, y, weight = parted(others, weighed)
+    if not isinstance(y[0], float) and "loss" not in how:
+        how = {"class_weight": "balanced", **how}
+    how = {**STOPPING, **how}
+    here = model_of(target, **how).fit(
+        *parted(rows, weights is not None), X_val=X, y_val=y, sample_weight_val=weight
+    )
+    (tmp_path / "judges").mkdir()
+    judges = others if weighed else others.drop_columns(["w"])
+    beside = {"y_val": "y", "sample_weight_val": "w" if weighed else None}
+    places = write_parts(tmp_path / "judges", judges, (0, 100, 100, 333))
+    files = write_parts(tmp_path, rows if weights else rows.drop_columns(["w"]))
+    for part_rows, place in ((2**19, tmp_path / "judges"), (170, places[::-1])):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+        there = model_of(target, **how)
+        there.fit(files, "y", "w" if weights else None, X_val=place, **beside)
+        expect_same(here, there, tmp_path)
+    if weights != "whole":
+        with resources(memory_limit="4GB"):
+            there.fit(files, "y", "w" if weights else None, X_val=place, **beside)
+        expect_same(here, there, tmp_path)
+    assert len(there.validation_score_) > there.n_iter_
+
+
+def test_collections_and_data_sets_judge_files_and_the_reverse(tmp_path, left_nothing):
+    frames = pytest.importorskip("dask.dataframe")
+    rows, others = (table(N, "two", seed=seed).drop_columns(["w", "colour"]) for seed in (0, 5))
+    here = model_of("two", **STOPPING).fit(
+        rows.drop_columns(["y"]),
+        rows["y"].to_numpy(),
+        X_val=others.drop_columns(["y"]),
+        y_val=others["y"].to_numpy(),
+    )
+    data, judging = (
+        (
+            written(tmp_path, one, f"{name}.parquet"),
+            frames.from_pandas(one.to_pandas(), npartitions=3),
+            pyarrow.dataset.dataset(one),
+        )
+        for name, one in (("rows", rows), ("others", others))
+    )
+    for X, X_val in ((data[0], judging[1]), (data[1], judging[0]), (data[0], judging[2])):
+        there = model_of("two", **STOPPING).fit(X, "y", X_val=X_val, y_val="y")
+        expect_same(here, there, tmp_path)
+
+
 def test_few_rows_that_others_judge_are_fitted_in_memory(tmp_path, left_nothing):
     X, y, _ = parted(table(300, "numbers"))
     others, numbers, _ = parted(table(90, "numbers", seed=1))
@@ -361,6 +412,9 @@ def test_few_rows_that_others_judge_are_fitted_in_memory(tmp_path, left_nothing)
     file = written(tmp_path, table(300, "numbers").drop_columns(["w"]))
     there = model_of("numbers", **how).fit(file, "y", X_val=others, y_val=numbers)
     assert here._n_first_trees > 0
+    expect_same(here, there, tmp_path)
+    judges = written(tmp_path, table(90, "numbers", seed=1).drop_columns(["w"]), "judges.parquet")
+    there = model_of("numbers", **how).fit(file, "y", X_val=judges, y_val="y")
     expect_same(here, there, tmp_path)
 
 
@@ -506,7 +560,7 @@ REFUSED = [
     ({"early_stopping": True, "quality": "best"}, {}, "quality='best'"),
     ({"quality": "best"}, {"X_val": np.zeros((2, 4)), "y_val": [0, 1]}, "quality='best'"),
     ({}, {"y_val": [0, 1]}, "X_val and y_val must be given together, but X_val is None"),
-    ({}, {"X_val": "some.parquet", "y_val": "y"}, "X_val must be rows in memory"),
+    ({}, {"X_val": "some.parquet"}, "X_val and y_val must be given together, but y_val is None"),
     ({}, {"X_val": table(9).select(["x0", "x1"]), "y_val": [0] * 9}, "feature names should match"),
     ({"warm_start": True}, {}, "warm_start"),
     ({}, {"groups": np.zeros(N)}, "groups"),
@@ -601,7 +655,7 @@ def test_a_folder_that_must_not_be_read_is_named(tmp_path, monkeypatch):
     def forbidden(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(sources.os, "listdir", forbidden)
+    monkeypatch.setattr(table_files.os, "listdir", forbidden)
     with pytest.raises(PermissionError, match="cannot be read: Permission denied") as caught:
         model_of("two").fit(tmp_path, "y")
     assert caught.value.filename == str(tmp_path)

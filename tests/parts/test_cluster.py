@@ -188,6 +188,17 @@ def test_workers_read_files(target, weighed, form, client, tmp_path, monkeypatch
     expect_same(here, there, tmp_path)
 
 
+def test_rows_of_workers_judge_the_same(client, tmp_path):
+    (X, y, weight), (X_val, y_val, w_val) = (frames("two", True, seed) for seed in (0, 5))
+    how = {"early_stopping": True, "n_iter_no_change": 2, "max_iter": 12}
+    how["class_weight"] = "balanced"
+    beside = {"X_val": X_val, "y_val": y_val, "sample_weight_val": w_val}
+    here = model_of("two", **how).fit(X, y, weight, **beside)
+    judges = {name: cut(one, (0, 300, N)) for name, one in beside.items()}
+    parts = [cut(one, (0, 700, 701, N)) for one in (X, y, weight)]
+    expect_same(here, model_of("two", **how).fit(*parts, **judges), tmp_path)
+
+
 @pytest.mark.parametrize(
     "loss", ["poisson", "gamma", "tweedie", "absolute_error", "quantile", "huber"]
 )

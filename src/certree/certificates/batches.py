@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.certificates.certificate import Certificate
+from certree.certificates.guarantees import Guarantees
 from certree.certificates.hold_out import expect_known_labels, hold_out, share_of_look
 from certree.certificates.known_rows import JudgingRows
 from certree.interface.fitted import expect_one_target
@@ -56,3 +57,48 @@ def certify_batches(
     judged = np.concatenate(wrong)[rows]
     found = hold_out(int(judged.sum()), len(judged), delta, share)
     return replace(found, repeats=repeats, distinct=duplicates == "copies")
+
+
+def guarantees_by_batches(
+    classifier: Any,
+    batches: Iterable[tuple[Any, NDArray[Any]]],
+    delta: float,
+    *,
+    duplicates: Duplicates = "auto",
+) -> Guarantees:
+    """What `Guarantees.by_rows` says, by rows of which a hash, a truth and predictions are kept.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+        With ``classes_`` and ``predict_proba``.
+    batches, delta, duplicates
+        As in `certify_batches`.
+
+    Returns
+    -------
+    Guarantees
+
+    Raises
+    ------
+    ValueError
+        As in `certify`.
+    """
+    expect_one_target("a certificate", classifier)
+    judging, told = JudgingRows(classifier, duplicates), []
+    for X, truth in batches:
+        judging.add(X, truth)
+        told.append((truth, np.asarray(classifier.predict(X)), classifier.predict_proba(X)))
+    y, predicted, shares = (np.concatenate(one) for one in zip(*told, strict=True))
+    expect_known_labels("y", np.unique(y), np.asarray(classifier.classes_))
+    rows, repeats = judging.judged()
+    found = hold_out(int(np.sum(predicted[rows] != y[rows])), len(rows), delta)
+    return Guarantees(
+        classifier=classifier,
+        certificate=replace(found, repeats=repeats, distinct=duplicates == "copies"),
+        y=y[rows],
+        predicted=predicted[rows],
+        shares=shares[rows],
+        given=rows,
+        n_given=len(y),
+    )

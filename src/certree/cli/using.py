@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 from certree import show
 from certree.certificates import Guarantees
 from certree.certificates import certify as certify_rows
-from certree.certificates.batches import certify_batches
+from certree.certificates.batches import certify_batches, guarantees_by_batches
 from certree.certificates.hold_out import share_of_look
 from certree.cli.app import (
     MODELS,
@@ -34,6 +34,7 @@ from certree.cli.rows import (
     RowsPlace,
     Target,
     ThresholdCost,
+    column_beside,
     costs_of,
     read_judged_rows,
 )
@@ -154,11 +155,20 @@ def _told(model: Any, file: Path, target: str, threshold: float | None, quiet: b
 
 
 def _rows_and_truth(
-    model: Any, file: Path, target: str, what: str, quiet: bool
+    model: Any,
+    file: Path,
+    target: str,
+    what: str,
+    quiet: bool,
+    groups: str | None = None,
+    kinds: list[NDArray[Any]] | None = None,
 ) -> Iterator[tuple[Any, NDArray[Any]]]:
-    """What a model reads of the rows of files and their targets, batch by batch, if only of no rows."""
-    has_any = False
-    read = rows_of_files(model, file, target, n_rows=BATCH)
+    """What a model reads of the rows of files and their targets, batch by batch, if only of no rows.
+
+    groups, kinds: a column beside these, and where its values are put.
+    """
+    has_any, beside = False, [] if groups is None else [groups]
+    read = rows_of_files(model, file, target, beside=beside, n_rows=BATCH)
     with closing(shown_batches(what, read, not quiet)) as batches:
         for batch in batches:
             truth = tables.target_of(batch.table, target)
@@ -166,27 +176,20 @@ def _rows_and_truth(
                 continue
             has_any, rows = True, batch.table
             if getattr(model, "feature_names_in_", None) is None:
-                rows = rows.drop_columns([target])
+                rows = rows.drop_columns([target, *beside])
+            if groups is not None and kinds is not None:
+                kinds.append(column_beside(batch.table, groups, target))
             yield rows_for(model, rows, batch.where), truth
 
 
-def _certify_folder(
-    model_file: Path,
-    folder: Path,
-    target: str,
-    delta: float,
-    look: int | None,
-    duplicates: Any,
-    beside: dict[str, Any],
-) -> None:
-    """Certify by the rows of a folder, which are never held together."""
-    for flag, given in beside.items():
-        if given is not None:
-            raise ValueError(f"{flag} takes a single table, got the folder {folder}")
-    model = models.load(model_file)
-    _expect_classes(model, model_file)
-    batches = _rows_and_truth(model, folder, target, "certifying", quiet=True)
-    say(str(certify_batches(model, batches, delta, look=look, duplicates=duplicates)))
+def _guarantees_of_folder(
+    model: Any, folder: Path, target: str, groups: str | None, delta: float, duplicates: Any
+) -> tuple[Guarantees, NDArray[Any] | None]:
+    """What the rows of a folder guarantee, which are never held together; and their groups."""
+    kinds: list[NDArray[Any]] = []
+    batches = _rows_and_truth(model, folder, target, "certifying", True, groups, kinds)
+    found = guarantees_by_batches(model, batches, delta, duplicates=duplicates)
+    return found, None if groups is None else np.concatenate(kinds)
 
 
 def _expect_classes(model: Any, model_file: Path) -> None:
@@ -219,21 +222,27 @@ def certify(
     ] = None,
 ) -> None:
     """Certify the error of a model by rows that were never used."""
-    if file.is_dir():
-        beside = {"--threshold-cost": threshold_cost, "--groups": groups, "--plot": plot}
-        _certify_folder(model_file, file, target, delta, look, duplicates.value, beside)
-        return
     expect_to_draw(plot)
     costs = costs_of(threshold_cost)
     if plot is not None and costs is None:
         raise ValueError("expected --threshold-cost: --plot draws what holds at every threshold")
-    model, X, truth, kinds = read_judged_rows(model_file, file, target, groups)
-    _expect_classes(model, model_file)
     word: Any = duplicates.value
-    if costs is None and kinds is None:
-        say(str(certify_rows(model, X, truth, delta, look=look, duplicates=word)))
-        return
-    guarantees = Guarantees.by_rows(model, X, truth, delta, duplicates=word)
+    asks_error = costs is None and groups is None
+    if file.is_dir():
+        model = models.load(model_file)
+        _expect_classes(model, model_file)
+        if asks_error:
+            batches = _rows_and_truth(model, file, target, "certifying", quiet=True)
+            say(str(certify_batches(model, batches, delta, look=look, duplicates=word)))
+            return
+        guarantees, kinds = _guarantees_of_folder(model, file, target, groups, delta, word)
+    else:
+        model, X, truth, kinds = read_judged_rows(model_file, file, target, groups)
+        _expect_classes(model, model_file)
+        if asks_error:
+            say(str(certify_rows(model, X, truth, delta, look=look, duplicates=word)))
+            return
+        guarantees = Guarantees.by_rows(model, X, truth, delta, duplicates=word)
     if costs is None:
         at = guarantees.certificate.delta * share_of_look(look)
         say(str(guarantees.conditional_guarantees(_BY_GROUP, groups=kinds, delta=at)))

@@ -79,6 +79,7 @@ from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, c
 from certree.interface.stored import Stored
 from certree.interface.threads import N_JOBS, all_threads
 from certree.parts.executors import InMemory
+from certree.parts.judging_rows import JudgedParts
 from certree.parts.lazy_answers import answers_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.rows.copies import copies
@@ -253,8 +254,7 @@ class BoostedTrees(StagedTrees):
             Rows; NaN stands for a missing value. What a sparse matrix does not store is 0, and the
             fit is that of the dense table. Rows in files (Parquet, Arrow, CSV, or folders of them)
             and on clusters are never held together, and have the model of the same rows in memory.
-            They take no groups and offsets, no `CustomLoss`, are judged by the loss alone, and take
-            `X_val` in memory.
+            They take no groups and offsets, no `CustomLoss`, and are judged by the loss alone.
         y : array-like of shape (n,), or (n, n_outputs), str, or collection of Dask
             Class of each row, or a number; of several targets a column each. Of rows in files the name
             of their column.
@@ -267,8 +267,9 @@ class BoostedTrees(StagedTrees):
             that choose `max_iter` deal whole groups, and early stopping holds out whole groups.
         X_val, y_val : array-like of shape (n_val, p) and (n_val,), or None
             Rows that are scored after each round. They grow no tree; with `early_stopping` they say how
-            many rounds there are, and without it nothing.
-        sample_weight_val : array-like of shape (n_val,), or None
+            many rounds there are, and without it nothing. Where `X` lies elsewhere they may, too, as
+            `X` and `y` are given.
+        sample_weight_val : array-like of shape (n_val,), str, collection of Dask, or None
             How many rows each of those counts as.
         offset, offset_val : array-like of shape (n,) and (n_val,), or None
             What the score of each row starts from, in units of the scores: of the target, of its
@@ -341,16 +342,21 @@ class BoostedTrees(StagedTrees):
         has_judges = any(one is not None for one in validation)
         expect_what_parts_can(self, beside, judges=has_judges or bool(callbacks))
         X_val, y_val, weight_val = validation
-        if lies_elsewhere(X_val):
-            raise ValueError("X_val must be rows in memory, got some that lie elsewhere")
+        lie_apart = lies_elsewhere(X_val)
+        if lie_apart and y_val is None:
+            raise ValueError("X_val and y_val must be given together, but y_val is None")
         judged = partial(self._judges, X_val, y_val, weight_val, None)
-        n_threads, shown = all_threads(self.n_jobs), self.verbose > 0
-        with rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as parts:
+        how = {"judges": validation if lie_apart else None, "shown": self.verbose > 0}
+        with rows_elsewhere(X, y, sample_weight, all_threads(self.n_jobs), **how) as parts:
             try:
-                fit_on_parts(self, parts, judged if has_judges else None, callbacks)
+                given = judged if has_judges and not lie_apart else None
+                fit_on_parts(self, parts, given, callbacks)
                 return self
             except InMemory:
                 rows = parts.gathered()
+                if isinstance(parts, JudgedParts):
+                    X_val, y_val, weight_val = parts.judges().gathered()
+                    judged = partial(self._judges, X_val, y_val, weight_val, None)
         training = self._take(*rows)
         self._has_offset = False
         return self._fit_judged(training, None, *judged(), callbacks)

@@ -31,6 +31,7 @@ from certree.parts.executors import Executor, InMemory
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import RowsHeldOut, hold_out
+from certree.parts.judging_rows import JudgedParts
 from certree.parts.keys import set_keys
 from certree.parts.made_parts import (
     make_parts,
@@ -65,7 +66,7 @@ def fit_on_parts(
         Holds the rows.
     judged : callable or None
         Gives once the model knows classes and features the rows that judge it, in memory, and the
-        hashes of a fit in which they have a part; None: none do.
+        hashes of a fit in which they have a part; None: none do, or such as a `JudgedParts` holds.
     callbacks : sequence of callables
         Are called after each round.
 
@@ -78,25 +79,28 @@ def fit_on_parts(
     """
     learned = learn(model, parts)
     learned.teach(model)
-    parts.keep_to_limit(_need(model, learned, judged is not None), learned)
+    is_judged, lie_apart = judged is not None, isinstance(parts, JudgedParts)
+    parts.keep_to_limit(_need(model, learned, is_judged, lie_apart), learned)
     reader, loss, weighing = learned.reader, model._loss(), learned.weighing
     _expect_taken(model, loss, learned)
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     stops = _stops(model, learned)
-    held = _held_out(model, parts, learned) if stops and judged is None else None
+    held = _held_out(model, parts, learned) if stops and not (is_judged or lie_apart) else None
     known = sketched(parts, reader, weighing, learned.found.n, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
+    n_held, (weighing, of_held) = known.n_held, known.weighings
+    if isinstance(parts, JudgedParts):
+        n_held, of_held = _read_judges(model, parts, learned, stops or bool(callbacks))
     bins, totals = make_parts(parts, reader, known, many=_many_levels(known.sketch))
     if is_classifier(model):
-        model.sample_hashes_ = hashes_of_fit(parts, known.n + known.n_held)
+        model.sample_hashes_ = hashes_of_fit(parts, known.n + n_held)
     judges, hashes = (None, None) if judged is None else judged()
-    n_held, weighings = known.n_held, known.weighings
     if judges is not None:
-        n_held, weighings = len(judges.y), (weighings[0], _put_beside(parts, judges))
+        n_held, of_held = len(judges.y), _put_beside(parts, judges)
     set_keys(parts, known.n)
     model._choose_parameters(known.n)
-    total = total_weight(parts, known.n, weighings[0])
+    total = total_weight(parts, known.n, weighing)
     grower, statistics = _grower(model, parts, loss, bins)
     run = RoundsOfParts(
         model._settings(loss),
@@ -105,7 +109,7 @@ def fit_on_parts(
         total,
         model.thresholds_,
         model._seed,
-        _held_of(parts, n_held, weighings[1]),
+        _held_of(parts, n_held, of_held),
         statistics,
     )
     start = _start(loss, parts, known.n, totals, total is not None)
@@ -125,11 +129,14 @@ def _grower(
     return grower, statistics
 
 
-def _need(model: Any, learned: Learned, are_judged: bool) -> Need:
-    """What the fit holds in memory, from above."""
+def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Need:
+    """What the fit holds in memory, from above.
+
+    is_judged, lie_apart: whether there are rows that judge, in memory or elsewhere.
+    """
     n, p, K = learned.found.n, model.n_features_in_, getattr(model, "n_classes_", 1)
     stops = stops_early(model.early_stopping, n)
-    is_dealt = stops and model.validation_fraction is not None and not are_judged
+    is_dealt = stops and model.validation_fraction is not None and not (is_judged or lie_apart)
     n_leaves = model.max_leaf_nodes
     if n_leaves == "auto":
         n_leaves = max(model._LEAVES)
@@ -154,7 +161,7 @@ def _need(model: Any, learned: Learned, are_judged: bool) -> Need:
     return Need(
         always=of_row * n,
         # Features as numbers, in order, and both sides of them; hashes, targets, scores.
-        worked=(40 if is_dealt else 16) * p + p + 200 + 24 * K,
+        worked=(40 if is_dealt or lie_apart else 16) * p + p + 200 + 24 * K,
         together=300 if is_dealt else 150,
         later=trees + 8.0 * n_leaves * of_cell + in_memory,
         of_thread=0.5 * n_leaves * of_cell,
@@ -174,6 +181,16 @@ def _start(loss: Loss, parts: Executor, n: int, totals: Counter[Any], is_weighed
         return loss.start_of(np.array([number(totals[k]) for k in range(max(2, loss.n_outputs))]))
     mean = np.atleast_1d(np.float64(rounded(totals["sum"]) / number(totals["weight"])))
     return np.log(mean) if loss.is_log else mean
+
+
+def _read_judges(
+    model: Any, parts: JudgedParts, learned: Learned, are_known: bool
+) -> tuple[int, Weighing | None]:
+    """How many rows elsewhere judge, and how they are weighed; see `JudgedParts.read_judges`."""
+    judging = parts.read_judges(model, learned, are_known=are_known)
+    if not is_classifier(model):
+        model._loss().expect_domain(np.array(judging.found.ends))
+    return judging.found.n, judging.weighing
 
 
 def _put_beside(parts: Executor, judges: Training) -> Weighing | None:

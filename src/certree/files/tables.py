@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from certree.files.places import expect_writable
 from certree.interface.extras import needed
 from certree.interface.whole import write_whole
-from certree.parts.sources import DataSet, file_of, files_of
+from certree.parts.table_files import DataSet, file_of, files_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -32,12 +32,15 @@ class Chunk:
         Weights.
     where : str
         What errors call them.
+    judges : bool
+        Whether they judge a fit in which they have no other part.
     """
 
     X: Any
     y: Any
     weight: Any
     where: str
+    judges: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,8 +13,15 @@ from sklearn.base import is_classifier
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _get_feature_names, _num_features
 
-from certree.interface.arrays import Float64
-from certree.parts.chunks import Chunk, Weighing, positive, reader_of, without_class_weights
+from certree.interface.arrays import Float64, in_units_of_largest
+from certree.parts.chunks import (
+    Chunk,
+    Weighing,
+    positive,
+    positive_rows,
+    reader_of,
+    without_class_weights,
+)
 from certree.parts.exact_sums import class_totals, exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.rows.categories import Categories
@@ -137,6 +144,64 @@ def learn(model: Any, parts: Executor) -> Learned:
         found, is_weighed = _looked(model, reader, parts), True
     learned = _learned_by(found, takes_outputs=model._takes_outputs)
     return Learned(found, learned, reader_of(reader, learned), _weighing_of(found, is_weighed))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judging:
+    """What rows tell that judge a fit whose classes and features are known.
+
+    Parameters
+    ----------
+    found : Found
+        What was found of their targets and weights.
+    reader : object
+        Reads them, by the weights of classes if there are any.
+    weighing : Weighing or None
+        How they are weighed, by a mean of 1; None: each counts once.
+    """
+
+    found: Found
+    reader: Any
+    weighing: Weighing | None
+
+
+def learn_judges(model: Any, learned: Learned, judges: Any) -> Judging:
+    """Learn how rows that judge are weighed.
+
+    Parameters
+    ----------
+    model : estimator
+        What is fitted.
+    learned : Learned
+        What the rows of the fit have told.
+    judges : JudgingSide
+        Looks at the rows that judge.
+    """
+    reader, is_weighed = copy(learned.reader), judges.has_weights
+    if isinstance(getattr(model, "class_weight", None), str):  # as they have classes themselves
+        found = _found(without_class_weights(reader), judges)
+        reader.class_weight = _with_class_weights(model, found, is_weighed).class_weight
+    found = _found(reader, judges)
+    weighing = None
+    if is_weighed or getattr(reader, "class_weight", None) is not None:
+        total = judges.look(_weight_in_units, reader, found.largest, targets_only=True)
+        weighing = Weighing(False, found.largest, found.n / rounded(total))
+    return Judging(found, reader, weighing)
+
+
+def _found(reader: Any, rows: Any) -> Found:
+    found: Found | None = rows.look(_first_look, reader, targets_only=True)
+    if found is None:
+        raise ValueError("sample_weight must be positive for at least one row")
+    return found
+
+
+def _weight_in_units(chunk: Chunk, reader: Any, largest: float) -> int | None:
+    """The exact weight of a chunk in units of the largest weight."""
+    found = positive_rows(reader, replace(chunk, X=chunk.y))
+    if found is None or found[1] is None:
+        return None
+    return exact_sum(in_units_of_largest(found[1], largest))
 
 
 def _looked(model: Any, reader: Any, parts: Executor) -> Found:

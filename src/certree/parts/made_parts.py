@@ -254,7 +254,7 @@ def _made_part(
         train, held = division.sides(training, mask)
         part, made = _coded(number, train, reader, edges, many)
         part, _ = put_beside(part, held)
-        part = replace(part, digest=part.digest + int(_hashes(held).sum(dtype=np.uint64)))
+        part = replace(part, digest=part.digest + int(hashes_of_rows(held).sum(dtype=np.uint64)))
     return _knowing(part, reader, training), made
 
 
@@ -290,7 +290,7 @@ def _coded(
     number: int, training: Any, reader: Any, edges: tuple[Any, ...], many: tuple[int, ...]
 ) -> tuple[PartOfRows, Made]:
     """The part that rows become which train."""
-    y, weight, hashes = training.y, training.weight, _hashes(training)
+    y, weight, hashes = training.y, training.weight, hashes_of_rows(training)
     codes, ends = encoded(training.features, edges)
     numbers, digest = y.astype(np.float64), int(hashes.sum(dtype=np.uint64))
     places = places_of(training.features, {j: edges[j][0] for j in many})
@@ -302,7 +302,7 @@ def _coded(
     return part, Made(ends, Counter({"weight": total, "sum": exact_sum(weighed)}))
 
 
-def _hashes(rows: Training) -> UInt64:
+def hashes_of_rows(rows: Training) -> UInt64:
     """Hashes of rows, their targets and their weights."""
     beside = () if rows.weight is None else (rows.weight,)
     return sample_hashes(*rows.features.parts, rows.y, *beside)

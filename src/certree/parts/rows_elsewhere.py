@@ -8,7 +8,8 @@ from typing import Any
 
 from certree.interface.extras import needed
 from certree.parts.cluster import OnCluster, Partitions
-from certree.parts.executors import Executor, Here, Source
+from certree.parts.executors import Executor, Here
+from certree.parts.judging_rows import JudgedParts, SourceWithJudges
 from certree.parts.resources import client_now, limit_now
 from certree.parts.scratch import scratch
 from certree.parts.sources import FileRows
@@ -25,7 +26,13 @@ def current_client() -> Any:
 
 @contextmanager
 def rows_elsewhere(
-    X: Any, y: Any, sample_weight: Any, n_threads: int, *, shown: bool = False
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    n_threads: int,
+    *,
+    judges: tuple[Any, Any, Any] | None = None,
+    shown: bool = False,
 ) -> Iterator[Executor]:
     """Hold the parts of rows in files, or on a cluster, until the block is left.
 
@@ -37,27 +44,47 @@ def rows_elsewhere(
         Target and weights; names of columns where rows are in files.
     n_threads : int
         Number of threads, where rows are in files.
+    judges : tuple of X, y and weights, or None
+        Rows that judge, given as these are; they need not lie where the others do. None: there are
+        none.
     shown : bool
         Whether progress of what is read is shown.
 
     Yields
     ------
     Executor
+        With rows that judge a `JudgedParts`.
     """
-    source: Source | Partitions
-    client, limit = client_now(), limit_now()
-    if lies_on_cluster(X):
-        if limit is not None:
-            raise ValueError(
-                "memory_limit is for files, got a collection of Dask: workers have a memory_limit of "
-                "their own there"
-            )
-        source = Partitions(X, y, sample_weight)
-        client = current_client() if client is None else client
-    else:
-        source = FileRows(X, y, sample_weight, is_limited=limit is not None)
+    client, rows = client_now(), _source(X, y, sample_weight)
+    if lies_on_cluster(X) and client is None:
+        client = current_client()
+    source: Any = rows
+    if judges is not None:
+        try:
+            source = SourceWithJudges(rows, _source(*judges))
+        except (ValueError, TypeError) as error:
+            error.add_note("of X_val, y_val and sample_weight_val")
+            raise
     if client is not None:
-        yield OnCluster(source, client)
+        yield _judged(OnCluster(source, client), source)
         return
     with scratch() as kept:
-        yield Here(source, kept, n_threads, shown=shown, limit=limit)
+        yield _judged(Here(source, kept, n_threads, shown=shown, limit=limit_now()), source)
+
+
+def _source(X: Any, y: Any, sample_weight: Any) -> FileRows | Partitions:
+    limit = limit_now()
+    if not lies_on_cluster(X):
+        return FileRows(X, y, sample_weight, is_limited=limit is not None)
+    if limit is not None:
+        raise ValueError(
+            "memory_limit is for files, got a collection of Dask: workers have a memory_limit of "
+            "their own there"
+        )
+    return Partitions(X, y, sample_weight)
+
+
+def _judged(parts: Executor, source: Any) -> Executor:
+    if isinstance(source, SourceWithJudges):
+        return JudgedParts(parts, source)
+    return parts
