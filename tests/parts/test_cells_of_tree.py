@@ -148,15 +148,15 @@ def test_the_core_refuses_what_are_no_rows_or_cells():
         np.array([2, 2], dtype=np.int64),
     )
     target = 2, "gini", False, False, 1, 0
-    part_tables(codes, order, rows, cells, lanes, target)
+    part_tables(codes, order, rows, cells, 1, lanes, target)
     with pytest.raises(ValueError, match="cells must begin and end"):
-        part_tables(codes, order, rows, cells + 1, lanes, target)
+        part_tables(codes, order, rows, cells + 1, 1, lanes, target)
     with pytest.raises(ValueError, match="y must hold classes"):
-        part_tables(codes, order, rows * 2, cells, lanes, target)
+        part_tables(codes, order, rows * 2, cells, 1, lanes, target)
     with pytest.raises(ValueError, match="weights must be whole numbers above 0"):
-        part_tables(codes, order, rows * 0, cells, lanes, target)
+        part_tables(codes, order, rows * 0, cells, 1, lanes, target)
     with pytest.raises(ValueError, match="lanes of a cell must ascend"):
-        part_tables(codes, order, rows, cells, (lanes[0], lanes[1] * 0, lanes[2]), target)
+        part_tables(codes, order, rows, cells, 1, (lanes[0], lanes[1] * 0, lanes[2]), target)
     child = np.array([0], dtype=np.int32)
     none, starts = np.zeros(1), np.zeros(2, dtype=np.int64)
     with pytest.raises(ValueError, match="children must come after their parents"):

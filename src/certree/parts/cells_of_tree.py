@@ -205,8 +205,11 @@ class Tables:
 def tables_of(
     part: PartOfRows, cells: Int32, totals: Lanes, target: tuple[Any, ...], width: Int32
 ) -> Tables:
-    """What the rows of some cells add up to."""
-    made = part_tables(part.codes, part.order, part.items, part.ranges[cells, 0], totals, target)
+    """What the rows of some cells add up to: those that have a width; of others what is told beside."""
+    ranges = part.ranges[cells, 0]
+    made = part_tables(
+        part.codes, part.order, part.items, ranges, len(width), totals, target
+    )
     return Tables(width, (made,))
 
 

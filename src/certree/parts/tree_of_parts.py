@@ -3,6 +3,10 @@
 A cell is cut by its own sums alone, as in memory. So all cells of a level are cut together, and there
 are no more passes over the parts than the tree is deep, and one. Where leaves are limited, cells are
 cut ahead: those that may still be among the best, as far as is known.
+
+Of the two cells that a cut makes parts add up the smaller one: the sums of the other are what it leaves
+of those above it. These are kept until then, as long as they are no more than half of what is asked of
+parts at a time; the cells below others are both added up.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import cut_cells, fixed_unit, key_of_root, tree_of_cells
+from certree._core import cut_cells, fixed_unit, key_of_root, tables_of_some, tree_of_cells
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.grow.cart import Cart, expect_slopes_fit
@@ -81,6 +85,10 @@ class WaitingCells:
         What decides what is drawn.
     bounds : ndarray of float64, shape (c, 2)
         Of what may be said below.
+    waits : ndarray of bool, shape (c,)
+        Whether they wait themselves, and not the other side of a cut alone.
+    above : ndarray of int32, shape (c,)
+        Which of the tables that are kept is of the cell above; -1: none. Then both sides are there.
     totals : Lanes
         What their rows add up to.
     """
@@ -90,22 +98,14 @@ class WaitingCells:
     depth: Int32
     key: UInt64
     bounds: Float64
+    waits: NDArray[np.bool_]
+    above: Int32
     totals: Lanes
 
     def at(self, some: NDArray[Any]) -> WaitingCells:
         """Some of them."""
-        begin, lane, total = self.totals
-        sizes = np.diff(begin)[some]
-        starts = np.append(0, np.cumsum(sizes)).astype(np.int64)
-        entries = np.repeat(begin[:-1][some] - starts[:-1], sizes) + np.arange(starts[-1])
-        return WaitingCells(
-            self.number[some],
-            self.n_rows[some],
-            self.depth[some],
-            self.key[some],
-            self.bounds[some],
-            (starts, lane[entries], total[entries]),
-        )
+        columns = (getattr(self, name)[some] for name in _COLUMNS)
+        return WaitingCells(*columns, totals=_lanes_at(self.totals, some))
 
     @property
     def n_lanes(self) -> Int32:
@@ -119,6 +119,63 @@ class WaitingCells:
             return self.n_lanes == 1
         weight, of_second = total[begin[:-1]], total[begin[:-1] + 1]
         return (n_classes > 0) & ((of_second == 0) | (of_second == weight))
+
+    def add_up(self) -> NDArray[np.bool_]:
+        """Which are added up: of two sides of a cut the smaller one, if the cell above is known."""
+        is_small = np.ones(len(self.number), dtype=np.bool_)
+        left = np.flatnonzero((self.above >= 0) & (self.number % 2 == 1))
+        is_small[left] = self.n_rows[left] <= self.n_rows[left + 1]
+        is_small[left + 1] = ~is_small[left]
+        return np.where(self.above < 0, self.waits, is_small)
+
+
+# All but totals.
+_COLUMNS = "number", "n_rows", "depth", "key", "bounds", "waits", "above"
+
+
+def _lanes_at(lanes: Lanes, some: NDArray[Any]) -> Lanes:
+    """Those of some cells."""
+    begin, lane, total = lanes
+    sizes = np.diff(begin)[some]
+    starts = np.append(0, np.cumsum(sizes)).astype(np.int64)
+    entries = np.repeat(begin[:-1][some] - starts[:-1], sizes) + np.arange(starts[-1])
+    return starts, lane[entries], total[entries]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptTables:
+    """What cells that are cut add up to, from which that of cells below is told.
+
+    Parameters
+    ----------
+    tables : tuple
+        As the core makes them.
+    lanes : Lanes
+        Of these cells.
+    """
+
+    tables: tuple[NDArray[Any], ...]
+    lanes: Lanes
+
+    @classmethod
+    def joined(cls, kept: list[KeptTables]) -> KeptTables:
+        """Some of them one behind the other."""
+        tables = tuple(map(np.concatenate, zip(*(one.tables for one in kept), strict=True)))
+        return cls(tables, _joined_lanes([one.lanes for one in kept]))
+
+    def some(self, places: Int32, target: tuple[Any, ...]) -> KeptTables:
+        """Those of some cells."""
+        own = np.column_stack([places, np.full((len(places), 2), -1)]).astype(np.int32)
+        lanes = _lanes_at(self.lanes, places)
+        of_some: Any = tables_of_some(
+            self.tables, self.lanes, self.tables, self.lanes, lanes, own, target
+        )
+        return KeptTables(of_some, lanes)
+
+    def n_bytes(self, p: int, counts_rows: int) -> Int64:
+        """Bytes of each cell, by the number of features and whether rows are counted."""
+        width = 1 + 8 * (np.diff(self.lanes[0]) + counts_rows)
+        return self.tables[0].reshape(-1, p).sum(axis=1, dtype=np.int64) * width
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,6 +196,8 @@ class CutCells:
         By code.
     children : WaitingCells
         Of each two, without numbers.
+    kept : KeptTables
+        What some of the cells add up to.
     """
 
     number: Int32
@@ -148,9 +207,10 @@ class CutCells:
     categories: Int32
     goes_left: NDArray[np.uint8]
     children: WaitingCells
+    kept: KeptTables
 
     def at(self, some: NDArray[np.intp]) -> CutCells:
-        """Some of them."""
+        """Some of them; of what is kept of others nothing is lost."""
         starts = np.cumsum(self.n_categories) - self.n_categories
         sets = [self.categories[starts[d] : starts[d] + self.n_categories[d]] for d in some]
         return CutCells(
@@ -161,6 +221,7 @@ class CutCells:
             np.concatenate([np.zeros(0, np.int32), *sets]),
             self.goes_left[some],
             self.children.at(np.column_stack([2 * some, 2 * some + 1]).ravel()),
+            self.kept,
         )
 
 
@@ -193,35 +254,45 @@ class _Growing:
     n_cells: int = 1
     cuts: list[CutCells] = field(default_factory=list)
     worth: Float64 = field(default_factory=lambda: np.zeros(0))
+    _room: int = 0  # for so many bytes of what cells of a level add up to
 
     def grow(self, root: WaitingCells) -> tuple[Tree, NDArray[np.bool_]]:
         """The tree, and nodes that compare what some row there lacks; rows know then their leaves."""
-        waiting, worth = self._those_to_cut(root, np.array([np.inf]))
+        waiting, worth = root.at(np.flatnonzero(self._may_be_cut(root))), np.array([np.inf])
+        above = self._none_kept()
         while len(waiting.number):
-            parts = [self._cut(waiting.at(some), worth[some]) for some in self._batches(waiting)]
-            waiting, worth = self._sent_on(parts)
+            self._room = self.parts.portions.bytes_of_sums // 2
+            parts = [
+                self._cut(waiting.at(some), worth[some], above) for some in self._batches(waiting)
+            ]
+            waiting, worth, above = self._sent_on(parts)
         return self._settled()
 
-    def _those_to_cut(self, cells: WaitingCells, worth: Float64) -> tuple[WaitingCells, Float64]:
-        """Cells without those that are leaves whatever their rows add up to."""
+    def _none_kept(self) -> KeptTables:
+        none = (np.zeros(0, kind) for kind in (np.int32, np.uint8, np.int64, np.int64))
+        return KeptTables(tuple(none), (np.zeros(1, np.int64), *_NO_LANES))
+
+    def _may_be_cut(self, cells: WaitingCells) -> NDArray[np.bool_]:
+        """Which cells are no leaves whatever their rows add up to."""
         most, depth, split, rows, *_ = self.grower.options[0]
         may = (cells.depth < depth) & (cells.n_rows >= split) & (cells.n_rows // 2 >= rows)
-        may &= ~cells.are_pure(self.target[0]) & (most > 1)
-        some = np.flatnonzero(may)
-        return cells.at(some), worth[some]
+        return may & ~cells.are_pure(self.target[0]) & (most > 1)
 
     def _batches(self, cells: WaitingCells) -> Iterator[NDArray[np.intp]]:
-        """Some cells after others, whose sums are looked at together."""
+        """Some cells after others, whose sums are looked at together: with a cell what is beside it."""
         width = 1 + 8 * (cells.n_lanes + 1).astype(np.int64)
         size = np.minimum(cells.n_rows, 256) * width * self.grower.bins.n_features
         batch = np.cumsum(size) // self.parts.portions.bytes_of_sums
+        is_left = (cells.above >= 0) & (cells.number % 2 == 1)
+        batch[1:] = np.where(is_left[:-1], batch[:-1], batch[1:])
         ends = np.flatnonzero(np.append(batch[1:] != batch[:-1], True)) + 1
         yield from np.split(np.arange(len(size)), ends[:-1])
 
-    def _cut(self, cells: WaitingCells, worth: Float64) -> CutCells:
+    def _cut(self, cells: WaitingCells, worth: Float64, above: KeptTables) -> CutCells:
         """Cut cells by what their rows add up to."""
-        width = cells.n_lanes + np.int32(self.target[2])
-        told = self.parts.collect(tables_of, cells.number, cells.totals, self.target, width)
+        told = self._told(cells, above)
+        waits = np.flatnonzero(cells.waits)
+        cells, worth = cells.at(waits), worth[waits]
         waiting = cells.n_rows, cells.depth, cells.key, cells.bounds, cells.totals
         limits, slopes, *_ = self.grower.options
         made: Any = cut_cells(
@@ -230,47 +301,108 @@ class _Growing:
             slopes,
             self.target,
             (*waiting[:3], cells.bounds if slopes is not None else _NO_BOUNDS, cells.totals),
-            told.whole(),
+            told.tables,
             *self.of_root,
         )
         is_cut, (*columns, starts, categories), goes_left, below, self.of_root = made
         some = np.flatnonzero(is_cut)
         n_rows, key, bounds, totals = below
         depth = np.repeat(cells.depth[some] + 1, 2).astype(np.int32)
-        children = WaitingCells(np.zeros(len(key), np.int32), n_rows, depth, key, bounds, totals)
-        gain = columns[0]
+        none = np.zeros(len(key), np.int32)
+        children = WaitingCells(
+            none, n_rows, depth, key, bounds, none.astype(np.bool_), none - 1, totals
+        )
+        gain = np.minimum(columns[0], worth[some])
+        children, kept = self._kept_of(told, some, gain, children)
         return CutCells(
             cells.number[some],
-            np.minimum(gain, worth[some]),
+            gain,
             tuple(columns),
             np.diff(starts),
             categories,
             goes_left,
             children,
+            kept,
         )
 
-    def _sent_on(self, made: list[CutCells]) -> tuple[WaitingCells, Float64]:
+    def _told(self, cells: WaitingCells, above: KeptTables) -> KeptTables:
+        """What the rows of those cells add up to that wait."""
+        adds_up, waits = cells.add_up(), cells.waits
+        # The spread of numbers is no sum, so parts tell it of all.
+        n_classes, _, counts_rows, *_ = self.target
+        beside = np.flatnonzero(waits & ~adds_up) if n_classes == 0 else _NONE
+        asked = cells.at(np.append(np.flatnonzero(adds_up), beside))
+        own = asked.at(np.arange(np.count_nonzero(adds_up)))
+        width = own.n_lanes + np.int32(counts_rows)
+        told = self.parts.collect(tables_of, asked.number, asked.totals, self.target, width)
+        if np.array_equal(adds_up, waits):
+            return KeptTables(told.whole(), own.totals)
+        # A cell that is not added up is beside one that is.
+        place = np.cumsum(adds_up) - 1
+        is_left = cells.number % 2 == 1
+        other = np.clip(np.arange(len(place)) + np.where(is_left, 1, -1), 0, len(place) - 1)
+        about = np.full(len(place), -1)
+        about[beside] = len(own.number) + np.arange(len(beside))
+        places = np.column_stack(
+            [
+                np.where(adds_up, place, place[other]),
+                np.where(adds_up, -1, cells.above),
+                np.where(adds_up, -1, about),
+            ]
+        )[waits].astype(np.int32)
+        lanes = _lanes_at(cells.totals, np.flatnonzero(waits))
+        made: Any = tables_of_some(
+            told.whole(), own.totals, above.tables, above.lanes, lanes, places, self.target
+        )
+        return KeptTables(made, lanes)
+
+    def _kept_of(
+        self, told: KeptTables, cut: NDArray[np.intp], worth: Float64, children: WaitingCells
+    ) -> tuple[WaitingCells, KeptTables]:
+        """Children that know which of them wait, and where what is kept of the cells above them is."""
+        waits = self._may_be_cut(children)
+        p, counts_rows = self.grower.bins.n_features, int(self.target[2])
+        wanted = waits.reshape(-1, 2).any(axis=1) & (worth >= self._least_worth())
+        size = np.where(wanted, told.n_bytes(p, counts_rows)[cut], 0)
+        room = self._room - np.cumsum(size)
+        kept = np.flatnonzero(wanted & (room >= 0))
+        self._room -= int(size[kept].sum())
+        above = np.full(len(cut), -1, dtype=np.int32)
+        above[kept] = np.arange(len(kept), dtype=np.int32)
+        children = replace(children, waits=waits, above=np.repeat(above, 2))
+        if not len(kept):
+            return children, self._none_kept()
+        return children, told.some(cut[kept].astype(np.int32), self.target)
+
+    def _sent_on(self, made: list[CutCells]) -> tuple[WaitingCells, Float64, KeptTables]:
         """Send rows on where cells may be among the best; gives those below that may be cut."""
-        waiting, worths = [], []
         self.worth = np.concatenate([self.worth, *(one.worth for one in made)])
         least = self._least_worth()
         some = [one.at(np.flatnonzero(one.worth >= least)) for one in made]
         some = [one for one in some if len(one.number)]
         if not some:
-            return _joined([one.children.at(_NONE) for one in made]), np.zeros(0)
+            return _joined([one.children.at(_NONE) for one in made]), np.zeros(0), self._none_kept()
         # Parts write down where all their cells are, so they are asked once.
         asked = ([one.number, one.columns[1], one.goes_left] for one in some)
         self.parts.change(divide, *map(np.concatenate, zip(*asked, strict=True)))
+        waiting, worths, n_kept = [], [], 0
         for cuts in some:
             number = np.arange(self.n_cells, self.n_cells + 2 * len(cuts.number), dtype=np.int32)
             self.n_cells += len(number)
-            below, worth = self._those_to_cut(
-                replace(cuts.children, number=number), np.repeat(cuts.worth, 2)
+            children = cuts.children
+            above = np.where(children.above < 0, -1, children.above + n_kept).astype(np.int32)
+            n_kept += len(cuts.kept.lanes[0]) - 1
+            pair_waits = children.waits.reshape(-1, 2).any(axis=1)
+            is_there = np.where(above < 0, children.waits, np.repeat(pair_waits, 2))
+            below = np.flatnonzero(is_there)
+            waiting.append(replace(children, number=number, above=above).at(below))
+            worths.append(np.repeat(cuts.worth, 2)[below])
+            none = children.at(_NONE)
+            self.cuts.append(
+                replace(cuts, goes_left=_NO_SIDES, children=none, kept=self._none_kept())
             )
-            waiting.append(below)
-            worths.append(worth)
-            self.cuts.append(replace(cuts, goes_left=_NO_SIDES, children=below.at(_NONE)))
-        return _joined(waiting), np.concatenate(worths)
+        kept = KeptTables.joined([one.kept for one in some])
+        return _joined(waiting), np.concatenate(worths), kept
 
     def _least_worth(self) -> float:
         """What a cut must be worth to be among those that are made, as far as is known."""
@@ -303,22 +435,23 @@ class _Growing:
 
 
 _NONE = np.zeros(0, dtype=np.intp)
+_NO_LANES = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
 _NO_BOUNDS = np.zeros((0, 2))
 _NO_SIDES = np.zeros((0, 256), dtype=np.uint8)
 
 
+def _joined_lanes(lanes: list[Lanes]) -> Lanes:
+    """Lanes of cells one behind the other."""
+    sizes = np.concatenate([np.diff(begin) for begin, _, _ in lanes])
+    starts = np.append(0, np.cumsum(sizes)).astype(np.int64)
+    _, lane, total = zip(*lanes, strict=True)
+    return starts, np.concatenate(lane), np.concatenate(total)
+
+
 def _joined(cells: list[WaitingCells]) -> WaitingCells:
     """Cells one behind the other."""
-
-    def column(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(one, name) for one in cells])
-
-    starts = np.append(0, np.cumsum(column("n_lanes"))).astype(np.int64)
-    lanes = starts, *(np.concatenate([one.totals[k] for one in cells]) for k in (1, 2))
-    return WaitingCells(
-        *(column("number"), column("n_rows"), column("depth"), column("key"), column("bounds")),
-        totals=(lanes[0], lanes[1], lanes[2]),
-    )
+    columns = (np.concatenate([getattr(one, name) for one in cells]) for name in _COLUMNS)
+    return WaitingCells(*columns, totals=_joined_lanes([one.totals for one in cells]))
 
 
 def _sets_by_cell(n: int, number: Int32, cuts: list[CutCells]) -> tuple[Int64, Int32]:
@@ -405,4 +538,5 @@ def _root(total: Int64, n: int, seed: int) -> WaitingCells:
     key = np.array([key_of_root(seed)], dtype=np.uint64)
     no = np.zeros(1, dtype=np.int32)
     bounds = np.array([[-np.inf, np.inf]])
-    return WaitingCells(no, np.array([n], dtype=np.int64), no, key, bounds, lanes)
+    n_rows, waits = np.array([n], dtype=np.int64), np.ones(1, dtype=np.bool_)
+    return WaitingCells(no, n_rows, no, key, bounds, waits, no - 1, lanes)
