@@ -23,11 +23,10 @@ from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.grow.cart import Cart, expect_slopes_fit
 from certree.grow.growing import DEEPEST, MaxDepth, Slopes, expect_counts, limit_of_depth
-from certree.interface.arrays import Float64, Int32, Int64, UInt64
+from certree.interface.arrays import Float64, Int32, Int64
 from certree.parts.cells_of_tree import (
     FoldOfParts,
     GrowingRows,
-    Lanes,
     WholeUnits,
     begin_cells,
     divide,
@@ -37,6 +36,7 @@ from certree.parts.cells_of_tree import (
 from certree.parts.exact_sums import rounded
 from certree.parts.executors import Executor
 from certree.parts.part import digests
+from certree.parts.waiting_cells import CutCells, TablesOfCells, WaitingCells, joined, lanes_at
 from certree.tree import LEAF, Tree, Trees
 
 
@@ -69,160 +69,6 @@ class GrowthOfParts:
     def depth(self, p: int, n: float) -> int:
         """Depth at which cells are leaves, of n rows of p features."""
         return limit_of_depth(self.max_depth, p, n)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WaitingCells:
-    """Cells, c of them, that may be cut.
-
-    Parameters
-    ----------
-    number : ndarray of int32, shape (c,)
-        Which they are.
-    n_rows, depth : ndarray of int64 and int32, shape (c,)
-        Number of their rows, and of the cuts above.
-    key : ndarray of uint64, shape (c,)
-        What decides what is drawn.
-    bounds : ndarray of float64, shape (c, 2)
-        Of what may be said below.
-    waits : ndarray of bool, shape (c,)
-        Whether they wait themselves, and not the other side of a cut alone.
-    above : ndarray of int32, shape (c,)
-        Which of the tables that are kept is of the cell above; -1: none. Then both sides are there.
-    totals : Lanes
-        What their rows add up to.
-    """
-
-    number: Int32
-    n_rows: Int64
-    depth: Int32
-    key: UInt64
-    bounds: Float64
-    waits: NDArray[np.bool_]
-    above: Int32
-    totals: Lanes
-
-    def at(self, some: NDArray[Any]) -> WaitingCells:
-        """Some of them."""
-        columns = (getattr(self, name)[some] for name in _COLUMNS)
-        return WaitingCells(*columns, totals=_lanes_at(self.totals, some))
-
-    @property
-    def n_lanes(self) -> Int32:
-        """How many sums each has."""
-        return np.diff(self.totals[0]).astype(np.int32)
-
-    def are_pure(self, n_classes: int) -> NDArray[np.bool_]:
-        """Which are known to be of one class."""
-        begin, _, total = self.totals
-        if n_classes > 2:
-            return self.n_lanes == 1
-        weight, of_second = total[begin[:-1]], total[begin[:-1] + 1]
-        return (n_classes > 0) & ((of_second == 0) | (of_second == weight))
-
-    def add_up(self) -> NDArray[np.bool_]:
-        """Which are added up: of two sides of a cut the smaller one, if the cell above is known."""
-        is_small = np.ones(len(self.number), dtype=np.bool_)
-        left = np.flatnonzero((self.above >= 0) & (self.number % 2 == 1))
-        is_small[left] = self.n_rows[left] <= self.n_rows[left + 1]
-        is_small[left + 1] = ~is_small[left]
-        return np.where(self.above < 0, self.waits, is_small)
-
-
-# All but totals.
-_COLUMNS = "number", "n_rows", "depth", "key", "bounds", "waits", "above"
-
-
-def _lanes_at(lanes: Lanes, some: NDArray[Any]) -> Lanes:
-    """Those of some cells."""
-    begin, lane, total = lanes
-    sizes = np.diff(begin)[some]
-    starts = np.append(0, np.cumsum(sizes)).astype(np.int64)
-    entries = np.repeat(begin[:-1][some] - starts[:-1], sizes) + np.arange(starts[-1])
-    return starts, lane[entries], total[entries]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KeptTables:
-    """What cells that are cut add up to, from which that of cells below is told.
-
-    Parameters
-    ----------
-    tables : tuple
-        As the core makes them.
-    lanes : Lanes
-        Of these cells.
-    """
-
-    tables: tuple[NDArray[Any], ...]
-    lanes: Lanes
-
-    @classmethod
-    def joined(cls, kept: list[KeptTables]) -> KeptTables:
-        """Some of them one behind the other."""
-        tables = tuple(map(np.concatenate, zip(*(one.tables for one in kept), strict=True)))
-        return cls(tables, _joined_lanes([one.lanes for one in kept]))
-
-    def some(self, places: Int32, target: tuple[Any, ...]) -> KeptTables:
-        """Those of some cells."""
-        own = np.column_stack([places, np.full((len(places), 2), -1)]).astype(np.int32)
-        lanes = _lanes_at(self.lanes, places)
-        of_some: Any = tables_of_some(
-            self.tables, self.lanes, self.tables, self.lanes, lanes, own, target
-        )
-        return KeptTables(of_some, lanes)
-
-    def n_bytes(self, p: int, counts_rows: int) -> Int64:
-        """Bytes of each cell, by the number of features and whether rows are counted."""
-        width = 1 + 8 * (np.diff(self.lanes[0]) + counts_rows)
-        return self.tables[0].reshape(-1, p).sum(axis=1, dtype=np.int64) * width
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CutCells:
-    """Cells that are cut, d of them, as the core says it.
-
-    Parameters
-    ----------
-    number : ndarray of int32, shape (d,)
-        Which they are.
-    worth : ndarray of float64, shape (d,)
-        What the cut gains, or one above it, if that is less.
-    columns : tuple of ndarray
-        Gain, feature, threshold, whether missing values go left and whether there are any.
-    n_categories, categories : ndarray of int64, shape (d,), and int32, shape (any,)
-        The sets, one behind the other.
-    goes_left : ndarray of uint8, shape (d, 256)
-        By code.
-    children : WaitingCells
-        Of each two, without numbers.
-    kept : KeptTables
-        What some of the cells add up to.
-    """
-
-    number: Int32
-    worth: Float64
-    columns: tuple[NDArray[Any], ...]
-    n_categories: Int64
-    categories: Int32
-    goes_left: NDArray[np.uint8]
-    children: WaitingCells
-    kept: KeptTables
-
-    def at(self, some: NDArray[np.intp]) -> CutCells:
-        """Some of them; of what is kept of others nothing is lost."""
-        starts = np.cumsum(self.n_categories) - self.n_categories
-        sets = [self.categories[starts[d] : starts[d] + self.n_categories[d]] for d in some]
-        return CutCells(
-            self.number[some],
-            self.worth[some],
-            tuple(one[some] for one in self.columns),
-            self.n_categories[some],
-            np.concatenate([np.zeros(0, np.int32), *sets]),
-            self.goes_left[some],
-            self.children.at(np.column_stack([2 * some, 2 * some + 1]).ravel()),
-            self.kept,
-        )
 
 
 @dataclass(slots=True, eq=False)
@@ -259,7 +105,7 @@ class _Growing:
     def grow(self, root: WaitingCells) -> tuple[Tree, NDArray[np.bool_]]:
         """The tree, and nodes that compare what some row there lacks; rows know then their leaves."""
         waiting, worth = root.at(np.flatnonzero(self._may_be_cut(root))), np.array([np.inf])
-        above = self._none_kept()
+        above = TablesOfCells.none()
         while len(waiting.number):
             self._room = self.parts.portions.bytes_of_sums // 2
             parts = [
@@ -267,10 +113,6 @@ class _Growing:
             ]
             waiting, worth, above = self._sent_on(parts)
         return self._settled()
-
-    def _none_kept(self) -> KeptTables:
-        none = (np.zeros(0, kind) for kind in (np.int32, np.uint8, np.int64, np.int64))
-        return KeptTables(tuple(none), (np.zeros(1, np.int64), *_NO_LANES))
 
     def _may_be_cut(self, cells: WaitingCells) -> NDArray[np.bool_]:
         """Which cells are no leaves whatever their rows add up to."""
@@ -288,7 +130,7 @@ class _Growing:
         ends = np.flatnonzero(np.append(batch[1:] != batch[:-1], True)) + 1
         yield from np.split(np.arange(len(size)), ends[:-1])
 
-    def _cut(self, cells: WaitingCells, worth: Float64, above: KeptTables) -> CutCells:
+    def _cut(self, cells: WaitingCells, worth: Float64, above: TablesOfCells) -> CutCells:
         """Cut cells by what their rows add up to."""
         told = self._told(cells, above)
         waits = np.flatnonzero(cells.waits)
@@ -325,7 +167,7 @@ class _Growing:
             kept,
         )
 
-    def _told(self, cells: WaitingCells, above: KeptTables) -> KeptTables:
+    def _told(self, cells: WaitingCells, above: TablesOfCells) -> TablesOfCells:
         """What the rows of those cells add up to that wait."""
         adds_up, waits = cells.add_up(), cells.waits
         # The spread of numbers is no sum, so parts tell it of all.
@@ -336,7 +178,7 @@ class _Growing:
         width = own.n_lanes + np.int32(counts_rows)
         told = self.parts.collect(tables_of, asked.number, asked.totals, self.target, width)
         if np.array_equal(adds_up, waits):
-            return KeptTables(told.whole(), own.totals)
+            return TablesOfCells(told.whole(), own.totals)
         # A cell that is not added up is beside one that is.
         place = np.cumsum(adds_up) - 1
         is_left = cells.number % 2 == 1
@@ -350,15 +192,15 @@ class _Growing:
                 np.where(adds_up, -1, about),
             ]
         )[waits].astype(np.int32)
-        lanes = _lanes_at(cells.totals, np.flatnonzero(waits))
+        lanes = lanes_at(cells.totals, np.flatnonzero(waits))
         made: Any = tables_of_some(
             told.whole(), own.totals, above.tables, above.lanes, lanes, places, self.target
         )
-        return KeptTables(made, lanes)
+        return TablesOfCells(made, lanes)
 
     def _kept_of(
-        self, told: KeptTables, cut: NDArray[np.intp], worth: Float64, children: WaitingCells
-    ) -> tuple[WaitingCells, KeptTables]:
+        self, told: TablesOfCells, cut: NDArray[np.intp], worth: Float64, children: WaitingCells
+    ) -> tuple[WaitingCells, TablesOfCells]:
         """Children that know which of them wait, and where what is kept of the cells above them is."""
         waits = self._may_be_cut(children)
         p, counts_rows = self.grower.bins.n_features, int(self.target[2])
@@ -371,17 +213,21 @@ class _Growing:
         above[kept] = np.arange(len(kept), dtype=np.int32)
         children = replace(children, waits=waits, above=np.repeat(above, 2))
         if not len(kept):
-            return children, self._none_kept()
+            return children, TablesOfCells.none()
         return children, told.some(cut[kept].astype(np.int32), self.target)
 
-    def _sent_on(self, made: list[CutCells]) -> tuple[WaitingCells, Float64, KeptTables]:
+    def _sent_on(self, made: list[CutCells]) -> tuple[WaitingCells, Float64, TablesOfCells]:
         """Send rows on where cells may be among the best; gives those below that may be cut."""
         self.worth = np.concatenate([self.worth, *(one.worth for one in made)])
         least = self._least_worth()
         some = [one.at(np.flatnonzero(one.worth >= least)) for one in made]
         some = [one for one in some if len(one.number)]
         if not some:
-            return _joined([one.children.at(_NONE) for one in made]), np.zeros(0), self._none_kept()
+            return (
+                joined([one.children.at(_NONE) for one in made]),
+                np.zeros(0),
+                TablesOfCells.none(),
+            )
         # Parts write down where all their cells are, so they are asked once.
         asked = ([one.number, one.columns[1], one.goes_left] for one in some)
         self.parts.change(divide, *map(np.concatenate, zip(*asked, strict=True)))
@@ -399,10 +245,10 @@ class _Growing:
             worths.append(np.repeat(cuts.worth, 2)[below])
             none = children.at(_NONE)
             self.cuts.append(
-                replace(cuts, goes_left=_NO_SIDES, children=none, kept=self._none_kept())
+                replace(cuts, goes_left=_NO_SIDES, children=none, kept=TablesOfCells.none())
             )
-        kept = KeptTables.joined([one.kept for one in some])
-        return _joined(waiting), np.concatenate(worths), kept
+        kept = TablesOfCells.joined([one.kept for one in some])
+        return joined(waiting), np.concatenate(worths), kept
 
     def _least_worth(self) -> float:
         """What a cut must be worth to be among those that are made, as far as is known."""
@@ -435,23 +281,8 @@ class _Growing:
 
 
 _NONE = np.zeros(0, dtype=np.intp)
-_NO_LANES = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
 _NO_BOUNDS = np.zeros((0, 2))
 _NO_SIDES = np.zeros((0, 256), dtype=np.uint8)
-
-
-def _joined_lanes(lanes: list[Lanes]) -> Lanes:
-    """Lanes of cells one behind the other."""
-    sizes = np.concatenate([np.diff(begin) for begin, _, _ in lanes])
-    starts = np.append(0, np.cumsum(sizes)).astype(np.int64)
-    _, lane, total = zip(*lanes, strict=True)
-    return starts, np.concatenate(lane), np.concatenate(total)
-
-
-def _joined(cells: list[WaitingCells]) -> WaitingCells:
-    """Cells one behind the other."""
-    columns = (np.concatenate([getattr(one, name) for one in cells]) for name in _COLUMNS)
-    return WaitingCells(*columns, totals=_joined_lanes([one.totals for one in cells]))
 
 
 def _sets_by_cell(n: int, number: Int32, cuts: list[CutCells]) -> tuple[Int64, Int32]:
