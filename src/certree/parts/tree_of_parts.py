@@ -111,6 +111,7 @@ class _Growing:
             parts = [
                 self._cut(waiting.at(some), worth[some], above) for some in self._batches(waiting)
             ]
+            del above  # before others are kept in their place
             waiting, worth, above = self._sent_on(parts)
         return self._settled()
 
@@ -193,8 +194,10 @@ class _Growing:
             ]
         )[waits].astype(np.int32)
         lanes = lanes_at(cells.totals, np.flatnonzero(waits))
+        whole = told.whole()
+        del told
         made: Any = tables_of_some(
-            told.whole(), own.totals, above.tables, above.lanes, lanes, places, self.target
+            whole, own.totals, above.tables, above.lanes, lanes, places, self.target
         )
         return TablesOfCells(made, lanes)
 

@@ -125,6 +125,11 @@ class StartsOfCells {
     }
   }
 
+  // How many bins and sums a cell has.
+  std::pair<std::size_t, std::size_t> size(std::int32_t cell) const {
+    const auto c = static_cast<std::size_t>(cell);
+    return {bin_[c + 1] - bin_[c], sum_[c + 1] - sum_[c]};
+  }
   void copy(std::size_t c, CellTables& made) const {
     const auto append = [](auto& to, const auto& from, std::size_t begin, std::size_t end) {
       const auto some = from.subspan(begin, end - begin);
@@ -184,9 +189,7 @@ class StartsOfCells {
     }
     return places;
   }
-  std::size_t width(std::size_t c) const {
-    return cells_.lanes.of(c).size() + counts_rows_;
-  }
+  std::size_t width(std::size_t c) const { return cells_.lanes.of(c).size() + counts_rows_; }
 
   const CellsInTables& cells_;
   std::size_t p_;
@@ -451,6 +454,15 @@ CellTables tables_of_some(const CellsInTables& told, const CellsInTables& above,
   CellTables made;
   const std::size_t p = told.tables.n_bins.size() / std::max<std::size_t>(told.lanes.size(), 1);
   const StartsOfCells in_told(told, p, counts_rows), in_above(above, p, counts_rows);
+  std::size_t n_bins = 0, n_sums = 0;  // at most
+  for (std::size_t c = 0; c < lanes.size(); ++c) {
+    const std::int32_t* const at = places.row(c);
+    const auto [bins, sums] = at[1] < 0 ? in_told.size(at[0]) : in_above.size(at[1]);
+    n_bins += bins;
+    n_sums += sums;
+  }
+  made.bin.reserve(n_bins);
+  made.sum.reserve(n_sums);
   for (const std::size_t c : turns(lanes.size(), 64 * p)) {
     const std::int32_t* const at = places.row(c);
     const auto own = static_cast<std::size_t>(at[0]);

@@ -37,8 +37,8 @@ struct LanesOfCells {
   }
 };
 
-// What rows of cells add up to by those bins of each feature that they have, and what else is told of
-// these cells, and of d - c more.
+// What rows of cells add up to by those bins of each feature that they have, and what else is told
+// of these cells, and of d - c more.
 struct CellTables {
   std::vector<std::int32_t> n_bins;  // (c, p)
   std::vector<std::uint8_t> bin;     // ascending in a cell and feature
