@@ -111,8 +111,9 @@ class _Growing:
             parts = [
                 self._cut(waiting.at(some), worth[some], above) for some in self._batches(waiting)
             ]
-            del above  # before others are kept in their place
+            del above  # nothing is kept twice
             waiting, worth, above = self._sent_on(parts)
+            del parts
         return self._settled()
 
     def _may_be_cut(self, cells: WaitingCells) -> NDArray[np.bool_]:
