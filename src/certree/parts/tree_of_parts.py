@@ -5,8 +5,8 @@ are no more passes over the parts than the tree is deep, and one. Where leaves a
 cut ahead: those that may still be among the best, as far as is known.
 
 Of the two cells that a cut makes parts add up the smaller one: the sums of the other are what it leaves
-of those above it. These are kept until then, as long as they are no more than a quarter of what is asked
-of parts at a time; the cells below others are both added up.
+of those above it. These are kept until then, as long as they are no more than half of what is asked of
+parts at a time; the cells below others are both added up.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class _Growing:
         waiting, worth = root.at(np.flatnonzero(self._may_be_cut(root))), np.array([np.inf])
         above = TablesOfCells.none()
         while len(waiting.number):
-            self._room = self.parts.portions.bytes_of_sums // 4
+            self._room = self.parts.portions.bytes_of_sums // 2
             parts = [
                 self._cut(waiting.at(some), worth[some], above) for some in self._batches(waiting)
             ]
