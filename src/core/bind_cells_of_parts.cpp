@@ -54,14 +54,13 @@ std::vector<std::int32_t> widths(const LanesOfCells& lanes, bool counts_rows) {
 // n_bins, bin, sum, about.
 using Tables = std::tuple<Ints, Bytes, Wholes, Wholes>;
 
-CellTables tables_of(const Tables& given, std::span<const std::int32_t> width) {
+// n_about: of how many cells there is more than their tables.
+GivenTables tables_of(const Tables& given, std::span<const std::int32_t> width,
+                      std::size_t n_about) {
   const auto& [n_bins, bin, sum, about] = given;
-  const auto copy = [](const auto& from) {
-    return std::vector(from.data(), from.data() + from.size());
-  };
-  CellTables tables{copy(n_bins), copy(bin), copy(sum), copy(about)};
+  const GivenTables tables{view(n_bins), view(bin), view(sum), view(about)};
   expect_codes("n_bins", view(n_bins), 257);
-  expect_length("about", about.size(), 4 * width.size());
+  expect_length("about", about.size(), 4 * n_about);
   const std::size_t p = width.empty() ? 0 : n_bins.size() / width.size();
   expect_length("n_bins", n_bins.size(), p * width.size());
   std::size_t n_entries = 0, n_numbers = 0;
@@ -86,7 +85,7 @@ auto handed_over(CellTables&& made) {
 }
 
 auto part_tables(const Codes& codes, const Ints& order, const Wholes2& rows, const Wholes2& cells,
-                 const Lanes& totals, const TargetOfParts& given) {
+                 std::size_t n_added, const Lanes& totals, const TargetOfParts& given) {
   const std::size_t n = codes.shape(1);
   const PartTarget target = target_of(given);
   const LanesOfCells lanes = lanes_of(totals, target);
@@ -103,17 +102,54 @@ auto part_tables(const Codes& codes, const Ints& order, const Wholes2& rows, con
     if (ranges.row(c)[0] < 0 || ranges.row(c)[0] > ranges.row(c)[1] ||
         std::cmp_greater(ranges.row(c)[1], n))
       throw std::invalid_argument("cells must begin and end in 0 .. " + std::to_string(n));
+  if (n_added > lanes.size()) throw std::invalid_argument("cells that are added up must be given");
   CellTables made;
-  run([&] { made = tables_of_part(view(codes), view(order), of_rows, ranges, lanes, target); });
+  run([&] {
+    made = tables_of_part(view(codes), view(order), of_rows, ranges, n_added, lanes, target);
+  });
   return handed_over(std::move(made));
 }
 
 auto add_tables(const Tables& one, const Tables& other, const Ints& width) {
   const std::span<const std::int32_t> of_cells = view(width);
-  const CellTables first = tables_of(one, of_cells), second = tables_of(other, of_cells);
+  const std::size_t n_about = std::max(of_cells.size(), std::get<3>(one).size() / 4);
+  const GivenTables first = tables_of(one, of_cells, n_about);
+  const GivenTables second = tables_of(other, of_cells, n_about);
   expect_length("n_bins", second.n_bins.size(), first.n_bins.size());
   CellTables made;
   run([&] { made = added(first, second, of_cells); });
+  return handed_over(std::move(made));
+}
+
+// Where those of each of some cells are among told and known ones.
+using Places = In<std::int32_t, 2>;
+
+auto tables_of_some(const Tables& told, const Lanes& of_told, const Tables& above,
+                    const Lanes& of_above, const Lanes& of_some, const Places& places,
+                    const TargetOfParts& given) {
+  const PartTarget target = target_of(given);
+  const auto known = [&](const Tables& tables, const Lanes& totals) {
+    const LanesOfCells lanes = lanes_of(totals, target);
+    const std::size_t n_about = std::max(lanes.size(), std::get<3>(tables).size() / 4);
+    return CellsInTables{tables_of(tables, widths(lanes, target.counts_rows), n_about), lanes};
+  };
+  const CellsInTables own = known(told, of_told), others = known(above, of_above);
+  const auto n_own = own.lanes.size(), n_others = others.lanes.size();
+  if (own.tables.n_bins.size() * n_others != others.tables.n_bins.size() * n_own)
+    throw std::invalid_argument("tables must be of the same features");
+  const LanesOfCells lanes = lanes_of(of_some, target);
+  const auto at = sized("places", places, lanes.size(), 3);
+  for (std::int64_t c = 0; c < at.n_rows; ++c) {
+    const std::int32_t* const one = at.row(c);
+    if (one[0] < 0 || std::cmp_greater_equal(one[0], n_own) || one[1] < -1 ||
+        (one[1] >= 0 && std::cmp_greater_equal(one[1], n_others)) || one[2] < -1 ||
+        (one[2] >= 0 && std::cmp_greater_equal(one[2], own.tables.about.size() / 4)))
+      throw std::invalid_argument("places must be those of cells that are given");
+    if (one[1] < 0 && !std::ranges::equal(lanes.of(c), own.lanes.of(one[0])))
+      throw std::invalid_argument("a cell that is told must have its lanes");
+  }
+  CellTables made;
+  run([&] { made = certree::tables_of_some(own, others, lanes, at, target.counts_rows); });
   return handed_over(std::move(made));
 }
 
@@ -134,7 +170,7 @@ auto cut_cells(const Kept& kept, const Limits& limits, const Slopes& monotonic,
                            lanes};
   expect_codes("features", sized("features", features, p), static_cast<std::int64_t>(p));
   const KeptBins bins = kept_bins(kept, p);
-  const CellTables known = tables_of(tables, widths(lanes, target.counts_rows));
+  const GivenTables known = tables_of(tables, widths(lanes, target.counts_rows), n);
   expect_length("n_bins", known.n_bins.size(), n * p);
   OfRoot of_root{{features.data(), features.data() + p}, least};
   CutCells made;
@@ -187,9 +223,12 @@ auto tree_of_cells(const Ints& child, const Ints& feature, const Doubles& gain,
 
 void bind_cells_of_parts(nb::module_& core) {
   core.def("part_tables", &part_tables, "codes"_array, "order"_array, "rows"_array, "cells"_array,
-           "totals"_a, "target"_a, "What cells of a part add up to; see CellTables.");
+           "n_added"_a, "totals"_a, "target"_a, "What cells of a part add up to; see CellTables.");
   core.def("add_tables", &add_tables, "one"_a, "other"_a, "width"_array,
            "What cells of two parts add up to.");
+  core.def("tables_of_some", &tables_of_some, "told"_a, "of_told"_a, "above"_a, "of_above"_a,
+           "of_some"_a, "places"_array, "target"_a,
+           "What some cells add up to, by those that are told and by cells above these.");
   core.def("key_of_root", &key_of_root, "seed"_a, "The key of the root of a tree.");
   core.def("cut_cells", &cut_cells, "kept"_a, "limits"_a, "monotonic"_array_or_none, "target"_a,
            "waiting"_a, "tables"_a, "features"_array, "least"_a,

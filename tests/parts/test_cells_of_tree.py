@@ -1,5 +1,6 @@
 """What parts tell of the cells of a tree, against loops over rows."""
 
+import pickle
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certree._core import add_tables, cut_cells, part_tables, tree_of_cells
+from certree._core import add_tables, cut_cells, part_tables, tables_of_some, tree_of_cells
 from certree.parts.cells_of_tree import (
     FoldOfParts,
     Tables,
@@ -106,6 +107,56 @@ def test_tables_are_those_of_loops_over_rows(seed, n_classes, weighed, ends):
         assert settled.leaf.tolist() == (6 - goes_left[0, codes[1, a:b]]).tolist()
 
 
+@given(seed=st.integers(0, 2**32 - 1), n_classes=st.sampled_from([0, 2, 5]), weighed=st.booleans())
+@settings(max_examples=25)
+def test_what_one_side_leaves_are_the_sums_of_the_other(seed, n_classes, weighed):
+    rs = np.random.RandomState(seed)
+    codes, y, weight, (part,) = parts_of(rs, 60, [0, 60], n_classes, weighed)
+    begun, _ = begin_cells(part, {0: part.digest}, WholeUnits(n_classes), None)
+    goes_left = rs.randint(0, 2, (1, 256)).astype(np.uint8)
+    goes_left[0, codes[1, :2]] = 0, 1  # both sides have rows, if the first two differ there
+    if len({*codes[1, :2]}) < 2:
+        return
+    cut, _ = divide(begun, np.zeros(1, np.int32), np.full(1, 1, np.int32), goes_left)
+    sides = goes_left[0, codes[1]]
+    target = n_classes, "gini" if n_classes else "squared", weighed, n_classes == 0, 6, 0
+
+    def lanes_of(insides):
+        lanes = [
+            np.unique(y[one]).astype(np.int32) if n_classes > 2 else np.arange(2, dtype=np.int32)
+            for one in insides
+        ]
+        sums = [
+            [weight[one][y[one] == lane].sum() for lane in own]
+            if n_classes > 2
+            else [weight[one].sum(), (weight * y)[one].sum()]
+            for one, own in zip(insides, lanes, strict=True)
+        ]
+        starts = np.cumsum([0, *map(len, lanes)]).astype(np.int64)
+        return starts, np.concatenate(lanes), np.concatenate(sums).astype(np.int64)
+
+    def told(cells, insides, n_added):
+        lanes = lanes_of(insides)
+        width = (np.diff(lanes[0])[:n_added] + weighed).astype(np.int32)
+        return tables_of(cut, np.array(cells, np.int32), lanes, target, width).whole()
+
+    left, right = sides == 1, sides == 0
+    expected = told([1, 2], [left, right], 2)
+    above, small = told([0], [left | right], 1), told([1, 2], [left, right], 1)
+    places = np.array([[0, -1, -1], [0, 0, 1]], dtype=np.int32)
+    given_ = small, lanes_of([left]), above, lanes_of([left | right]), lanes_of([left, right])
+    for one, other in zip(tables_of_some(*given_, places, target), expected, strict=True):
+        assert one.tolist() == other.tolist()
+    for k, wrong in enumerate((1, 1, 2)):
+        spoiled = places.copy()
+        spoiled[1, k] = wrong
+        with pytest.raises(ValueError, match="places must be those of cells"):
+            tables_of_some(*given_, spoiled, target)
+    turned = np.array([[0, 0, -1]], dtype=np.int32)
+    with pytest.raises(ValueError, match=r"has the (lanes|bins) of the one above"):
+        tables_of_some(above, given_[3], *given_[:2], lanes_of([left]), turned, target)
+
+
 def test_rows_that_judge_are_sent_along_without_influence():
     rs = np.random.RandomState(0)
     _, y, _, parts = parts_of(rs, 40, [0, 40], 2, False)
@@ -148,15 +199,15 @@ def test_the_core_refuses_what_are_no_rows_or_cells():
         np.array([2, 2], dtype=np.int64),
     )
     target = 2, "gini", False, False, 1, 0
-    part_tables(codes, order, rows, cells, lanes, target)
+    part_tables(codes, order, rows, cells, 1, lanes, target)
     with pytest.raises(ValueError, match="cells must begin and end"):
-        part_tables(codes, order, rows, cells + 1, lanes, target)
+        part_tables(codes, order, rows, cells + 1, 1, lanes, target)
     with pytest.raises(ValueError, match="y must hold classes"):
-        part_tables(codes, order, rows * 2, cells, lanes, target)
+        part_tables(codes, order, rows * 2, cells, 1, lanes, target)
     with pytest.raises(ValueError, match="weights must be whole numbers above 0"):
-        part_tables(codes, order, rows * 0, cells, lanes, target)
+        part_tables(codes, order, rows * 0, cells, 1, lanes, target)
     with pytest.raises(ValueError, match="lanes of a cell must ascend"):
-        part_tables(codes, order, rows, cells, (lanes[0], lanes[1] * 0, lanes[2]), target)
+        part_tables(codes, order, rows, cells, 1, (lanes[0], lanes[1] * 0, lanes[2]), target)
     child = np.array([0], dtype=np.int32)
     none, starts = np.zeros(1), np.zeros(2, dtype=np.int64)
     with pytest.raises(ValueError, match="children must come after their parents"):
@@ -173,3 +224,6 @@ def test_tables_are_added_up_a_few_times_however_many_parts_there_are():
         added = added + Tables(width, (one_table(),))
         assert len(added.tables) <= 7
     assert added.whole()[2].tolist() == [82, 41]
+    # What is sent has each number once.
+    (sent,) = pickle.loads(pickle.dumps(added, 5)).tables
+    assert [one.tolist() for one in sent] == [one.tolist() for one in added.whole()]

@@ -238,7 +238,7 @@ def _need(model: Any, learned: Learned, n_folds: int) -> Need:
         later=float(of_leaf) * n_leaves,
         of_thread=100.0 * n_leaves,
         of_thread_row=200,
-        sums=6,
+        sums=7,
     )
 
 

@@ -194,6 +194,10 @@ class Tables:
                 tables[-1] = add_tables(tables[-1], last, self.width)
         return replace(self, tables=tuple(tables))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As one table: what a worker tells has each number once."""
+        return Tables, (self.width, (self.whole(),))
+
     def whole(self) -> tuple[Any, ...]:
         """One table of all."""
         first, *others = self.tables
@@ -205,8 +209,9 @@ class Tables:
 def tables_of(
     part: PartOfRows, cells: Int32, totals: Lanes, target: tuple[Any, ...], width: Int32
 ) -> Tables:
-    """What the rows of some cells add up to."""
-    made = part_tables(part.codes, part.order, part.items, part.ranges[cells, 0], totals, target)
+    """What the rows of some cells add up to: those that have a width; of others what is told beside."""
+    ranges = part.ranges[cells, 0]
+    made = part_tables(part.codes, part.order, part.items, ranges, len(width), totals, target)
     return Tables(width, (made,))
 
 

@@ -3,6 +3,10 @@
 A cell is cut by its own sums alone, as in memory. So all cells of a level are cut together, and there
 are no more passes over the parts than the tree is deep, and one. Where leaves are limited, cells are
 cut ahead: those that may still be among the best, as far as is known.
+
+Of the two cells that a cut makes parts add up the smaller one: the sums of the other are what it leaves
+of those above it. These are kept until then, as long as they are no more than half of what is asked of
+parts at a time; the cells below others are both added up.
 """
 
 from __future__ import annotations
@@ -14,16 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import cut_cells, fixed_unit, key_of_root, tree_of_cells
+from certree._core import cut_cells, fixed_unit, key_of_root, tables_of_some, tree_of_cells
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.grow.cart import Cart, expect_slopes_fit
 from certree.grow.growing import DEEPEST, MaxDepth, Slopes, expect_counts, limit_of_depth
-from certree.interface.arrays import Float64, Int32, Int64, UInt64
+from certree.interface.arrays import Float64, Int32, Int64
 from certree.parts.cells_of_tree import (
     FoldOfParts,
     GrowingRows,
-    Lanes,
     WholeUnits,
     begin_cells,
     divide,
@@ -33,6 +36,7 @@ from certree.parts.cells_of_tree import (
 from certree.parts.exact_sums import rounded
 from certree.parts.executors import Executor
 from certree.parts.part import digests
+from certree.parts.waiting_cells import CutCells, TablesOfCells, WaitingCells, joined, lanes_at
 from certree.tree import LEAF, Tree, Trees
 
 
@@ -67,103 +71,6 @@ class GrowthOfParts:
         return limit_of_depth(self.max_depth, p, n)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WaitingCells:
-    """Cells, c of them, that may be cut.
-
-    Parameters
-    ----------
-    number : ndarray of int32, shape (c,)
-        Which they are.
-    n_rows, depth : ndarray of int64 and int32, shape (c,)
-        Number of their rows, and of the cuts above.
-    key : ndarray of uint64, shape (c,)
-        What decides what is drawn.
-    bounds : ndarray of float64, shape (c, 2)
-        Of what may be said below.
-    totals : Lanes
-        What their rows add up to.
-    """
-
-    number: Int32
-    n_rows: Int64
-    depth: Int32
-    key: UInt64
-    bounds: Float64
-    totals: Lanes
-
-    def at(self, some: NDArray[Any]) -> WaitingCells:
-        """Some of them."""
-        begin, lane, total = self.totals
-        sizes = np.diff(begin)[some]
-        starts = np.append(0, np.cumsum(sizes)).astype(np.int64)
-        entries = np.repeat(begin[:-1][some] - starts[:-1], sizes) + np.arange(starts[-1])
-        return WaitingCells(
-            self.number[some],
-            self.n_rows[some],
-            self.depth[some],
-            self.key[some],
-            self.bounds[some],
-            (starts, lane[entries], total[entries]),
-        )
-
-    @property
-    def n_lanes(self) -> Int32:
-        """How many sums each has."""
-        return np.diff(self.totals[0]).astype(np.int32)
-
-    def are_pure(self, n_classes: int) -> NDArray[np.bool_]:
-        """Which are known to be of one class."""
-        begin, _, total = self.totals
-        if n_classes > 2:
-            return self.n_lanes == 1
-        weight, of_second = total[begin[:-1]], total[begin[:-1] + 1]
-        return (n_classes > 0) & ((of_second == 0) | (of_second == weight))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CutCells:
-    """Cells that are cut, d of them, as the core says it.
-
-    Parameters
-    ----------
-    number : ndarray of int32, shape (d,)
-        Which they are.
-    worth : ndarray of float64, shape (d,)
-        What the cut gains, or one above it, if that is less.
-    columns : tuple of ndarray
-        Gain, feature, threshold, whether missing values go left and whether there are any.
-    n_categories, categories : ndarray of int64, shape (d,), and int32, shape (any,)
-        The sets, one behind the other.
-    goes_left : ndarray of uint8, shape (d, 256)
-        By code.
-    children : WaitingCells
-        Of each two, without numbers.
-    """
-
-    number: Int32
-    worth: Float64
-    columns: tuple[NDArray[Any], ...]
-    n_categories: Int64
-    categories: Int32
-    goes_left: NDArray[np.uint8]
-    children: WaitingCells
-
-    def at(self, some: NDArray[np.intp]) -> CutCells:
-        """Some of them."""
-        starts = np.cumsum(self.n_categories) - self.n_categories
-        sets = [self.categories[starts[d] : starts[d] + self.n_categories[d]] for d in some]
-        return CutCells(
-            self.number[some],
-            self.worth[some],
-            tuple(one[some] for one in self.columns),
-            self.n_categories[some],
-            np.concatenate([np.zeros(0, np.int32), *sets]),
-            self.goes_left[some],
-            self.children.at(np.column_stack([2 * some, 2 * some + 1]).ravel()),
-        )
-
-
 @dataclass(slots=True, eq=False)
 class _Growing:
     """A tree that grows by the sums of parts.
@@ -193,35 +100,43 @@ class _Growing:
     n_cells: int = 1
     cuts: list[CutCells] = field(default_factory=list)
     worth: Float64 = field(default_factory=lambda: np.zeros(0))
+    _room: int = 0  # for so many bytes of what cells of a level add up to
 
     def grow(self, root: WaitingCells) -> tuple[Tree, NDArray[np.bool_]]:
         """The tree, and nodes that compare what some row there lacks; rows know then their leaves."""
-        waiting, worth = self._those_to_cut(root, np.array([np.inf]))
+        waiting, worth = root.at(np.flatnonzero(self._may_be_cut(root))), np.array([np.inf])
+        above = TablesOfCells.none()
         while len(waiting.number):
-            parts = [self._cut(waiting.at(some), worth[some]) for some in self._batches(waiting)]
-            waiting, worth = self._sent_on(parts)
+            self._room = self.parts.portions.bytes_of_sums // 2
+            parts = [
+                self._cut(waiting.at(some), worth[some], above) for some in self._batches(waiting)
+            ]
+            del above  # nothing is kept twice
+            waiting, worth, above = self._sent_on(parts)
+            del parts
         return self._settled()
 
-    def _those_to_cut(self, cells: WaitingCells, worth: Float64) -> tuple[WaitingCells, Float64]:
-        """Cells without those that are leaves whatever their rows add up to."""
+    def _may_be_cut(self, cells: WaitingCells) -> NDArray[np.bool_]:
+        """Which cells are no leaves whatever their rows add up to."""
         most, depth, split, rows, *_ = self.grower.options[0]
         may = (cells.depth < depth) & (cells.n_rows >= split) & (cells.n_rows // 2 >= rows)
-        may &= ~cells.are_pure(self.target[0]) & (most > 1)
-        some = np.flatnonzero(may)
-        return cells.at(some), worth[some]
+        return may & ~cells.are_pure(self.target[0]) & (most > 1)
 
     def _batches(self, cells: WaitingCells) -> Iterator[NDArray[np.intp]]:
-        """Some cells after others, whose sums are looked at together."""
+        """Some cells after others, whose sums are looked at together: with a cell what is beside it."""
         width = 1 + 8 * (cells.n_lanes + 1).astype(np.int64)
         size = np.minimum(cells.n_rows, 256) * width * self.grower.bins.n_features
         batch = np.cumsum(size) // self.parts.portions.bytes_of_sums
+        is_left = (cells.above >= 0) & (cells.number % 2 == 1)
+        batch[1:] = np.where(is_left[:-1], batch[:-1], batch[1:])
         ends = np.flatnonzero(np.append(batch[1:] != batch[:-1], True)) + 1
         yield from np.split(np.arange(len(size)), ends[:-1])
 
-    def _cut(self, cells: WaitingCells, worth: Float64) -> CutCells:
+    def _cut(self, cells: WaitingCells, worth: Float64, above: TablesOfCells) -> CutCells:
         """Cut cells by what their rows add up to."""
-        width = cells.n_lanes + np.int32(self.target[2])
-        told = self.parts.collect(tables_of, cells.number, cells.totals, self.target, width)
+        told = self._told(cells, above)
+        waits = np.flatnonzero(cells.waits)
+        cells, worth = cells.at(waits), worth[waits]
         waiting = cells.n_rows, cells.depth, cells.key, cells.bounds, cells.totals
         limits, slopes, *_ = self.grower.options
         made: Any = cut_cells(
@@ -230,47 +145,114 @@ class _Growing:
             slopes,
             self.target,
             (*waiting[:3], cells.bounds if slopes is not None else _NO_BOUNDS, cells.totals),
-            told.whole(),
+            told.tables,
             *self.of_root,
         )
         is_cut, (*columns, starts, categories), goes_left, below, self.of_root = made
         some = np.flatnonzero(is_cut)
         n_rows, key, bounds, totals = below
         depth = np.repeat(cells.depth[some] + 1, 2).astype(np.int32)
-        children = WaitingCells(np.zeros(len(key), np.int32), n_rows, depth, key, bounds, totals)
-        gain = columns[0]
+        none = np.zeros(len(key), np.int32)
+        children = WaitingCells(
+            none, n_rows, depth, key, bounds, none.astype(np.bool_), none - 1, totals
+        )
+        gain = np.minimum(columns[0], worth[some])
+        children, kept = self._kept_of(told, some, gain, children)
         return CutCells(
             cells.number[some],
-            np.minimum(gain, worth[some]),
+            gain,
             tuple(columns),
             np.diff(starts),
             categories,
             goes_left,
             children,
+            kept,
         )
 
-    def _sent_on(self, made: list[CutCells]) -> tuple[WaitingCells, Float64]:
+    def _told(self, cells: WaitingCells, above: TablesOfCells) -> TablesOfCells:
+        """What the rows of those cells add up to that wait."""
+        adds_up, waits = cells.add_up(), cells.waits
+        # The spread of numbers is no sum, so parts tell it of all.
+        n_classes, _, counts_rows, *_ = self.target
+        beside = np.flatnonzero(waits & ~adds_up) if n_classes == 0 else _NONE
+        asked = cells.at(np.append(np.flatnonzero(adds_up), beside))
+        own = asked.at(np.arange(np.count_nonzero(adds_up)))
+        width = own.n_lanes + np.int32(counts_rows)
+        told = self.parts.collect(tables_of, asked.number, asked.totals, self.target, width)
+        if np.array_equal(adds_up, waits):
+            return TablesOfCells(told.whole(), own.totals)
+        # A cell that is not added up is beside one that is.
+        place = np.cumsum(adds_up) - 1
+        is_left = cells.number % 2 == 1
+        other = np.clip(np.arange(len(place)) + np.where(is_left, 1, -1), 0, len(place) - 1)
+        about = np.full(len(place), -1)
+        about[beside] = len(own.number) + np.arange(len(beside))
+        places = np.column_stack(
+            [
+                np.where(adds_up, place, place[other]),
+                np.where(adds_up, -1, cells.above),
+                np.where(adds_up, -1, about),
+            ]
+        )[waits].astype(np.int32)
+        lanes = lanes_at(cells.totals, np.flatnonzero(waits))
+        whole = told.whole()
+        del told
+        made: Any = tables_of_some(
+            whole, own.totals, above.tables, above.lanes, lanes, places, self.target
+        )
+        return TablesOfCells(made, lanes)
+
+    def _kept_of(
+        self, told: TablesOfCells, cut: NDArray[np.intp], worth: Float64, children: WaitingCells
+    ) -> tuple[WaitingCells, TablesOfCells]:
+        """Children that know which of them wait, and where what is kept of the cells above them is."""
+        waits = self._may_be_cut(children)
+        p, counts_rows = self.grower.bins.n_features, int(self.target[2])
+        wanted = waits.reshape(-1, 2).any(axis=1) & (worth >= self._least_worth())
+        size = np.where(wanted, told.n_bytes(p, counts_rows)[cut], 0)
+        room = self._room - np.cumsum(size)
+        kept = np.flatnonzero(wanted & (room >= 0))
+        self._room -= int(size[kept].sum())
+        above = np.full(len(cut), -1, dtype=np.int32)
+        above[kept] = np.arange(len(kept), dtype=np.int32)
+        children = replace(children, waits=waits, above=np.repeat(above, 2))
+        if not len(kept):
+            return children, TablesOfCells.none()
+        return children, told.some(cut[kept].astype(np.int32), self.target)
+
+    def _sent_on(self, made: list[CutCells]) -> tuple[WaitingCells, Float64, TablesOfCells]:
         """Send rows on where cells may be among the best; gives those below that may be cut."""
-        waiting, worths = [], []
         self.worth = np.concatenate([self.worth, *(one.worth for one in made)])
         least = self._least_worth()
         some = [one.at(np.flatnonzero(one.worth >= least)) for one in made]
         some = [one for one in some if len(one.number)]
         if not some:
-            return _joined([one.children.at(_NONE) for one in made]), np.zeros(0)
+            return (
+                joined([one.children.at(_NONE) for one in made]),
+                np.zeros(0),
+                TablesOfCells.none(),
+            )
         # Parts write down where all their cells are, so they are asked once.
         asked = ([one.number, one.columns[1], one.goes_left] for one in some)
         self.parts.change(divide, *map(np.concatenate, zip(*asked, strict=True)))
+        waiting, worths, n_kept = [], [], 0
         for cuts in some:
             number = np.arange(self.n_cells, self.n_cells + 2 * len(cuts.number), dtype=np.int32)
             self.n_cells += len(number)
-            below, worth = self._those_to_cut(
-                replace(cuts.children, number=number), np.repeat(cuts.worth, 2)
+            children = cuts.children
+            above = np.where(children.above < 0, -1, children.above + n_kept).astype(np.int32)
+            n_kept += len(cuts.kept.lanes[0]) - 1
+            pair_waits = children.waits.reshape(-1, 2).any(axis=1)
+            is_there = np.where(above < 0, children.waits, np.repeat(pair_waits, 2))
+            below = np.flatnonzero(is_there)
+            waiting.append(replace(children, number=number, above=above).at(below))
+            worths.append(np.repeat(cuts.worth, 2)[below])
+            none = children.at(_NONE)
+            self.cuts.append(
+                replace(cuts, goes_left=_NO_SIDES, children=none, kept=TablesOfCells.none())
             )
-            waiting.append(below)
-            worths.append(worth)
-            self.cuts.append(replace(cuts, goes_left=_NO_SIDES, children=below.at(_NONE)))
-        return _joined(waiting), np.concatenate(worths)
+        kept = TablesOfCells.joined([one.kept for one in some])
+        return joined(waiting), np.concatenate(worths), kept
 
     def _least_worth(self) -> float:
         """What a cut must be worth to be among those that are made, as far as is known."""
@@ -305,20 +287,6 @@ class _Growing:
 _NONE = np.zeros(0, dtype=np.intp)
 _NO_BOUNDS = np.zeros((0, 2))
 _NO_SIDES = np.zeros((0, 256), dtype=np.uint8)
-
-
-def _joined(cells: list[WaitingCells]) -> WaitingCells:
-    """Cells one behind the other."""
-
-    def column(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(one, name) for one in cells])
-
-    starts = np.append(0, np.cumsum(column("n_lanes"))).astype(np.int64)
-    lanes = starts, *(np.concatenate([one.totals[k] for one in cells]) for k in (1, 2))
-    return WaitingCells(
-        *(column("number"), column("n_rows"), column("depth"), column("key"), column("bounds")),
-        totals=(lanes[0], lanes[1], lanes[2]),
-    )
 
 
 def _sets_by_cell(n: int, number: Int32, cuts: list[CutCells]) -> tuple[Int64, Int32]:
@@ -405,4 +373,5 @@ def _root(total: Int64, n: int, seed: int) -> WaitingCells:
     key = np.array([key_of_root(seed)], dtype=np.uint64)
     no = np.zeros(1, dtype=np.int32)
     bounds = np.array([[-np.inf, np.inf]])
-    return WaitingCells(no, np.array([n], dtype=np.int64), no, key, bounds, lanes)
+    n_rows, waits = np.array([n], dtype=np.int64), np.ones(1, dtype=np.bool_)
+    return WaitingCells(no, n_rows, no, key, bounds, waits, no - 1, lanes)

@@ -58,13 +58,14 @@ class PartOfCells {
     std::iota(features_.begin(), features_.end(), 0);
   }
 
-  void add(std::span<const std::int32_t> order, const PartNumbers& rows,
-           const CellSums::One& total) {
+  void add(std::span<const std::int32_t> order, const PartNumbers& rows, const CellSums::One& total,
+           bool by_bin) {
     items_.clear();
     for (const std::int32_t row : order) items_.push_back(item_of<Target>(row, rows.row(row)));
     rows_.n = std::ssize(items_);
     of_.open(rows_, total);
     describe(order, rows);
+    if (!by_bin) return;
     const auto codes_of = [&](std::int32_t j) { return CodesOfFeature{codes_.row(j)}; };
     const std::size_t together = few_.together(of_);
     for (std::size_t first = 0; first < features_.size(); first += together) {
@@ -110,6 +111,92 @@ class PartOfCells {
   GivenRows rows_;
 };
 
+// -- tables of cells by those of others
+
+class StartsOfCells {
+ public:
+  StartsOfCells(const CellsInTables& cells, std::size_t p, bool counts_rows)
+      : cells_(cells), p_(p), counts_rows_(counts_rows) {
+    for (std::size_t c = 0; c < cells.lanes.size(); ++c) {
+      const auto own = cells.tables.n_bins.subspan(c * p, p);
+      const std::int64_t n = std::accumulate(own.begin(), own.end(), std::int64_t{0});
+      bin_.push_back(bin_.back() + static_cast<std::size_t>(n));
+      sum_.push_back(sum_.back() + static_cast<std::size_t>(n) * width(c));
+    }
+  }
+
+  // How many bins and sums a cell has.
+  std::pair<std::size_t, std::size_t> size(std::int32_t cell) const {
+    const auto c = static_cast<std::size_t>(cell);
+    return {bin_[c + 1] - bin_[c], sum_[c + 1] - sum_[c]};
+  }
+  void copy(std::size_t c, CellTables& made) const {
+    const auto append = [](auto& to, const auto& from, std::size_t begin, std::size_t end) {
+      const auto some = from.subspan(begin, end - begin);
+      to.insert(to.end(), some.begin(), some.end());
+    };
+    append(made.n_bins, cells_.tables.n_bins, c * p_, (c + 1) * p_);
+    append(made.bin, cells_.tables.bin, bin_[c], bin_[c + 1]);
+    append(made.sum, cells_.tables.sum, sum_[c], sum_[c + 1]);
+    append(made.about, cells_.tables.about, 4 * c, 4 * c + 4);
+  }
+
+  // The sums of a cell without those of another one, whose rows are among its own. Each bin that is
+  // left has some weight, as each row has. lanes: those of what is left.
+  void copy_rest(std::size_t c, const StartsOfCells& others, std::size_t other,
+                 std::span<const std::int32_t> lanes, CellTables& made) const {
+    const std::vector<std::size_t> kept = places_of(lanes, cells_.lanes.of(c));
+    const std::vector<std::size_t> taken =
+        places_of(others.cells_.lanes.of(other), cells_.lanes.of(c));
+    const std::size_t n = width(c), n_taken = others.width(other);
+    std::vector<std::int64_t> rest(n);
+    const std::int64_t* sum = cells_.tables.sum.data() + sum_[c];
+    const std::int64_t* less = others.cells_.tables.sum.data() + others.sum_[other];
+    const std::uint8_t* bin = cells_.tables.bin.data() + bin_[c];
+    const std::uint8_t* next = others.cells_.tables.bin.data() + others.bin_[other];
+    for (std::size_t j = 0; j < p_; ++j) {
+      const std::uint8_t* const end = bin + cells_.tables.n_bins[c * p_ + j];
+      const std::uint8_t* const last = next + others.cells_.tables.n_bins[other * p_ + j];
+      const std::size_t before = made.bin.size();
+      for (; bin < end; ++bin, sum += n) {
+        std::copy_n(sum, n, rest.begin());
+        if (next < last && *next == *bin) {
+          for (std::size_t l = 0; l < taken.size(); ++l) rest[taken[l]] -= less[l];
+          if (counts_rows_) rest[n - 1] -= less[n_taken - 1];
+          less += n_taken;
+          ++next;
+        }
+        if (std::ranges::all_of(rest, [](std::int64_t one) { return one == 0; })) continue;
+        made.bin.push_back(*bin);
+        for (const std::size_t l : kept) made.sum.push_back(rest[l]);
+        if (counts_rows_) made.sum.push_back(rest[n - 1]);
+      }
+      if (next != last) throw std::invalid_argument("a cell has the bins of the one above it");
+      made.n_bins.push_back(static_cast<std::int32_t>(made.bin.size() - before));
+    }
+  }
+
+ private:
+  // Where some lanes are among others.
+  static std::vector<std::size_t> places_of(std::span<const std::int32_t> some,
+                                            std::span<const std::int32_t> among) {
+    std::vector<std::size_t> places;
+    for (const std::int32_t lane : some) {
+      const auto at = std::ranges::lower_bound(among, lane);
+      if (at == among.end() || *at != lane)
+        throw std::invalid_argument("a cell has the lanes of the one above it");
+      places.push_back(static_cast<std::size_t>(at - among.begin()));
+    }
+    return places;
+  }
+  std::size_t width(std::size_t c) const { return cells_.lanes.of(c).size() + counts_rows_; }
+
+  const CellsInTables& cells_;
+  std::size_t p_;
+  bool counts_rows_;
+  std::vector<std::size_t> bin_{0}, sum_{0};  // (c + 1,) where those of each cell begin
+};
+
 // -- cuts of cells by what parts have added up
 
 // Sums that are looked up, in the place of rows.
@@ -119,7 +206,7 @@ class GivenCells {
   using Item = typename Target::Item;
   using OfCell = typename Target::OfCell;
 
-  GivenCells(const CellTables& tables, std::size_t n_features, bool counts_rows)
+  GivenCells(const GivenTables& tables, std::size_t n_features, bool counts_rows)
       : tables_(&tables), p_(n_features), counts_rows_(counts_rows), bin_(n_features + 1) {}
 
   // Goes on to the cell that comes next; width: numbers of each of its bins, without rows.
@@ -164,7 +251,7 @@ class GivenCells {
     return Target::kSparse ? std::accumulate(sums, sums + width_, std::int64_t{0}) : sums[0];
   }
 
-  const CellTables* tables_;
+  const GivenTables* tables_;
   std::size_t p_;
   bool counts_rows_;
   std::vector<std::size_t> bin_;  // (p + 1,) where those of each feature begin
@@ -221,7 +308,7 @@ void write(const BinnedCell& child, const Bounds& bounds, const CellSums::One& t
 
 template <class Target>
 CutCells cut_by(const KeptBins& bins, const BinnedGrowth& growth, const Target& target,
-                const WaitingCells& cells, const CellTables& tables, bool counts_rows,
+                const WaitingCells& cells, const GivenTables& tables, bool counts_rows,
                 OfRoot& of_root) {
   CutCells made;
   CellSums totals;
@@ -300,7 +387,7 @@ struct LookedUp {
 }  // namespace
 
 CellTables tables_of_part(Table<const std::uint8_t> codes, std::span<const std::int32_t> order,
-                          PartNumbers rows, Table<const std::int64_t> cells,
+                          PartNumbers rows, Table<const std::int64_t> cells, std::size_t n_added,
                           const LanesOfCells& totals, const PartTarget& wanted) {
   CellTables made;
   with_target(wanted, wanted.counts_rows ? 2 : 1, 0, [&]<class Target>(const Target& target) {
@@ -309,19 +396,19 @@ CellTables tables_of_part(Table<const std::uint8_t> codes, std::span<const std::
       const std::int64_t* const range = cells.row(c);
       part.add(order.subspan(static_cast<std::size_t>(range[0]),
                              static_cast<std::size_t>(range[1] - range[0])),
-               rows, one_of(totals, c));
+               rows, one_of(totals, c), c < n_added);
     }
   });
   return made;
 }
 
-CellTables added(const CellTables& one, const CellTables& other,
+CellTables added(const GivenTables& one, const GivenTables& other,
                  std::span<const std::int32_t> width) {
   CellTables made;
   made.n_bins.reserve(one.n_bins.size());
   made.bin.reserve(one.bin.size() + other.bin.size());
   made.sum.reserve(one.sum.size() + other.sum.size());
-  made.about = one.about;
+  made.about.assign(one.about.begin(), one.about.end());
   const std::size_t p = width.empty() ? 0 : one.n_bins.size() / width.size();
   const std::int64_t *from = one.sum.data(), *more = other.sum.data();
   const std::uint8_t *bin = one.bin.data(), *next = other.bin.data();
@@ -349,8 +436,10 @@ CellTables added(const CellTables& one, const CellTables& other,
       }
       made.n_bins.push_back(static_cast<std::int32_t>(made.bin.size() - before));
     }
-    std::int64_t* const about = made.about.data() + 4 * c;
-    const std::int64_t* const beside = other.about.data() + 4 * c;
+  }
+  for (std::size_t d = 0; d < made.about.size(); d += 4) {
+    std::int64_t* const about = made.about.data() + d;
+    const std::int64_t* const beside = other.about.data() + d;
     about[0] = std::min(about[0], beside[0]);
     about[1] = std::max(about[1], beside[1]);
     about[2] += beside[2];
@@ -359,10 +448,42 @@ CellTables added(const CellTables& one, const CellTables& other,
   return made;
 }
 
+CellTables tables_of_some(const CellsInTables& told, const CellsInTables& above,
+                          const LanesOfCells& lanes, Table<const std::int32_t> places,
+                          bool counts_rows) {
+  CellTables made;
+  const std::size_t p = told.tables.n_bins.size() / std::max<std::size_t>(told.lanes.size(), 1);
+  const StartsOfCells in_told(told, p, counts_rows), in_above(above, p, counts_rows);
+  std::size_t n_bins = 0, n_sums = 0;  // at most
+  for (std::size_t c = 0; c < lanes.size(); ++c) {
+    const std::int32_t* const at = places.row(c);
+    const auto [bins, sums] = at[1] < 0 ? in_told.size(at[0]) : in_above.size(at[1]);
+    n_bins += bins;
+    n_sums += sums;
+  }
+  made.bin.reserve(n_bins);
+  made.sum.reserve(n_sums);
+  for (const std::size_t c : turns(lanes.size(), 64 * p)) {
+    const std::int32_t* const at = places.row(c);
+    const auto own = static_cast<std::size_t>(at[0]);
+    if (at[1] < 0) {
+      in_told.copy(own, made);
+      continue;
+    }
+    const auto up = static_cast<std::size_t>(at[1]);
+    in_above.copy_rest(up, in_told, own, lanes.of(c), made);
+    const std::span<const std::int64_t> about = told.tables.about;
+    for (std::size_t k = 0; k < 3; ++k)
+      made.about.push_back(at[2] < 0 ? 0 : about[4 * static_cast<std::size_t>(at[2]) + k]);
+    made.about.push_back(above.tables.about[4 * up + 3] - about[4 * own + 3]);
+  }
+  return made;
+}
+
 std::uint64_t key_of_root(std::uint64_t seed) { return key_of_tree(seed, 0, Draw::cells); }
 
 CutCells cut_cells(const KeptBins& bins, const BinnedGrowth& growth, const PartTarget& wanted,
-                   const WaitingCells& cells, const CellTables& tables, OfRoot& of_root) {
+                   const WaitingCells& cells, const GivenTables& tables, OfRoot& of_root) {
   constexpr std::int64_t kLogs = 1 << 12;
   return with_target(wanted, growth.min_rows, kLogs, [&]<class Target>(const Target& target) {
     return cut_by(bins, growth, target, cells, tables, wanted.counts_rows, of_root);

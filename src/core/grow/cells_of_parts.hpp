@@ -30,26 +30,51 @@ struct LanesOfCells {
   std::span<const std::int64_t> sum;
 
   std::size_t size() const { return begin.size() - 1; }
+  std::span<const std::int32_t> of(std::integral auto cell) const {
+    const auto c = static_cast<std::size_t>(cell);
+    return lane.subspan(static_cast<std::size_t>(begin[c]),
+                        static_cast<std::size_t>(begin[c + 1] - begin[c]));
+  }
 };
 
-// What rows of cells add up to by those bins of each feature that they have.
+// What rows of cells add up to by those bins of each feature that they have, and what else is told
+// of these cells, and of d - c more.
 struct CellTables {
   std::vector<std::int32_t> n_bins;  // (c, p)
   std::vector<std::uint8_t> bin;     // ascending in a cell and feature
   std::vector<std::int64_t> sum;  // of each of these the lanes of the cell, and the number of rows
                                   // if they are counted
-  std::vector<std::int64_t> about;  // (c, 4) of the cells: smallest and largest number, squares of
+  std::vector<std::int64_t> about;  // (d, 4) of the cells: smallest and largest number, squares of
                                     // numbers beyond the mean, and squares of weights
 };
+struct GivenTables {
+  std::span<const std::int32_t> n_bins;
+  std::span<const std::uint8_t> bin;
+  std::span<const std::int64_t> sum, about;
+};
 
-// order: (n,) numbers of the rows; cells: (c, 2) where those of each cell begin and end in it.
+// order: (n,) numbers of the rows; cells: (d, 2) where those of each cell begin and end in it, of
+// which the first c are added up.
 CellTables tables_of_part(Table<const std::uint8_t> codes, std::span<const std::int32_t> order,
-                          PartNumbers rows, Table<const std::int64_t> cells,
+                          PartNumbers rows, Table<const std::int64_t> cells, std::size_t n_added,
                           const LanesOfCells& totals, const PartTarget& target);
 
 // Those of both; width: (c,) numbers of each bin.
-CellTables added(const CellTables& one, const CellTables& other,
+CellTables added(const GivenTables& one, const GivenTables& other,
                  std::span<const std::int32_t> width);
+
+// Tables of cells, and the lanes of their sums.
+struct CellsInTables {
+  GivenTables tables;
+  LanesOfCells lanes;
+};
+
+// Tables of some cells, with lanes of their own. places: (s, 3) of each among those that are told;
+// of the one above it among those, whose rows are its own and the told ones: -1, it is told itself;
+// and of what is told about it, or -1 if nothing is.
+CellTables tables_of_some(const CellsInTables& told, const CellsInTables& above,
+                          const LanesOfCells& lanes, Table<const std::int32_t> places,
+                          bool counts_rows);
 
 // Cells that wait.
 struct WaitingCells {
@@ -88,7 +113,7 @@ struct CutCells {
 
 // Cuts cells by what all their rows add up to. of_root: is decided where a cell is the root.
 CutCells cut_cells(const KeptBins& bins, const BinnedGrowth& growth, const PartTarget& target,
-                   const WaitingCells& cells, const CellTables& tables, OfRoot& of_root);
+                   const WaitingCells& cells, const GivenTables& tables, OfRoot& of_root);
 
 // All cells, children after parents.
 struct DecidedCells {
