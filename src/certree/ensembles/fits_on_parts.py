@@ -80,7 +80,8 @@ def fit_on_parts(
     learned.teach(model)
     parts.keep_to_limit(_need(model, learned, judged is not None), learned)
     reader, loss, weighing = learned.reader, model._loss(), learned.weighing
-    _expect_taken(model, loss, learned)
+    if not is_classifier(model):
+        loss.expect_domain(np.array(learned.found.ends))
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     stops = _stops(model, learned)
     held = _held_out(model, parts, learned) if stops and judged is None else None
@@ -108,7 +109,7 @@ def fit_on_parts(
         _held_of(parts, n_held, weighings[1]),
         statistics,
     )
-    start = _start(loss, parts, known.n, totals, total is not None)
+    start = _start(loss, parts, known.n, totals, weighings[0])
     evaluation = _evaluation(model, run, stops, callbacks)
     _boost(model, parts, run, start, n_rounds, evaluation)
     if evaluation.decides and hashes is not None:
@@ -162,10 +163,13 @@ def _need(model: Any, learned: Learned, are_judged: bool) -> Need:
     )
 
 
-def _start(loss: Loss, parts: Executor, n: int, totals: Counter[Any], is_weighed: bool) -> Float64:
+def _start(
+    loss: Loss, parts: Executor, n: int, totals: Counter[Any], weighing: Weighing | None
+) -> Float64:
     """The scores (n_outputs,) that a run on n rows starts from."""
     if isinstance(loss, QuantileLoss | HuberLoss):
-        return start_at_quantile(loss, parts, n)
+        return start_at_quantile(loss, parts, n, weighing)
+    is_weighed = weighing is not None and weighing.factor is not None
 
     def number(total: int) -> float:
         return rounded(total) if is_weighed else float(total)
@@ -290,21 +294,6 @@ def _n_rounds(model: Any, n: int, stops: bool) -> int:
     if known is None:
         raise InMemory
     return int(known)
-
-
-def _expect_taken(model: Any, loss: Loss, learned: Learned) -> None:
-    """Refuse targets that the loss does not take, and weights that are no copies by quantiles.
-
-    In memory such weights are added up as they come, by ascending targets, and rounded each time.
-    """
-    if not is_classifier(model):
-        loss.expect_domain(np.array(learned.found.ends))
-    are_weights = learned.weighing is not None and not learned.weighing.are_copies
-    if are_weights and isinstance(loss, QuantileLoss | HuberLoss):
-        raise ValueError(
-            f"weights that are no whole numbers, or more than ten for each row on average, take rows "
-            f'in memory with loss="{model.loss}", got X that lies elsewhere'
-        )
 
 
 def _many_levels(known: Sketch) -> tuple[int, ...]:

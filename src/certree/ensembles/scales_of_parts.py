@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from math import ceil, floor, inf, isfinite, ldexp
+from math import floor, inf, isfinite, ldexp
 
 import numpy as np
 
 from certree._core import fixed_unit
-from certree.ensembles.losses import HuberLoss, Loss, QuantileLoss
+from certree.ensembles.losses import HuberLoss, Loss, QuantileLoss, rank_of
 from certree.interface.arrays import Float64
+from certree.parts.chunks import Weighing
 from certree.parts.exact_quantiles import Counts, counted, order_statistics
 from certree.parts.exact_sums import whole_sum
 from certree.parts.executors import Executor
@@ -61,11 +62,20 @@ def sum_of_terms(part: PartOfRows, loss: ScaledLoss, unit: int) -> int:
     return whole_sum(scale_terms(part, loss), unit)
 
 
-def start_at_quantile(loss: QuantileLoss | HuberLoss, parts: Executor, n: int) -> Float64:
-    """The smallest target that so large a share of n rows does not exceed, as `loss.start` has it."""
+def start_at_quantile(
+    loss: QuantileLoss | HuberLoss, parts: Executor, n: int, weighing: Weighing | None
+) -> Float64:
+    """The smallest target that so large a share of n rows does not exceed, as `loss.start` has it.
+
+    weighing: how these are weighed.
+    """
+    unit = None
+    if weighing is not None and weighing.factor is not None:
+        unit = fixed_unit(weighing.factor, n)
     quantile = 0.5 if isinstance(loss, HuberLoss) else loss.quantile
-    rank = min(max(ceil(quantile * n) - 1, 0), n - 1)
-    return order_statistics(parts, [rank], target)
+    told: Counts = parts.collect(counted, target, (), unit)
+    rank = rank_of(quantile, int(told.n.sum()))
+    return order_statistics(parts, [rank], target, told=told, unit=unit)
 
 
 def target(part: PartOfRows) -> Float64:
