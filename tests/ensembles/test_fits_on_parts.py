@@ -533,8 +533,6 @@ def of_functions():
 def test_other_losses_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"loss=CustomLoss.* takes rows in memory"):
         BoostedTreesRegressor(of_functions(), max_iter=2).fit(written(tmp_path), "y")
-    with pytest.raises(ValueError, match=r"quantile=\[0.1, 0.9\] takes rows in memory"):
-        BoostedTreesRegressor("quantile", quantile=[0.1, 0.9]).fit(written(tmp_path), "y")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from certree.interface.arrays import Float64, UInt64
 from certree.interface.threads import all_threads
 from certree.parts.chunks import Chunk, Weighing, positive, whole_by_all
 from certree.parts.executors import Executor
-from certree.parts.first_look import Learned, learn
+from certree.parts.first_look import Learned, expect_one_target, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
 from certree.parts.memory_limit import Need, most_categories, most_leaves
@@ -85,6 +85,7 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
         If rows are wrong, as `fit` says.
     """
     learned = learn(model, parts)
+    expect_one_target(learned.found)
     learned.teach(model)
     parts.keep_to_limit(_need(model, learned), learned)
     weighing = learned.weighing

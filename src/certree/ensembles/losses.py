@@ -66,6 +66,11 @@ class Loss:
         """In which order outputs are added up."""
         return slice(None)
 
+    @property
+    def single(self) -> tuple[Loss, ...]:
+        """The losses that it is the sum of: of each target, or each quantile."""
+        return (self,)
+
     def goals(self) -> list[Goal]:
         """What the core is told of it beside its name."""
         return [(self.parameter, 1.0, 0, self.n_outputs, 0)]
