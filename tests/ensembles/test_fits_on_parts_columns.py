@@ -109,6 +109,53 @@ def test_rows_in_memory_judge_several_numbers(how, tmp_path, monkeypatch, left_n
     assert len(model.validation_score_) > model.n_iter_
 
 
+LABELS = [
+    {},
+    {"class_weight": "balanced"},
+    {"max_thresholds": 8, "subsample": 1.0, "prunings": "none"},
+    {"quality": "best"},
+    {**STOPPING, "validation_fraction": None},
+]
+
+
+@pytest.mark.parametrize("weights", ["real", "whole", None])
+@pytest.mark.parametrize("how", LABELS)
+@pytest.mark.parametrize("target", ["two", "three"])
+def test_columns_of_classes_mean_the_same(
+    target, how, weights, tmp_path, monkeypatch, left_nothing
+):
+    rows = with_towns(rows_of(target, weights), 60)
+    model = expect_same_in_files(rows, weights, target, {**how}, tmp_path, monkeypatch)
+    assert [one.dtype.kind for one in model.classes_] == [
+        "O" if target == "three" else "i",
+        "O",
+        "b",
+    ]
+
+
+@pytest.mark.parametrize("class_weight", [[{0: 2.5}, {"no": 0.5}, {}], [{}, {"so": 0}, {True: 3}]])
+def test_weights_of_classes_of_each_column_mean_the_same(
+    class_weight, tmp_path, monkeypatch, left_nothing
+):
+    how = {"class_weight": class_weight}
+    expect_same_in_files(rows_of("two", "real"), "real", "two", how, tmp_path, monkeypatch)
+
+
+def test_rows_in_memory_judge_columns_of_classes(tmp_path, monkeypatch, left_nothing):
+    X, y, _ = given_of(rows_of("three", None, 333, seed=5), None)
+    how = {**STOPPING, "judged": {"X_val": X, "y_val": y}}
+    expect_same_in_files(rows_of("three", "real"), "real", "three", how, tmp_path, monkeypatch)
+
+
+def test_columns_of_one_kind_are_told_together(tmp_path, monkeypatch, left_nothing):
+    rows = rows_of("two", None)
+    for name in ("b", "c"):
+        values = pa.array(np.arange(N) % 5 if name == "b" else np.zeros(N, dtype=int))
+        rows = rows.set_column(rows.column_names.index(name), name, values)
+    model = expect_same_in_files(rows, None, "two", {}, tmp_path, monkeypatch)
+    assert model.n_classes_ == [2, 5, 1]
+
+
 @replaces_state
 def fit_in_chunks(model, X, y, weight, ends):
     fit_on_parts(model, Here(InChunks(X, y, weight, ends), None, 1))
@@ -216,6 +263,16 @@ def test_what_takes_one_number_is_refused(tmp_path, left_nothing):
         model_of("numbers", monotonic_cst={"x0": 1}).fit(tmp_path, NAMES)
     with pytest.raises(ValueError, match="several outputs take rows in memory, got y with 2"):
         TreeForestRegressor(2).fit(tmp_path, ["y", "b"])
+
+
+def test_what_takes_one_column_of_classes_is_refused(tmp_path, left_nothing):
+    pq.write_table(rows_of("two", None), tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match=r"several columns of classes .* with early_stopping"):
+        model_of("two", early_stopping=True).fit(tmp_path, NAMES)
+    with pytest.raises(ValueError, match="monotonic_cst takes one target"):
+        model_of("two", monotonic_cst={"x0": 1}).fit(tmp_path, NAMES)
+    with pytest.raises(ValueError, match="a dict for each of 3 columns, got 2"):
+        model_of("two", class_weight=[{}, {}]).fit(tmp_path, NAMES)
 
 
 def test_a_list_of_one_name_is_that_column(tmp_path, left_nothing):
