@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor, TreeForestRegressor
+from certree import Cart, PACBayesTreeRegressor
+from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.arrays import beside_each_other
 from certree.interface.fitted import replaces_state
@@ -262,7 +263,7 @@ def test_what_takes_one_number_is_refused(tmp_path, left_nothing):
     with pytest.raises(ValueError, match="monotonic_cst takes one number for each row"):
         model_of("numbers", monotonic_cst={"x0": 1}).fit(tmp_path, NAMES)
     with pytest.raises(ValueError, match="several outputs take rows in memory, got y with 2"):
-        TreeForestRegressor(2).fit(tmp_path, ["y", "b"])
+        PACBayesTreeRegressor(Cart(max_bins=255)).fit(tmp_path, ["y", "b"])
 
 
 def test_what_takes_one_column_of_classes_is_refused(tmp_path, left_nothing):

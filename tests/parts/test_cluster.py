@@ -144,6 +144,14 @@ def test_several_targets_on_workers_have_the_same_model(target, names, how, clie
     assert np.array_equal(said.compute().to_numpy(), here.predict(X.iloc[order]))
 
 
+def test_forests_on_workers_take_several_targets(client, tmp_path):
+    rows = with_columns(table(N, "three"), "three").to_pandas().astype({"colour": "category"})
+    X, y, weight = rows.drop(columns=["y", "b", "c", "w"]), rows[["y", "b", "c"]], rows["w"]
+    here = TreeForestClassifier(6, random_state=0, n_jobs=1).fit(X, y, weight)
+    cuts = [cut(one, [0, 500, 500, 900, N]) for one in (X, y, weight)]
+    expect_same(here, TreeForestClassifier(6, random_state=0, n_jobs=1).fit(*cuts), tmp_path)
+
+
 def test_targets_in_arrays_of_two_dimensions(client):
     X, _ = arrays()
     y = np.column_stack([X[:, 0] * X[:, 1], X[:, 2] ** 2, X[:, 3]])

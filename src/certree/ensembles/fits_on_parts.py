@@ -29,7 +29,7 @@ from certree.parts.binned_parts import Sketch
 from certree.parts.chunks import Weighing
 from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor, InMemory
-from certree.parts.first_look import Learned, learn
+from certree.parts.first_look import Learned, largest_of, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import RowsHeldOut, hold_out
 from certree.parts.keys import set_keys
@@ -132,24 +132,17 @@ def _sketched(
     model: Any, parts: Executor, learned: Learned, held: RowsHeldOut | None
 ) -> tuple[Sketched, Loss]:
     """What decides the bins of all rows, and the loss, which knows the order of several targets."""
-    loss, largest = model._loss(), _largest_targets(model, learned, held)
-    known = sketched(parts, learned.reader, learned.weighing, learned.found.n, held, largest)
+    loss, found = model._loss(), learned.found
+    largest = None
+    if found.n_targets > 1:
+        # Rows that are held out may have larger ones.
+        largest = found.largest_targets if held is None else largest_of(held.sides.train.ends)
+    known = sketched(parts, learned.reader, learned.weighing, found.n, held, largest)
     if isinstance(loss, SeveralLosses):
         # Quantiles are of one target.
         loss = loss.in_order(known.sketch.target_keys.tolist() or [0] * len(loss.of))
         known = replace(known, order=loss.order)
     return known, loss
-
-
-def _largest_targets(model: Any, learned: Learned, held: RowsHeldOut | None) -> Float64 | None:
-    """The largest size of each of several targets of the rows that train; None: there is one."""
-    if learned.found.n_targets == 1:
-        return None
-    if is_classifier(model):
-        return np.array(model.n_classes_) - 1.0
-    ends = learned.found.ends if held is None else held.sides.train.ends
-    largest: Float64 = np.abs(ends).max(axis=1)
-    return largest
 
 
 def _need(model: Any, learned: Learned, are_judged: bool) -> Need:

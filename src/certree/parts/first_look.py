@@ -92,6 +92,19 @@ class Found:
         """How many targets rows have."""
         return len(self.totals)
 
+    @property
+    def largest_targets(self) -> Float64:
+        """The largest size of each target, (n_targets,), or the last code of its classes."""
+        if self.classes is not None:
+            return np.array([len(one) - 1.0 for one in self.classes])
+        return largest_of(self.ends)
+
+
+def largest_of(ends: Float64) -> Float64:
+    """The largest size of each target, by its smallest and its largest number, (n_targets, 2)."""
+    largest: Float64 = np.abs(ends).max(axis=1)
+    return largest
+
 
 def ends_together(one: Float64, other: Float64) -> Float64:
     """The smallest and the largest of each target, (n_targets, 2), of the rows of both."""
