@@ -1,5 +1,7 @@
 """Several targets of rows in files, and several quantiles: the model of the same rows in memory."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -119,9 +121,10 @@ LABELS = [
 ]
 
 
-@pytest.mark.parametrize("weights", ["real", "whole", None])
 @pytest.mark.parametrize("how", LABELS)
-@pytest.mark.parametrize("target", ["two", "three"])
+@pytest.mark.parametrize(
+    ("target", "weights"), [("two", "whole"), ("three", "real"), ("three", None)]
+)
 def test_columns_of_classes_mean_the_same(
     target, how, weights, tmp_path, monkeypatch, left_nothing
 ):
@@ -254,6 +257,16 @@ def test_numbers_that_no_loss_takes_are_refused_in_every_column(tmp_path, left_n
     pq.write_table(rows_of("numbers", None), tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match='loss="poisson" takes y >= 0'):
         model_of("numbers", loss="poisson").fit(tmp_path, ["c", "y"])
+
+
+def test_rows_of_other_numbers_of_targets_are_refused():
+    X, y, _ = given_of(rows_of("numbers", None), None)
+    ragged = InChunks(X, y, None, [0, 700, N])
+    chunks = [*ragged.chunks()]
+    chunks[1] = replace(chunks[1], y=chunks[1].y[:, :2])
+    ragged.chunks = lambda **_: iter(chunks)
+    with pytest.raises(ValueError, match="chunk 0 has 3 and chunk 1 2"):
+        fit_on_parts(model_of("numbers"), Here(ragged, None, 1))
 
 
 def test_what_takes_one_number_is_refused(tmp_path, left_nothing):

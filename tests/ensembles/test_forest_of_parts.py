@@ -107,9 +107,11 @@ def test_weights_mean_the_same(target, class_weight, weights, tmp_path, left_not
 SEVERAL = [{}, {"oob_score": True, "n_estimators": 40}, {"bootstrap": False, "max_leaf_nodes": 9}]
 
 
-@pytest.mark.parametrize("weights", ["real", "whole", None])
 @pytest.mark.parametrize("how", [*SEVERAL, {"class_weight": "balanced"}])
-@pytest.mark.parametrize("target", ["two", "three", "numbers"])
+@pytest.mark.parametrize(
+    ("target", "weights"),
+    [("two", "whole"), ("three", "real"), ("numbers", "real"), ("numbers", None)],
+)
 def test_several_targets_mean_the_same(target, how, weights, tmp_path, left_nothing, small_blocks):
     if target == "numbers" and "class_weight" in how:
         pytest.skip("no classes")

@@ -147,11 +147,8 @@ def _sketched(
 
 def _need(model: Any, learned: Learned, are_judged: bool) -> Need:
     """What the fit holds in memory, from above."""
-    n, p, K = (
-        learned.found.n,
-        model.n_features_in_,
-        sum(one.n_outputs for one in model._loss().single),
-    )
+    n, p = learned.found.n, model.n_features_in_
+    K = max(int(np.sum(getattr(model, "n_classes_", 1))), model._loss().n_outputs)
     stops = stops_early(model.early_stopping, n)
     is_dealt = stops and model.validation_fraction is not None and not are_judged
     n_leaves = model.max_leaf_nodes

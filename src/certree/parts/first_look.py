@@ -68,6 +68,11 @@ class Found:
                 f"all rows must have the same features, but {self.where} has "
                 f"{_listed(self)} and {other.where} {_listed(other)}"
             )
+        if self.n_targets != other.n_targets:
+            raise ValueError(
+                f"all rows must have as many targets, but {self.where} has {self.n_targets} and "
+                f"{other.where} {other.n_targets}"
+            )
         classes = self.classes
         if classes is not None and other.classes is not None:
             pairs = zip(classes, other.classes, strict=True)
