@@ -193,6 +193,19 @@ def test_targets_that_never_change_mean_the_same():
         expect_same(here, fit_in_chunks(model_of("numbers", loss=loss), X, y, None, ends))
 
 
+@pytest.mark.parametrize(
+    "how", [{}, {"early_stopping": True, "validation_fraction": 0.5, "loss": "huber"}]
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_numbers_far_below_the_others_mean_the_same(seed, how):
+    """The order of targets is told in units of the largest sizes of those rows that train."""
+    X, y, _ = given_of(rows_of("numbers", None, 1100, seed), None)
+    y[np.arange(3) + 10 * seed, np.arange(3)] = -1000.0 * y.max(axis=0)
+    here = model_of("numbers", max_iter=2, **how).fit(X, y)
+    there = fit_in_chunks(model_of("numbers", max_iter=2, **how), X, y, None, [0, 500, 1100])
+    expect_same(here, there)
+
+
 def test_few_rows_of_several_numbers_are_fitted_in_memory(tmp_path, left_nothing):
     rows = rows_of("numbers", None, 300).drop_columns(["w"])
     pq.write_table(rows, tmp_path / "rows.parquet")
