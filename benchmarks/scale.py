@@ -17,10 +17,10 @@ the most bytes of its scratch folder, in GB, at most 40. The models must have th
 ``--told``: how often parts are asked in a round, and how much they tell together, in MB.
 
 ``--dask``: against LightGBM's estimator for Dask on the same cluster of two processes with a thread
-each, of rows that lie there; leaves, bins, rounds and rates are equal. Both fit a few rows before, and
-then in turn. Figures are the ratio of the times, and the log losses of 1e5 rows of another seed, which
-are to be no larger. Is left out without LightGBM, Dask or distributed. Linux alone says what the
-anonymous memory is.
+each, of rows that lie there; leaves, bins, rounds and rates are equal, and every round looks at all
+features, as LightGBM's do. Both fit a few rows before, and then in turn. Figures are the ratio of the
+times, and the log losses of 1e5 rows of another seed, which are to be no larger. Is left out without
+LightGBM, Dask or distributed. Linux alone says what the anonymous memory is.
 """
 
 import argparse
@@ -274,6 +274,7 @@ def fitted_there(who: str, parts: tuple[Any, Any], client: Any, options: Any) ->
             max_iter=options.rounds,
             max_leaf_nodes=options.leaves,
             learning_rate=options.rate,
+            max_features=None,
             random_state=0,
         )
     else:

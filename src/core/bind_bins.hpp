@@ -44,11 +44,20 @@ inline KeptBins kept_bins(const Kept& kept, std::size_t p) {
           sized("level_bin", level_bin, levels.size())};
 }
 
+// Codes by feature, (p, n), and the same by row, (n, p), or no rows of the second.
+using BothWays = std::tuple<Codes, Codes>;
+
+inline CodesBothWays both_ways(const Codes& codes, const Codes& of_rows) {
+  if (of_rows.shape(0) == 0) return {view(codes), {}};
+  return {view(codes), sized("codes_of_rows", of_rows, codes.shape(1), codes.shape(0))};
+}
+
 // Codes of p features, dense or stored, and what is kept of their bins.
-using AnyCodes = std::variant<Codes, Stored>;
+using AnyCodes = std::variant<Codes, BothWays, Stored>;
 
 inline std::size_t width_of(const AnyCodes& codes) {
   if (const auto* dense = std::get_if<Codes>(&codes)) return dense->shape(0);
+  if (const auto* both = std::get_if<BothWays>(&codes)) return std::get<0>(*both).shape(0);
   return std::get<3>(std::get<Stored>(codes)).size();
 }
 
@@ -56,7 +65,9 @@ inline BinnedTable binned(const AnyCodes& codes, const Kept& kept) {
   const std::size_t p = width_of(codes);
   BinnedTable table{kept_bins(kept, p), {}, {}};
   if (const auto* dense = std::get_if<Codes>(&codes)) {
-    table.codes = view(*dense);
+    table.codes = {view(*dense), {}};
+  } else if (const auto* both = std::get_if<BothWays>(&codes)) {
+    table.codes = std::apply(both_ways, *both);
   } else {
     const auto& [start, row, code, zero, n_rows] = std::get<Stored>(codes);
     table.stored = {starts_of("start", start, p, row.size()), view(row),

@@ -304,16 +304,17 @@ PartLayout layout_of(const LayoutOfParts& given, std::size_t p) {
   return layout;
 }
 
-auto part_sums(const Codes& codes, const LayoutOfParts& given, const Ints& order,
-               const Wholes2& items, const Wholes2& cells, bool with_squares) {
+auto part_sums(const Codes& codes, const Codes& codes_of_rows, const LayoutOfParts& given,
+               const Ints& order, const Wholes2& items, const Wholes2& cells, bool with_squares) {
   const std::size_t p = codes.shape(0), n = codes.shape(1);
+  const CodesBothWays all = both_ways(codes, codes_of_rows);
   const PartLayout layout = layout_of(given, p);
   const auto rows = sized("order", order, n);
   const auto of_rows = sized("items", items, n, 2);
   expect_cells(cells, n);
   expect_rows(view(cells), rows, n);
   const auto loop = [&](auto sums, auto squares) {
-    certree::part_sums(view(codes), layout, rows, of_rows, view(cells), sums, squares);
+    certree::part_sums(all, layout, rows, of_rows, view(cells), sums, squares);
   };
   return run(loop, SumsTable(cells.shape(0), layout.size()),
              Column<std::int64_t>(with_squares ? cells.shape(0) : 0));
@@ -490,8 +491,8 @@ void bind_parts(nb::module_& core) {
            "dispersion).");
   core.def("part_add_steps", &part_add_steps, "before"_array, "leaf"_array, "steps"_array,
            "scores"_array, "Writes scores of rows: those before and the steps of their leaves.");
-  core.def("part_sums", &part_sums, "codes"_array, "layout"_a, "order"_array, "items"_array,
-           "cells"_array, "with_squares"_a,
+  core.def("part_sums", &part_sums, "codes"_array, "codes_of_rows"_array, "layout"_a, "order"_array,
+           "items"_array, "cells"_array, "with_squares"_a,
            "Sums of cells of a part by feature and place, and their squares.");
   core.def("part_divide", &part_divide, "codes"_array, "order"_array, "cells"_array, "cell"_array,
            "feature"_array, "goes_left"_array,

@@ -1287,3 +1287,18 @@ def test_columns_that_are_no_trees_are_refused(changes, message):
     assert len(Trees(**(plain | WITH_SET))) == len(Trees(**(plain | SHARING))) == 1
     with pytest.raises(ValueError, match=message):
         Trees(**(plain | changes))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("kind", [BoostedTreesClassifier, BoostedTreesRegressor])
+def test_codes_that_lie_by_row_too_give_the_same_trees(kind, n_jobs, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 70))
+    y = (X[:, 0] * X[:, 40] + X[:, 69] > 0).astype(int)
+    fitted = []
+    for most in (10**9, 0):
+        monkeypatch.setattr("certree.grow.bins.CACHE", most)
+        model = kind(max_iter=6, max_leaf_nodes=31, n_jobs=n_jobs, random_state=0)
+        fitted.append(model.fit(X, y).trees_)
+    assert fitted[0].value.tobytes() == fitted[1].value.tobytes()
+    assert fitted[0].feature.tobytes() == fitted[1].feature.tobytes()

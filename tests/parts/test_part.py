@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from certree import _core
 from certree.ensembles.losses import LogLoss
@@ -105,6 +107,54 @@ def test_sums_are_those_of_the_rows_of_a_cell():
     for b in range(BINS):
         own = rows[made[1].codes[1, rows] == b]
         assert lanes[1, 1, b] == made[1].items[own, 1].sum()
+
+
+def literal_sums(codes, items, rows, features, place, n_places):
+    """Sums of gradients, of Hessians and numbers of rows by feature and place, one after the other."""
+    found = []
+    for j, to, n in zip(features, place, n_places, strict=True):
+        for lane in (items[:, 0] >> 12, items[:, 1], np.ones(len(items), dtype=np.int64)):
+            sums = [0] * n
+            for i in rows:
+                sums[to[codes[j, i]]] += int(lane[i])
+            found += sums
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_sums_are_the_same_where_codes_lie_by_row_too(data, seed):
+    rng = np.random.default_rng(seed)
+    n, p = data.draw(st.integers(1, 300)), data.draw(st.integers(1, 100))
+    features = np.flatnonzero(rng.random(p) < data.draw(st.sampled_from([0.1, 0.5, 1.0])))
+    features = features.astype(np.int32)
+    n_bins = rng.integers(1, 255, p).astype(np.int32)
+    codes = (rng.random((p, n)) * n_bins[:, None]).astype(np.uint8)
+    codes[rng.random((p, n)) < 0.1] = 255
+    items = np.column_stack(
+        [rng.integers(-(2**30), 2**30, n) * 4096 + 1, rng.integers(0, 2**30, n)]
+    )
+    order = np.sort(rng.permutation(n)[: data.draw(st.integers(0, n))])
+    whole = np.arange(n, dtype=np.int32)
+    whole[: len(order)] = order
+    cells = np.array([[0, len(order)]])
+    place = np.tile(np.arange(256), (len(features), 1))
+    place = np.minimum(place, n_bins[features, None] - 1).astype(np.uint8)
+    layout = features, n_bins, place, n_bins[features]
+    told = [
+        _core.part_sums(codes, of_rows, layout, whole, items, cells, False)[0]
+        for of_rows in (np.zeros((0, 0), np.uint8), np.ascontiguousarray(codes.T))
+    ]
+    assert told[0].tobytes() == told[1].tobytes()
+    assert told[0][0].tolist() == literal_sums(
+        codes, items, order, features, place, n_bins[features]
+    )
+
+
+def test_codes_by_row_must_be_as_many():
+    made, _ = round_of(part(False)[0])
+    with pytest.raises(ValueError, match="codes_of_rows"):
+        go_on(replace(made[1], codes_of_rows=np.zeros((N, P + 1), np.uint8)), cuts(), [0], layout())
 
 
 @pytest.mark.parametrize(

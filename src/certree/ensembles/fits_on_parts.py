@@ -179,7 +179,7 @@ def _need(model: Any, learned: Learned, are_judged: bool) -> Need:
         together=300 if is_dealt else 150,
         later=trees + 8.0 * n_leaves * of_cell + in_memory,
         of_thread=0.5 * n_leaves * of_cell,
-        of_thread_row=100 + 40 * K,
+        of_thread_row=100 + 40 * K + p,
     )
 
 

@@ -209,7 +209,7 @@ class Rounds:
         """The run as the core takes it."""
         n_thresholds = numbers_of_thresholds(self.thresholds)
         y = np.atleast_2d(self.y)
-        rows = self.bins.codes, self.bins.kept, y, self.weight, self.keys
+        rows = self.bins.codes_of_rounds, self.bins.kept, y, self.weight, self.keys
         values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
         values = stored(values) if issparse(values) else values
         n = len(self.keys)

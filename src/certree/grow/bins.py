@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,8 @@ UInt8 = NDArray[np.uint8]
 MISSING = 255
 # Edges of bins are told from so many rows.
 EDGE_ROWS = 2**17
+# Codes of fewer bytes are at hand however they lie.
+CACHE = 2**23
 
 
 class StoredCodes(NamedTuple):
@@ -121,6 +123,10 @@ class Bins:
     level_start: Int64
     levels: Int32
     level_bin: UInt8
+    # The codes by row, once somebody has asked for them.
+    _of_rows: UInt8 = field(
+        default_factory=lambda: np.zeros((0, 0), np.uint8), init=False, repr=False
+    )
 
     @classmethod
     def of(
@@ -190,6 +196,15 @@ class Bins:
             return replace(self, codes=self.codes.at(rows))
         return replace(self, codes=np.ascontiguousarray(self.codes[:, rows]))
 
+    @property
+    def codes_of_rounds(self) -> StoredCodes | tuple[UInt8, UInt8]:
+        """The codes; and by row, too, where small cells are found faster by them."""
+        if isinstance(self.codes, StoredCodes):
+            return self.codes
+        if not len(self._of_rows):
+            object.__setattr__(self, "_of_rows", by_row(self.codes))
+        return self.codes, self._of_rows
+
     def column(self, j: int) -> UInt8:
         """Codes of a feature, (n,)."""
         return self.codes.column(j) if isinstance(self.codes, StoredCodes) else self.codes[j]
@@ -249,6 +264,13 @@ class Bins:
         """All but the codes, as the core takes it."""
         numbers = (self.n_bins, self.bin_start, self.low, self.high)
         return (*numbers, self.category, self.level_start, self.levels, self.level_bin)
+
+
+def by_row(codes: UInt8) -> UInt8:
+    """Codes (p, n) once more, row by row, (n, p); no rows where there are so few that none is far."""
+    if codes.size <= CACHE:
+        return np.zeros((0, 0), np.uint8)
+    return np.ascontiguousarray(codes.T)
 
 
 def _features_of(given: Any) -> AnyColumns:

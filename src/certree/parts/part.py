@@ -23,7 +23,7 @@ from certree._core import (
     part_leaves,
     part_sums,
 )
-from certree.grow.bins import UInt8
+from certree.grow.bins import UInt8, by_row
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.parts.exact_sums import whole_sum
 from certree.tree import Trees
@@ -52,6 +52,8 @@ class PartOfRows:
         Targets, or codes of classes; of several targets those of each.
     weight : ndarray of float64, shape (n,), or None
         Weights.
+    codes_of_rows : ndarray of uint8, shape (n, p), or (0, 0)
+        The codes once more, where rows of small cells are to be read by one look at memory.
     keys : ndarray of uint64, shape (n,)
         Numbers by which rows are drawn, and their hashes before there are any.
     digest : int
@@ -105,6 +107,7 @@ class PartOfRows:
     n_growing: int = 0
     cells: Cells = field(default_factory=dict)
     ranges: Int64 = field(default_factory=lambda: np.zeros((0, 2, 2), dtype=np.int64))
+    codes_of_rows: UInt8 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint8))
     places: Int32 = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
     fold: UInt8 = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     leaf_in_fold: Int32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
@@ -243,7 +246,10 @@ def start(
     every, held = (np.repeat(scores[:, None], n, axis=1) for n in (part.n, part.n_held))
     counts = [np.bincount(one, minlength=256) for one in part.codes]
     n_of_codes = np.array(counts, dtype=np.int64).reshape(-1, 256)
-    return replace(part, scores=every, scores_held=held, n_trees=0), n_of_codes
+    part = replace(
+        part, codes_of_rows=by_row(part.codes), scores=every, scores_held=held, n_trees=0
+    )
+    return part, n_of_codes
 
 
 def expect_same_rows(part: PartOfRows, digests: Mapping[int, int]) -> None:
@@ -403,7 +409,13 @@ def _cut(part: PartOfRows, cuts: Cuts) -> PartOfRows:
 def _sums(part: PartOfRows, keys: list[int], layout: Layout) -> Sums:
     cells = np.array([part.cells[key] for key in keys], dtype=np.int64).reshape(-1, 2)
     by_bin, squares = part_sums(
-        part.codes, layout.for_the_core(), part.order, part.items, cells, layout.with_squares
+        part.codes,
+        part.codes_of_rows,
+        layout.for_the_core(),
+        part.order,
+        part.items,
+        cells,
+        layout.with_squares,
     )
     if not layout.with_squares:
         squares = np.zeros(len(keys), dtype=np.int64)

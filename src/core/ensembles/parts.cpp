@@ -332,7 +332,7 @@ void join_places(const PartLayout& layout, const SumsLayout& bins, const std::in
 
 }  // namespace
 
-void part_sums(Table<const std::uint8_t> codes, const PartLayout& layout,
+void part_sums(const CodesBothWays& codes, const PartLayout& layout,
                std::span<const std::int32_t> order, Table<const std::int64_t> items,
                PartCells cells, Table<std::int64_t> sums, std::span<std::int64_t> squares) {
   const SumsLayout bins(layout.features, layout.n_bins, Gradients::kLanes);

@@ -81,7 +81,7 @@ struct PartLayout {
   }
 };
 // sums: (c, layout.size()) of each cell. squares: (c,), or empty.
-void part_sums(Table<const std::uint8_t> codes, const PartLayout& layout,
+void part_sums(const CodesBothWays& codes, const PartLayout& layout,
                std::span<const std::int32_t> order, Table<const std::int64_t> items,
                PartCells cells, Table<std::int64_t> sums, std::span<std::int64_t> squares);
 

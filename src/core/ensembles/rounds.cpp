@@ -183,7 +183,7 @@ class Run {
       const std::size_t n_features = rows_.table.n_bins.size();
       const auto p = static_cast<std::int64_t>(n_features);
       if (!table.is_sparse()) coarse_.resize(n_features * n_binned_);
-      const Table<std::uint8_t> coarse{coarse_.data(), p, table.codes.width};
+      const Table<std::uint8_t> coarse{coarse_.data(), p, table.codes.of_features.width};
       coarsen(rows_.table, draws.features, draws.n_edges, draws.key_of_edges, coarser_, coarse);
       table.n_bins = coarser_.n_bins;
       table.low = coarser_.low;
@@ -192,7 +192,7 @@ class Run {
         table.stored.into = coarser_.into;
         table.stored.zero = coarser_.zero;
       } else {
-        table.codes = coarse;
+        table.codes = {coarse, {}};
       }
     }
     const bool is_mixed = !draws.factors.empty();

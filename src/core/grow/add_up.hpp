@@ -3,6 +3,8 @@
 // Sums are whole numbers: those of parts, wherever they are, add up to those of all, bit by bit.
 #pragma once
 
+#include <cstring>
+
 #include "grow/decide.hpp"
 #include "grow/send.hpp"
 
@@ -31,12 +33,59 @@ struct Part {
 
 // -- by all bins of features
 
+// Codes of a block of rows by features that lie side by side. Of rows that are far apart each is
+// read by one look at memory, where one for each feature would be needed else.
+template <std::size_t kRows>
+class Strip {
+ public:
+  static constexpr std::size_t kWidth = 32;
+
+  // Whether rows are so far apart, and features so many, that copying codes is worth it.
+  static bool is_worth_it(const CodesBothWays& codes, std::span<const std::int32_t> rows,
+                          std::size_t n_features) {
+    return codes.of_rows.n_rows > 0 && n_features >= kFewest &&
+           rows.back() - rows.front() >= kFar * std::ssize(rows);
+  }
+
+  void copy(Table<const std::uint8_t> of_rows, std::span<const std::int32_t> rows,
+            std::int64_t first) {
+    first_ = first;
+    const std::int64_t end = of_rows.n_rows * of_rows.width;
+    std::uint8_t* to = codes_.data();
+    for (const std::int32_t row : rows) {
+      const std::int64_t from = row * of_rows.width + first;
+      if (end - from >= std::int64_t{kWidth})
+        std::memcpy(to, of_rows.data + from, kWidth);
+      else
+        std::copy(of_rows.data + from, of_rows.data + end, to);
+      to += kWidth;
+    }
+  }
+  bool holds(std::int64_t first, std::int64_t last) const {
+    return first >= first_ && last < first_ + std::int64_t{kWidth};
+  }
+  const std::uint8_t* code(std::int64_t feature) const { return codes_.data() + feature - first_; }
+
+ private:
+  static constexpr std::int64_t kFar = 6;
+  static constexpr std::size_t kFewest = 8;
+
+  std::array<std::uint8_t, kRows * kWidth> codes_;
+  std::int64_t first_ = 0;
+};
+
+// Where the codes of rows are among those of a strip.
+struct InStrip {
+  std::size_t operator[](std::size_t i) const { return i * Strip<1>::kWidth; }
+};
+
 // Adds up rows, block by block, so that the items of a block are read from the cache for all
 // features but one. sums: as they are laid out; what is there is forgotten.
 template <class Target>
-void add_up(const Part<Target>& part, const Table<const std::uint8_t>& codes,
+void add_up(const Part<Target>& part, const CodesBothWays& codes,
             std::span<const std::int32_t> features, const SumsLayout& layout, std::int64_t* sums) {
   constexpr std::size_t kTogether = Target::kTogether;
+  thread_local Strip<Target::kBlock> strip;
   const std::size_t n_groups = (features.size() + kTogether - 1) / kTogether;
   std::array<const std::uint8_t*, kTogether> code{};
   std::array<std::size_t, kTogether> n_bins{};
@@ -44,17 +93,29 @@ void add_up(const Part<Target>& part, const Table<const std::uint8_t>& codes,
   for (std::size_t first = 0; first < part.rows.size(); first += Target::kBlock) {
     const auto block = part.block(first, Target::kBlock);
     spend(block.rows.size() * features.size());
+    const bool by_strips = strip.is_worth_it(codes, block.rows, features.size());
+    bool is_copied = false;
     for (std::size_t i = 0; i < n_groups; ++i) {
       const std::size_t begin = features.size() * i / n_groups;
-      const std::size_t n = features.size() * (i + 1) / n_groups - begin;
-      for (std::size_t f = 0; f < n; ++f) {
-        const std::int32_t j = features[begin + f];
-        code[f] = codes.row(j);
-        n_bins[f] = layout.n_bins(j);
-        lanes[f] = sums + layout.start(j);
+      const auto some = features.subspan(begin, features.size() * (i + 1) / n_groups - begin);
+      const bool in_strip = by_strips && some.back() - some.front() < std::int32_t{strip.kWidth};
+      if (in_strip && !(is_copied && strip.holds(some.front(), some.back()))) {
+        strip.copy(codes.of_rows, block.rows, some.front());
+        is_copied = true;
       }
-      Target::tally(std::span(code).first(n), block.rows, block.items, n_bins.data(), first == 0,
-                    lanes.data());
+      for (std::size_t f = 0; f < some.size(); ++f) {
+        code[f] = in_strip ? strip.code(some[f]) : codes.of_features.row(some[f]);
+        n_bins[f] = layout.n_bins(some[f]);
+        lanes[f] = sums + layout.start(some[f]);
+      }
+      const auto tally = [&](const auto& places) {
+        Target::tally(std::span(code).first(some.size()), places, block.items, block.rows.size(),
+                      n_bins.data(), first == 0, lanes.data());
+      };
+      if (in_strip)
+        tally(InStrip{});
+      else
+        tally(block.rows);
     }
   }
 }

@@ -24,6 +24,11 @@ struct KeptBins {
   const double* high_of(std::integral auto j) const { return high.data() + start(j); }
 };
 
+// Codes of a table by feature, (p, n), and by row, (n, p); or no rows of the second.
+struct CodesBothWays {
+  Table<const std::uint8_t> of_features, of_rows;
+};
+
 // Codes of a table most of whose values are 0: of those that lie in other bins than 0 does.
 struct StoredCodes {
   std::span<const std::int64_t> start;  // (p + 1,) where those of each feature start
@@ -36,11 +41,11 @@ struct StoredCodes {
 };
 
 struct BinnedTable : KeptBins {
-  Table<const std::uint8_t> codes;  // (p, n)
-  StoredCodes stored{};             // or these
+  CodesBothWays codes;
+  StoredCodes stored{};  // or these
 
   bool is_sparse() const { return !stored.start.empty(); }
-  std::int64_t n_rows() const { return is_sparse() ? stored.n_rows : codes.width; }
+  std::int64_t n_rows() const { return is_sparse() ? stored.n_rows : codes.of_features.width; }
   // The code that a stored one has become.
   std::uint8_t code_now(std::int32_t feature, std::uint8_t code) const {
     return stored.into.empty() || code == kMissingBin ? code : stored.into[start(feature) + code];

@@ -72,13 +72,13 @@ void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, s
       bins.zero[j] = into[bins.zero[j]];
       continue;
     }
-    const std::uint8_t* const code = table.codes.row(j);
+    const std::uint8_t* const code = table.codes.of_features.row(j);
     std::uint8_t* to = coarser.row(j);
     if (bins.n_bins[j] == table.n_bins[j]) {
-      std::copy_n(code, table.codes.width, to);
+      std::copy_n(code, table.codes.of_features.width, to);
       continue;
     }
-    for (const auto part : stretches(code, code + table.codes.width))
+    for (const auto part : stretches(code, code + table.codes.of_features.width))
       for (const std::uint8_t bin : part) *to++ = into[bin];
   }
 }

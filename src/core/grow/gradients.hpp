@@ -43,15 +43,16 @@ inline constexpr std::size_t kRowsOfBlock = 2047;
 // By bin, of one feature.
 using BlockSums = std::array<GradientItem, 256>;
 
-// Adds the items of rows, at most a block of them, to those of their bins, by several features at a
-// time: what one waits for is done for the others.
-template <std::size_t... f>
-void add_items(const std::uint8_t* const* codes, std::span<const std::int32_t> rows,
-               const GradientItem* item, BlockSums* sums, std::index_sequence<f...>) {
+// Adds n items, at most a block of them, to those of their bins, by several features at a time:
+// what one waits for is done for the others. places: where the codes of each are.
+template <class Places, std::size_t... f>
+void add_items(const std::uint8_t* const* codes, const Places& places, const GradientItem* item,
+               std::size_t n, BlockSums* sums, std::index_sequence<f...>) {
   const std::array<const std::uint8_t*, sizeof...(f)> code{codes[f]...};
-  for (const std::int32_t row : rows) {
-    const GradientItem one = *item++;
-    ((sums[f][code[f][row]] += one), ...);
+  for (std::size_t i = 0; i < n; ++i) {
+    const GradientItem one = item[i];
+    const auto place = static_cast<std::size_t>(places[i]);
+    ((sums[f][code[f][place]] += one), ...);
   }
 }
 
@@ -180,10 +181,11 @@ class Gradients {
       }
   }
 
-  // Adds up a block of rows by the bins of some features, to what is there unless it is the first.
-  // lanes: of each feature, those of n_bins + 1 entries.
-  static void tally(std::span<const std::uint8_t* const> codes, std::span<const std::int32_t> rows,
-                    const Item* items, const std::size_t* n_bins, bool first,
+  // Adds up a block of n rows by the bins of some features, to what is there unless it is the
+  // first. places: where their codes are. lanes: of each feature, those of n_bins + 1 entries.
+  template <class Places>
+  static void tally(std::span<const std::uint8_t* const> codes, const Places& places,
+                    const Item* items, std::size_t n, const std::size_t* n_bins, bool first,
                     std::int64_t* const* lanes) {
     std::array<BlockSums, kTogether> sums;
     for (std::size_t f = 0; f < codes.size(); ++f) {
@@ -191,7 +193,7 @@ class Gradients {
       sums[f][kMissingBin] = {0, 0};
     }
     const auto add = [&]<std::size_t... f>(std::index_sequence<f...> together) {
-      add_items(codes.data(), rows, items, sums.data(), together);
+      add_items(codes.data(), places, items, n, sums.data(), together);
     };
     static_assert(kTogether == 4);
     if (codes.size() == 4) add(std::make_index_sequence<4>());

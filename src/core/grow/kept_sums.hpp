@@ -35,7 +35,7 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
   ~KeptSums() { memory_.pool.end(); }
 
   CodesOfFeature codes(const BinnedCell&, std::int32_t feature) const {
-    return {table_.codes.row(feature)};
+    return {table_.codes.of_features.row(feature)};
   }
 
  private:
@@ -124,7 +124,9 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
             Cut& found) const {
     OfCell of = this->of_cell(which);
     const Undecided<Target> cell = this->undecided(which, of);
-    const auto codes = [&](std::int32_t j) { return CodesOfFeature{table_.codes.row(j)}; };
+    const auto codes = [&](std::int32_t j) {
+      return CodesOfFeature{table_.codes.of_features.row(j)};
+    };
     const std::size_t together = FewSums<Target>::together(of);
     for (std::size_t first = 0; first < features.size(); first += together) {
       const auto some = features.subspan(first, std::min(together, features.size() - first));
