@@ -92,6 +92,21 @@ def parted(rows, weighed=True):
     return rows.drop_columns(["y", "w"]), y, weight
 
 
+def with_columns(rows, target, seed=3):
+    """The rows beside two more targets, b and c, one of which hardly says anything."""
+    rs, n = np.random.RandomState(seed), len(rows)
+    y, x0 = rows["y"].to_numpy(zero_copy_only=False), rows["x0"].to_numpy()
+    if target == "numbers":
+        more = {"b": 100 * np.exp(y / 2), "c": x0**2}
+    else:
+        words = np.array(["no", "so", "yes"], dtype=object)
+        levels = np.digitize(x0 + rs.normal(size=n), [-0.5, 0.5])
+        more = {"b": words[levels], "c": rs.rand(n) < 0.3}
+    for name, values in more.items():
+        rows = rows.append_column(name, pa.array(values))
+    return rows
+
+
 def write_parts(folder, rows, ends=(0, 400, 400, 1499, 1500)):
     """Files of some rows each, as Parquet."""
     files = []
@@ -117,6 +132,11 @@ def expect_same(model, other, folder=None):
 
 
 def assert_same(one, other, name):
+    if isinstance(one, list):  # of several targets
+        assert len(one) == len(other), name
+        for pair in zip(one, other, strict=True):
+            assert_same(*pair, name)
+        return
     one, other = np.asarray(one), np.asarray(other)
     assert one.dtype == other.dtype, name
     assert one.shape == other.shape, name

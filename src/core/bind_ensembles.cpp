@@ -11,22 +11,6 @@
 namespace certree::door {
 namespace {
 
-// First of the outputs that vote together, how many they are, and the temperature of their loss.
-using VotersGiven = std::vector<std::tuple<std::int64_t, std::int64_t, double>>;
-
-// What shares outputs 0, ..., n_outputs - 1 out, in any order.
-template <class Part>
-void expect_shared_out(std::vector<Part> parts, std::int64_t n_outputs) {
-  std::ranges::sort(parts, {}, &Part::first);
-  std::int64_t next = 0;
-  for (const Part& part : parts) {
-    if (part.first != next || part.n_outputs < 1 || part.n_outputs > n_outputs - next)
-      throw std::invalid_argument("each output must belong to one goal");
-    next += part.n_outputs;
-  }
-  if (next != n_outputs) throw std::invalid_argument("each output must belong to one goal");
-}
-
 auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const Ints& others,
                  const Doubles2& gradient, const Doubles2& hessian, double shrinkage,
                  const VotersGiven& given, double share, double curvature, const Doubles& stop,
@@ -42,9 +26,7 @@ auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const 
   if (beyond) throw std::invalid_argument("leaf must lie in -1 .. " + std::to_string(m - 1));
   expect_codes("growing", rows.growing, static_cast<std::int64_t>(n));
   expect_codes("others", rows.others, static_cast<std::int64_t>(n));
-  std::vector<Voters> voters;
-  for (const auto& [first, of, temperature] : given) voters.push_back({first, of, temperature});
-  expect_shared_out(voters, static_cast<std::int64_t>(n_outputs));
+  const std::vector<Voters> voters = voters_of(given, static_cast<std::int64_t>(n_outputs));
   const RoundVote vote =
       vote_of(shrinkage, voters, share, curvature, stop, feature, slope, tree.size());
   const auto loop = [&](auto step, auto deviation, auto weight) {

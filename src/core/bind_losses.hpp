@@ -1,6 +1,8 @@
 // What doors of losses and of rounds take.
 #pragma once
 
+#include <nanobind/stl/vector.h>
+
 #include "bind_bins.hpp"
 #include "ensembles/losses.hpp"
 #include "ensembles/round.hpp"
@@ -33,6 +35,29 @@ inline Table<const double> scores_of(const Loss& loss, const Doubles2& scores, s
   if (n_outputs == 0 || (n_outputs > 1 && loss.kind != LossKind::classes))
     throw std::invalid_argument("a loss of numbers takes scores of one output");
   return sized("scores", scores, n_outputs, n);
+}
+
+// First of the outputs that vote together, how many they are, and the temperature of their loss.
+using VotersGiven = std::vector<std::tuple<std::int64_t, std::int64_t, double>>;
+
+// What shares outputs 0, ..., n_outputs - 1 out, in any order.
+template <class Part>
+inline void expect_shared_out(std::vector<Part> parts, std::int64_t n_outputs) {
+  std::ranges::sort(parts, {}, &Part::first);
+  std::int64_t next = 0;
+  for (const Part& part : parts) {
+    if (part.first != next || part.n_outputs < 1 || part.n_outputs > n_outputs - next)
+      throw std::invalid_argument("each output must belong to one goal");
+    next += part.n_outputs;
+  }
+  if (next != n_outputs) throw std::invalid_argument("each output must belong to one goal");
+}
+
+inline std::vector<Voters> voters_of(const VotersGiven& given, std::int64_t n_outputs) {
+  std::vector<Voters> voters;
+  for (const auto& [first, of, temperature] : given) voters.push_back({first, of, temperature});
+  expect_shared_out(voters, n_outputs);
+  return voters;
 }
 
 inline void expect_probabilities(std::span<const double> stop) {

@@ -151,39 +151,65 @@ int fixed_unit(double largest, std::int64_t n) { return FixedPoint(largest, n).u
 
 // Name, parameter and scale of a loss.
 using LossOfParts = std::tuple<std::string, double, double>;
-// Loss, y, weight, keys, scores.
-using RowsOfPart = std::tuple<LossOfParts, Doubles, std::optional<Doubles>, Keys, Doubles2>;
-// Odd numbers, subsample, factors, and the least key where it alone grows.
-using DrawsOfPart =
-    std::tuple<std::uint64_t, std::uint64_t, double, Doubles, std::optional<std::uint64_t>>;
+// Loss, first of its outputs, how many it has, and its target.
+using GoalOfPart = std::tuple<LossOfParts, std::int64_t, std::int64_t, std::int64_t>;
+// Goals, y, weight, keys, scores.
+using RowsOfPart =
+    std::tuple<std::vector<GoalOfPart>, Doubles2, std::optional<Doubles>, Keys, Doubles2>;
+// Odd numbers, subsample, factors, the least key where it alone grows, and the first of the goals
+// that a tree grows for, and how many these are.
+using DrawsOfPart = std::tuple<std::uint64_t, std::uint64_t, double, Doubles,
+                               std::optional<std::uint64_t>, std::tuple<std::size_t, std::size_t>>;
 
 ScaledLoss scaled_loss(const LossOfParts& given) {
   const auto& [name, parameter, scale] = given;
   return {loss_of(name, parameter), scale};
 }
 
-PartRows rows_of(const RowsOfPart& given) {
-  const auto& [of_loss, y, weight, keys, scores] = given;
-  const ScaledLoss loss = scaled_loss(of_loss);
-  if (y.size() > 2147483647u) throw std::invalid_argument("a part has more than 2147483647 rows");
-  return {loss, view(y), sized("weight", weight, y.size()), sized("keys", keys, y.size()),
-          scores_of(loss, scores, y.size())};
+struct GivenRows {
+  std::vector<PartGoal> goals;
+  PartRows rows;  // of these goals
+};
+
+std::unique_ptr<GivenRows> rows_of(const RowsOfPart& given) {
+  const auto& [goals, y, weight, keys, scores] = given;
+  auto made = std::make_unique<GivenRows>();
+  const std::size_t n = y.shape(1), n_outputs = scores.shape(0);
+  if (n > 2147483647u) throw std::invalid_argument("a part has more than 2147483647 rows");
+  for (const auto& [loss, first, n_of, target] : goals) {
+    made->goals.push_back({scaled_loss(loss), first, n_of, target});
+    if (n_of > 1 && made->goals.back().loss.kind != LossKind::classes)
+      throw std::invalid_argument("a loss of numbers takes scores of one output");
+    if (target < 0 || std::cmp_greater_equal(target, y.shape(0)))
+      throw std::invalid_argument("goals are those of targets");
+  }
+  expect_shared_out(made->goals, static_cast<std::int64_t>(n_outputs));
+  made->rows = {made->goals, view(y), sized("weight", weight, n), sized("keys", keys, n),
+                sized("scores", scores, n_outputs, n)};
+  return made;
 }
 
 PartDraws draws_of(const DrawsOfPart& given, const PartRows& rows) {
-  const auto& [odd, other_odd, subsample, factors, least] = given;
+  const auto& [odd, other_odd, subsample, factors, least, grown_for] = given;
+  const auto& [first, n_goals] = grown_for;
   if (!(subsample > 0.0)) throw std::invalid_argument("subsample must be above 0");
-  const std::int64_t n_outputs = rows.scores.n_rows;
+  if (n_goals < 1 || first >= rows.goals.size() || n_goals > rows.goals.size() - first)
+    throw std::invalid_argument("trees grow for goals of the rows");
+  std::int64_t n_outputs = 0;
+  for (const PartGoal& goal : rows.goals.subspan(first, n_goals)) n_outputs += goal.n_outputs;
   return {odd,
           other_odd,
           subsample,
           sized("factors", factors, n_outputs > 1 ? static_cast<std::size_t>(n_outputs) : 0),
           least.has_value(),
-          least.value_or(0)};
+          least.value_or(0),
+          first,
+          n_goals};
 }
 
 auto part_largest(const RowsOfPart& given, const DrawsOfPart& drawn) {
-  const PartRows rows = rows_of(given);
+  const auto known = rows_of(given);
+  const PartRows& rows = known->rows;
   const PartDraws draws = draws_of(drawn, rows);
   PartLargest made;
   run([&] { made = certree::part_largest(rows, draws); });
@@ -191,25 +217,25 @@ auto part_largest(const RowsOfPart& given, const DrawsOfPart& drawn) {
 }
 
 // Largest gradient and Hessian of the tree, number of growing rows, largest terms of the
-// dispersion, number of rows.
-using Largest = std::tuple<double, double, std::int64_t, std::tuple<double, double>, std::int64_t>;
+// dispersion of each goal, number of rows.
+using Largest = std::tuple<double, double, std::int64_t, Doubles, std::int64_t>;
 
 auto part_items(const RowsOfPart& given, const DrawsOfPart& drawn, const Largest& largest,
                 const InOut<std::int32_t, 1>& order, const InOut<std::int64_t, 2>& items) {
-  const PartRows rows = rows_of(given);
+  const auto known = rows_of(given);
+  const PartRows& rows = known->rows;
   const PartDraws draws = draws_of(drawn, rows);
   const auto& [gradient, hessian, n_growing, terms, n] = largest;
-  const std::array of_dispersion{std::get<0>(terms), std::get<1>(terms)};
-  const auto to_order = sized("order", order, rows.y.size());
-  const auto to_items = sized("items", items, rows.y.size(), 2);
+  const auto of_dispersion = sized("terms", terms, 2 * rows.goals.size());
+  const auto to_order = sized("order", order, rows.keys.size());
+  const auto to_items = sized("items", items, rows.keys.size(), 2);
   PartItems made;
   run([&] {
     made = certree::part_items(rows, draws, {gradient, hessian, n_growing, of_dispersion, n},
                                to_order, to_items);
   });
-  return std::tuple(
-      made.n_growing, std::vector<std::int64_t>(made.total.begin(), made.total.end()),
-      std::vector<std::int64_t>(made.of_dispersion.begin(), made.of_dispersion.end()));
+  return std::tuple(made.n_growing, std::vector<std::int64_t>(made.total.begin(), made.total.end()),
+                    std::move(made.of_dispersion));
 }
 
 void part_add_steps(const Doubles2& before, const Ints& leaf, const Doubles2& steps,
@@ -330,8 +356,9 @@ RoundSums sums_of(const SidesOfAll& sides, std::int64_t n_outputs, Table<std::in
 auto part_leaves(const RowsOfPart& given, const Ints& order, std::int64_t n_growing,
                  const Wholes2& cells, const Ints& node, std::int64_t n_nodes,
                  const SidesOfAll& sides, const InOut<std::int32_t, 1>& leaf) {
-  const PartRows rows = rows_of(given);
-  const std::size_t n = rows.y.size();
+  const auto known = rows_of(given);
+  const PartRows& rows = known->rows;
+  const std::size_t n = rows.keys.size();
   if (n_nodes < 1 || n_nodes > 1 << 30 || n_growing < 0 || std::cmp_greater(n_growing, n))
     throw std::invalid_argument("a tree has nodes, and some rows grow it");
   expect_cells(cells, n);
@@ -412,15 +439,16 @@ auto grow_gradients_by_sums(const Kept& kept, const Ints& features, const Limits
 }
 
 auto round_steps_by_sums(const Ints& left, const SidesOfAll& sides, const Wholes2& whole,
-                         double shrinkage, double temperature, double curvature,
-                         const Doubles& stop, const Ints& feature, const Slopes& slope) {
+                         double shrinkage, const VotersGiven& of_goals, double others,
+                         double curvature, const Doubles& stop, const Ints& feature,
+                         const Slopes& slope) {
   const Shape tree = shape(left);
   const std::size_t n_outputs = whole.shape(0) / 2;
   if (n_outputs == 0) throw std::invalid_argument("whole must hold sums of some outputs");
   const auto given = sized("whole", whole, 2 * n_outputs, 2 * tree.size());
-  const Voters voters{0, static_cast<std::int64_t>(n_outputs), temperature};
+  const std::vector<Voters> voters = voters_of(of_goals, static_cast<std::int64_t>(n_outputs));
   const RoundVote vote =
-      vote_of(shrinkage, {&voters, 1}, 0.0, curvature, stop, feature, slope, tree.size());
+      vote_of(shrinkage, voters, others, curvature, stop, feature, slope, tree.size());
   std::vector<std::int64_t> sums(given.values().begin(), given.values().end());
   const RoundSums of_all = sums_of(sides, static_cast<std::int64_t>(n_outputs),
                                    {sums.data(), given.n_rows, given.width});
@@ -428,7 +456,7 @@ auto round_steps_by_sums(const Ints& left, const SidesOfAll& sides, const Wholes
     return certree::round_steps(tree, of_all, vote, step, deviation, weight);
   };
   return run(loop, Rows<double>(tree.size(), n_outputs), Rows<double>(tree.size(), n_outputs),
-             Rows<double>(1, tree.size()));
+             Rows<double>(voters.size(), tree.size()));
 }
 
 }  // namespace
@@ -481,7 +509,7 @@ void bind_parts(nb::module_& core) {
            "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none, "given"_a, "known"_a,
            "A tree as far as sums are known; see GivenTree.");
   core.def("round_steps_by_sums", &round_steps_by_sums, "left"_array, "sides"_a, "whole"_array,
-           "shrinkage"_a, "temperature"_a, "curvature"_a, "stop"_array, "feature"_array,
+           "shrinkage"_a, "voters"_a, "others"_a, "curvature"_a, "stop"_array, "feature"_array,
            "slope"_array_or_none,
            "(steps, weight, log evidence) of a tree whose rows are added up by leaf.");
 }

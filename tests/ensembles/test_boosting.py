@@ -3,6 +3,7 @@
 import pickle
 import re
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from itertools import combinations, permutations
 from types import SimpleNamespace
@@ -428,6 +429,21 @@ def test_a_weighted_quantile_is_that_of_copies():
     for share in (0.01, 0.3, 0.5, 0.99):
         expected = np.quantile(np.repeat(y, weight), share, method="inverted_cdf")
         assert weighted_quantile(y, share, weight.astype(float)) == expected
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_weighted_quantile_is_that_of_exact_sums(seed):
+    random = np.random.default_rng(seed)
+    y, weight = random.normal(size=200).round(1), random.random(200) ** 4 + 1e-9
+    share = random.random()
+    total, so_far = sum(map(Fraction, weight)), Fraction(0)
+    for i in np.argsort(y):
+        so_far += Fraction(weight[i])
+        if so_far >= Fraction(share) * total:
+            break
+    assert weighted_quantile(y, share, weight) == y[i]
+    alike = np.full(200, 0.3)
+    assert weighted_quantile(y, share, alike) == weighted_quantile(y, share, None)
 
 
 # -- estimators ------------------------------------------------------------------------------------

@@ -103,14 +103,14 @@ QUANTILES = [
 
 
 @pytest.mark.parametrize("part_rows", [2**19, 170, 1])
-@pytest.mark.parametrize("weights", ["whole", None])
+@pytest.mark.parametrize("weights", ["real", "whole", None])
 @pytest.mark.parametrize("how", QUANTILES)
 def test_losses_of_order_statistics_mean_the_same(
     how, weights, part_rows, tmp_path, monkeypatch, left_nothing
 ):
     if part_rows == 1 and weights is not None:
         pytest.skip("takes long")
-    rows = table(N if part_rows > 1 else 200, "numbers", weights="whole")
+    rows = table(N if part_rows > 1 else 200, "numbers", weights=weights or "real")
     expect_same_in_files(how, rows, weights, part_rows, tmp_path, monkeypatch)
 
 
@@ -229,6 +229,10 @@ def test_unusual_targets_mean_the_same(how, target):
     expect_same(
         here, fit_in_chunks(model_of("numbers", **how), X.take(order), y[order], None, ends)
     )
+    weight = 10.0 ** rs.uniform(-18, 3, N)
+    here = model_of("numbers", **how).fit(X, y, weight)
+    moved = X.take(order), y[order], weight[order]
+    expect_same(here, fit_in_chunks(model_of("numbers", **how), *moved, ends))
 
 
 @pytest.mark.parametrize(("loss", "least"), [("poisson", -1.0), ("gamma", 0.0), ("tweedie", -1.0)])
@@ -291,6 +295,8 @@ STOPPED = [
     ("numbers", None, {"validation_fraction": None, "loss": "huber"}),
     ("numbers", "real", {"tol": 0.01}),
     ("numbers", "whole", {"loss": "huber"}),
+    ("numbers", "real", {"loss": "huber"}),
+    ("numbers", "real", {"loss": "quantile", "quantile": 0.2}),
     ("numbers", "whole", {"loss": "absolute_error", "max_iter": "auto"}),
     ("numbers", "real", {"loss": "tweedie"}),
     ("numbers", "real", {"loss": "gamma"}),
@@ -581,15 +587,6 @@ def of_functions():
 def test_other_losses_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"loss=CustomLoss.* takes rows in memory"):
         BoostedTreesRegressor(of_functions(), max_iter=2).fit(written(tmp_path), "y")
-    with pytest.raises(ValueError, match=r"quantile=\[0.1, 0.9\] takes rows in memory"):
-        BoostedTreesRegressor("quantile", quantile=[0.1, 0.9]).fit(written(tmp_path), "y")
-
-
-@pytest.mark.parametrize("how", QUANTILES)
-def test_weights_that_are_no_copies_take_rows_in_memory_for_quantiles(how, tmp_path, left_nothing):
-    rows = table(N, "numbers")
-    with pytest.raises(ValueError, match=f'in memory with loss="{how["loss"]}"'):
-        model_of("numbers", **how).fit(written(tmp_path, rows), "y", "w")
 
 
 @pytest.mark.parametrize(

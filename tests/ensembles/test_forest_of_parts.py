@@ -14,13 +14,14 @@ from certree.ensembles import TreeForestClassifier, TreeForestRegressor, coded_f
 from certree.ensembles.forest_of_parts import WholeWeighing, at_places, samples_of_parts
 from certree.ensembles.forest_samples import ForestSamples, GivenRows
 from certree.files import load, save
+from certree.interface.arrays import beside_each_other
 from certree.parts import executors, scratch, sources
 from certree.parts.executors import Here
 from certree.parts.memory_limit import Portions
 from certree.parts.part import PartOfRows
 from certree.parts.scratch import Scratch
 from certree.rows.training import training_rows
-from same_models import InChunks, assert_same, expect_same, parted, table, write_parts
+from same_models import InChunks, assert_same, expect_same, parted, table, with_columns, write_parts
 
 N = 1500
 pytestmark = pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
@@ -101,6 +102,30 @@ def test_weights_mean_the_same(target, class_weight, weights, tmp_path, left_not
     here = model_of(target, **how).fit(*parted(rows))
     there = model_of(target, **how).fit(write_parts(tmp_path, rows), "y", sample_weight="w")
     expect_same(here, there, tmp_path)
+
+
+SEVERAL = [{}, {"oob_score": True, "n_estimators": 40}, {"bootstrap": False, "max_leaf_nodes": 9}]
+
+
+@pytest.mark.parametrize("how", [*SEVERAL, {"class_weight": "balanced"}])
+@pytest.mark.parametrize(
+    ("target", "weights"),
+    [("two", "whole"), ("three", "real"), ("numbers", "real"), ("numbers", None)],
+)
+def test_several_targets_mean_the_same(target, how, weights, tmp_path, left_nothing, small_blocks):
+    if target == "numbers" and "class_weight" in how:
+        pytest.skip("no classes")
+    names = ["y", "b", "c"]
+    rows = with_columns(table(N, target, weights=weights or "real"), target)
+    X, weight = rows.drop_columns([*names, "w"]), rows["w"].to_numpy() if weights else None
+    y = beside_each_other([rows[name].to_numpy(zero_copy_only=False) for name in names])
+    here = model_of(target, **how).fit(X, y, weight)
+    # Those out of bags are told in the order in which rows came.
+    order = np.arange(N) if "oob_score" in how else np.random.RandomState(1).permutation(N)
+    files = write_parts(tmp_path, rows.take(order).drop_columns([] if weights else ["w"]))
+    there = model_of(target, **how).fit(files, names, "w" if weights else None)
+    expect_same(here, there, tmp_path)
+    assert here.n_outputs_ == 3
 
 
 @pytest.mark.parametrize("weights", [2.0**20, 0.001, 1e270])

@@ -521,14 +521,14 @@ def test_what_takes_one_target_says_so(tmp_path):
     assert not get_tags(CertifiedBoostedTreesClassifier()).target_tags.multi_output
 
 
-def test_rows_of_dask_are_refused():
+def test_rows_of_dask_are_fitted_and_predicted():
     dask = pytest.importorskip("dask.array")
     X, labels = table(120)
     X, flags = np.nan_to_num(X), (labels == labels[0]).astype(int)
     rows = dask.from_array(X, chunks=(40, 4))
-    with pytest.raises(ValueError, match="several outputs take rows in memory, got y with 3"):
-        classifier().fit(rows, dask.from_array(flags, chunks=(40, 3)))
     model = classifier().fit(X, flags)
+    same = classifier().fit(rows, dask.from_array(flags, chunks=(40, 3)))
+    np.testing.assert_array_equal(same.decision_function(X), model.decision_function(X))
     with pytest.raises(ValueError, match=r"a collection of probabilities takes one target"):
         model.predict_proba(rows)
     np.testing.assert_array_equal(model.predict(rows).compute(), model.predict(X))

@@ -33,7 +33,7 @@ from certree.ensembles import (
 from certree.parts import cluster, on_worker, resources, rows_elsewhere, sources
 from certree.parts.cluster import OnCluster
 from certree.parts.on_worker import Unlinked, received
-from same_models import expect_same, expect_same_tree, parted, table, with_towns
+from same_models import expect_same, expect_same_tree, parted, table, with_columns, with_towns
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -116,6 +116,51 @@ def test_frames_on_workers_have_the_same_model(target, weighed, ends, seed, clie
         *(None if one is None else cut(one.iloc[order], ends) for one in (X, y, weight))
     )
     expect_same(here, there, tmp_path)
+
+
+QUANTILES = {"loss": "quantile", "quantile": [0.2, 0.5, 0.9]}
+
+
+@pytest.mark.parametrize(
+    ("target", "names", "how"),
+    [
+        ("numbers", ["y", "b", "c"], {"loss": "huber"}),
+        ("numbers", ["b"], QUANTILES),
+        ("three", ["y", "b", "c"], {}),
+    ],
+)
+def test_several_targets_on_workers_have_the_same_model(target, names, how, client, tmp_path):
+    rows = with_columns(table(N, target), target).to_pandas().astype({"colour": "category"})
+    X, y, weight = rows.drop(columns=["y", "b", "c", "w"]), rows[names].squeeze(axis=1), rows["w"]
+    here = model_of(target, **how).fit(X, y, weight)
+    order = np.random.RandomState(3).permutation(N)
+    ends = [0, 500, 500, 900, N]
+    cuts = [cut(one.iloc[order], ends) for one in (X, y, weight)]
+    expect_same(here, model_of(target, **how).fit(*cuts), tmp_path)
+    together = cut(X.join(rows[[*names, "w"]]).iloc[order], ends)
+    there = model_of(target, **how).fit(together, names, "w")
+    expect_same(here, there, tmp_path)
+    said = there.predict(cuts[0])
+    assert np.array_equal(said.compute().to_numpy(), here.predict(X.iloc[order]))
+
+
+def test_forests_on_workers_take_several_targets(client, tmp_path):
+    rows = with_columns(table(N, "three"), "three").to_pandas().astype({"colour": "category"})
+    X, y, weight = rows.drop(columns=["y", "b", "c", "w"]), rows[["y", "b", "c"]], rows["w"]
+    here = TreeForestClassifier(6, random_state=0, n_jobs=1).fit(X, y, weight)
+    cuts = [cut(one, [0, 500, 500, 900, N]) for one in (X, y, weight)]
+    expect_same(here, TreeForestClassifier(6, random_state=0, n_jobs=1).fit(*cuts), tmp_path)
+
+
+def test_targets_in_arrays_of_two_dimensions(client):
+    X, _ = arrays()
+    y = np.column_stack([X[:, 0] * X[:, 1], X[:, 2] ** 2, X[:, 3]])
+    here = model_of("numbers").fit(X, y)
+    for chunks in ((600, 3), (500, 1)):
+        given = da.from_array(X, chunks=((600, 0, 700), 3)), da.from_array(y, chunks=chunks)
+        expect_same(here, model_of("numbers").fit(*given))
+    with pytest.raises(ValueError, match="'z' is no column of X"):
+        model_of("numbers").fit(cut(pd.DataFrame({"a": y[:, 0], "b": y[:, 1]}), [0, N]), ["b", "z"])
 
 
 def test_a_class_of_one_partition_and_columns_by_name(client):

@@ -47,6 +47,26 @@ def test_numbers_of_ranks_are_those_in_order(values, places, ranks, told):
     assert parts.n_passes == 3
 
 
+@given(
+    values=arrays.arrays(np.float64, 30, elements=st.floats(-2, 2).map(lambda x: round(x, 1))),
+    weight=arrays.arrays(np.int64, 30, elements=st.integers(0, 4)),
+    places=st.lists(st.integers(0, 30), max_size=4),
+    share=st.floats(0, 1),
+    told=st.booleans(),
+)
+def test_numbers_that_weigh_more_have_more_ranks(values, weight, places, share, told):
+    weight[7] = 1
+    parts = Parts(values, places)
+    for part, own in zip(parts.parts, Parts(weight, places).parts, strict=True):
+        part.weight = own.y / 8
+    copies = np.sort(np.repeat(values, weight))
+    rank = min(int(share * len(copies)), len(copies) - 1)
+    first = parts.collect(counted, scaled, (1.0,), -3) if told else None
+    found = order_statistics(parts, [rank], scaled, 1.0, told=first, unit=-3)
+    assert found == copies[rank]
+    assert parts.n_passes == 3
+
+
 def test_counts_of_many_numbers_are_few():
     values = np.random.RandomState(0).normal(size=100_000)
     told = counted(SimpleNamespace(y=values), scaled, (1.0,))

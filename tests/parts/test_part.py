@@ -23,7 +23,7 @@ from certree.parts.part import (
     start,
 )
 
-LOSS = (LogLoss(1).name, LogLoss(1).parameter, 1.0)
+GOALS = [((LogLoss(1).name, LogLoss(1).parameter, 1.0), 0, 1, 0)]
 N, P, BINS = 700, 3, 20
 
 
@@ -48,15 +48,15 @@ def cuts():
 
 def round_of(before):
     """Parts of a round one after the other, and what they tell."""
-    draws = (12345 | 1, 678 | 1, 0.7, np.zeros(0), None)
-    first, most = begin_round(before, (0, None), largest, LOSS, draws)
+    draws = (12345 | 1, 678 | 1, 0.7, np.zeros(0), None, (0, 1))
+    first, most = begin_round(before, (0, None), largest, GOALS, draws)
     gradient, hessian, *terms = most.numbers[:4].tolist()
-    of_all = gradient, hessian, most.n_growing, tuple(terms), N
-    begun, root = begin_tree(first, LOSS, draws, of_all, layout())
+    of_all = gradient, hessian, most.n_growing, np.array(terms), N
+    begun, root = begin_tree(first, GOALS, draws, of_all, layout())
     cut, sums = go_on(begun, cuts(), [1, 2], layout())
     sides = most.n_growing, N - most.n_growing, most.numbers[4:].reshape(-1, 2)
     none = Cuts(*(one[:0] for one in (cuts().keys, cuts().feature, cuts().goes_left)))
-    ended, whole = end_tree(cut, LOSS, cuts(), none, {1: 1, 2: 2}, 3, sides)
+    ended, whole = end_tree(cut, GOALS, cuts(), none, {1: 1, 2: 2}, 3, sides)
     return [first, begun, cut, ended], (root, sums, whole)
 
 
@@ -187,11 +187,11 @@ def test_rows_that_are_none_are_refused():
 def test_steps_of_a_tree_are_taken_once_however_often_its_round_is_begun(is_own):
     ended = round_of(part(is_own)[0])[0][-1]
     before = ended.scores.copy()
-    draws = (12345 | 1, 678 | 1, 0.7, np.zeros(0), None)
+    draws = (12345 | 1, 678 | 1, 0.7, np.zeros(0), None, (0, 1))
     for n_trees in (1, 2):
         tree = SimpleNamespace(value=np.array([[0.5], [1.25], [-2.0]]) * n_trees)
         expected = before + tree.value[ended.leaf].T
         for _ in range(2):
-            ended, _ = begin_round(ended, (n_trees, tree), largest, LOSS, draws)
+            ended, _ = begin_round(ended, (n_trees, tree), largest, GOALS, draws)
             np.testing.assert_array_equal(ended.scores, expected)
         before = expected

@@ -255,9 +255,9 @@ class BoostedTrees(StagedTrees):
             fit is that of the dense table. Rows in files (Parquet, Arrow, CSV, or folders of them)
             and on clusters are never held together, and have the model of the same rows in memory.
             They take no groups and offsets, no `CustomLoss`, and are judged by the loss alone.
-        y : array-like of shape (n,), or (n, n_outputs), str, or collection of Dask
+        y : array-like of shape (n,), or (n, n_outputs), str, list of str, or collection of Dask
             Class of each row, or a number; of several targets a column each. Of rows in files the name
-            of their column.
+            of their column, or a list of names.
         sample_weight : array-like of shape (n,), str, collection of Dask, or None
             How many rows each row counts as; of rows in files the name of their column. A row of weight
             zero is as if absent, rows of whole weights are like copies, up to ten for each row on

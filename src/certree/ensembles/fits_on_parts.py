@@ -20,6 +20,7 @@ from certree.ensembles.many_levels import FEW_LEVELS, MOST_CLASSES, LevelStatist
 from certree.ensembles.rounds import importances
 from certree.ensembles.rounds_of_parts import RoundsOfParts
 from certree.ensembles.scales_of_parts import start_at_quantile
+from certree.ensembles.several_losses import SeveralLosses
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, UInt64, in_units_of_largest
@@ -28,12 +29,13 @@ from certree.parts.binned_parts import Sketch
 from certree.parts.chunks import Weighing
 from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor, InMemory
-from certree.parts.first_look import Learned, learn
+from certree.parts.first_look import Learned, largest_of, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import RowsHeldOut, hold_out
 from certree.parts.judging_rows import JudgedParts
 from certree.parts.keys import set_keys
 from certree.parts.made_parts import (
+    Sketched,
     make_parts,
     put_beside,
     sketched,
@@ -81,18 +83,18 @@ def fit_on_parts(
     learned.teach(model)
     is_judged, lie_apart = judged is not None, isinstance(parts, JudgedParts)
     parts.keep_to_limit(_need(model, learned, is_judged, lie_apart), learned)
-    reader, loss, weighing = learned.reader, model._loss(), learned.weighing
-    _expect_taken(model, loss, learned)
+    if not is_classifier(model):
+        model._loss().expect_domain(learned.found.ends)
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     stops = _stops(model, learned)
     held = _held_out(model, parts, learned) if stops and not (is_judged or lie_apart) else None
-    known = sketched(parts, reader, weighing, learned.found.n, held)
+    known, loss = _sketched(model, parts, learned, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
     n_held, (weighing, of_held) = known.n_held, known.weighings
     if isinstance(parts, JudgedParts):
         n_held, of_held = _read_judges(model, parts, learned, stops or bool(callbacks))
-    bins, totals = make_parts(parts, reader, known, many=_many_levels(known.sketch))
+    bins, totals = make_parts(parts, learned.reader, known, many=_many_levels(known.sketch))
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, known.n + n_held)
     judges, hashes = (None, None) if judged is None else judged()
@@ -109,10 +111,11 @@ def fit_on_parts(
         total,
         model.thresholds_,
         model._seed,
+        learned.found.n_targets,
         _held_of(parts, n_held, of_held),
         statistics,
     )
-    start = _start(loss, parts, known.n, totals, total is not None)
+    start = _start(loss, parts, known.n, learned.found.n_targets, totals, weighing)
     evaluation = _evaluation(model, run, stops, callbacks)
     _boost(model, parts, run, start, n_rounds, evaluation)
     if evaluation.decides and hashes is not None:
@@ -129,12 +132,30 @@ def _grower(
     return grower, statistics
 
 
+def _sketched(
+    model: Any, parts: Executor, learned: Learned, held: RowsHeldOut | None
+) -> tuple[Sketched, Loss]:
+    """What decides the bins of all rows, and the loss, which knows the order of several targets."""
+    loss, found = model._loss(), learned.found
+    largest = None
+    if found.n_targets > 1:
+        # Rows that are held out may have larger ones.
+        largest = found.largest_targets if held is None else largest_of(held.sides.train.ends)
+    known = sketched(parts, learned.reader, learned.weighing, found.n, held, largest)
+    if isinstance(loss, SeveralLosses):
+        # Quantiles are of one target.
+        loss = loss.in_order(known.sketch.target_keys.tolist() or [0] * len(loss.of))
+        known = replace(known, order=loss.order)
+    return known, loss
+
+
 def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Need:
     """What the fit holds in memory, from above.
 
     is_judged, lie_apart: whether there are rows that judge, in memory or elsewhere.
     """
-    n, p, K = learned.found.n, model.n_features_in_, getattr(model, "n_classes_", 1)
+    n, p = learned.found.n, model.n_features_in_
+    K = max(int(np.sum(getattr(model, "n_classes_", 1))), model._loss().n_outputs)
     stops = stops_early(model.early_stopping, n)
     is_dealt = stops and model.validation_fraction is not None and not (is_judged or lie_apart)
     n_leaves = model.max_leaf_nodes
@@ -169,17 +190,35 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
     )
 
 
-def _start(loss: Loss, parts: Executor, n: int, totals: Counter[Any], is_weighed: bool) -> Float64:
-    """The scores (n_outputs,) that a run on n rows starts from."""
+def _start(
+    loss: Loss,
+    parts: Executor,
+    n: int,
+    n_targets: int,
+    totals: Counter[Any],
+    weighing: Weighing | None,
+) -> Float64:
+    """The scores (n_outputs,) that a run on n rows of so many targets starts from."""
+    targets = range(n_targets) if n_targets > 1 else [0] * len(loss.single)
+    told = zip(loss.single, targets, strict=True)
+    return np.concatenate([_start_of(one, parts, n, k, totals, weighing) for one, k in told])
+
+
+def _start_of(
+    loss: Loss, parts: Executor, n: int, of: int, totals: Counter[Any], weighing: Weighing | None
+) -> Float64:
+    """The same of the loss of one of the targets."""
     if isinstance(loss, QuantileLoss | HuberLoss):
-        return start_at_quantile(loss, parts, n)
+        return start_at_quantile(loss, parts, n, weighing, of)
+    is_weighed = weighing is not None and weighing.factor is not None
 
     def number(total: int) -> float:
         return rounded(total) if is_weighed else float(total)
 
     if isinstance(loss, LogLoss):
-        return loss.start_of(np.array([number(totals[k]) for k in range(max(2, loss.n_outputs))]))
-    mean = np.atleast_1d(np.float64(rounded(totals["sum"]) / number(totals["weight"])))
+        counts = [number(totals[of, k]) for k in range(max(2, loss.n_outputs))]
+        return loss.start_of(np.array(counts))
+    mean = np.atleast_1d(np.float64(rounded(totals[of]) / number(totals["weight"])))
     return np.log(mean) if loss.is_log else mean
 
 
@@ -189,7 +228,7 @@ def _read_judges(
     """How many rows elsewhere judge, and how they are weighed; see `JudgedParts.read_judges`."""
     judging = parts.read_judges(model, learned, are_known=are_known)
     if not is_classifier(model):
-        model._loss().expect_domain(np.array(judging.found.ends))
+        model._loss().expect_domain(judging.found.ends)
     return judging.found.n, judging.weighing
 
 
@@ -233,6 +272,12 @@ def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut | No
     if model.validation_fraction is None:
         return None
     found, weighing = learned.found, learned.weighing
+    if is_classifier(model) and found.n_targets > 1:
+        raise ValueError(
+            f"several columns of classes take rows in memory with early_stopping, which deals classes "
+            f"of all {found.n_targets} together, got X that lies elsewhere: give X_val and y_val, or "
+            "validation_fraction=None"
+        )
     is_dealt_apart = found.are_whole and rounded(found.total()) <= MOST_COPIES
     if weighing is not None and not weighing.are_copies and is_dealt_apart:
         raise ValueError(
@@ -241,7 +286,7 @@ def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut | No
         )
     held = hold_out(parts, learned.reader, weighing, model.validation_fraction, model._seed)
     if not is_classifier(model):
-        model._loss().expect_domain(np.array(held.sides.train.ends))
+        model._loss().expect_domain(held.sides.train.ends)
     return held
 
 
@@ -289,12 +334,14 @@ def _boost(
             runs.append(one)
     made = len(runs[0].grown)
     model.start_, model.n_iter_, model._n_first_trees = start, evaluation.best(0, made), 0
-    model._has_offset, model._loss_shares = False, ()
+    model._has_offset = False
+    model._loss_shares = getattr(runs[0].settings.loss, "shares", ())
     model._importances = np.zeros(model.n_features_in_)
     grown = [one.trees().first(model.n_iter_) for one in runs]
     for one, trees in zip(runs, grown, strict=True):
         rows = np.concatenate([np.zeros(0), *one.rows])[: trees.n_nodes]
-        model._importances = importances(trees, rows, model._importances)
+        outputs = one.settings.loss.outputs
+        model._importances = importances(trees, rows, model._importances, outputs)
     model._set_trees(grown)
     model._record(evaluation.recorded())
 
@@ -307,21 +354,6 @@ def _n_rounds(model: Any, n: int, stops: bool) -> int:
     if known is None:
         raise InMemory
     return int(known)
-
-
-def _expect_taken(model: Any, loss: Loss, learned: Learned) -> None:
-    """Refuse targets that the loss does not take, and weights that are no copies by quantiles.
-
-    In memory such weights are added up as they come, by ascending targets, and rounded each time.
-    """
-    if not is_classifier(model):
-        loss.expect_domain(np.array(learned.found.ends))
-    are_weights = learned.weighing is not None and not learned.weighing.are_copies
-    if are_weights and isinstance(loss, QuantileLoss | HuberLoss):
-        raise ValueError(
-            f"weights that are no whole numbers, or more than ten for each row on average, take rows "
-            f'in memory with loss="{model.loss}", got X that lies elsewhere'
-        )
 
 
 def _many_levels(known: Sketch) -> tuple[int, ...]:
@@ -348,14 +380,8 @@ def expect_what_parts_can(model: Any, given: dict[str, Any], *, judges: bool) ->
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{name} takes rows in memory, got X that lies elsewhere")
-    if not is_classifier(model):
-        of_loss = {
-            f"loss={model.loss!r}": isinstance(model.loss, CustomLoss),
-            f"quantile={model.quantile!r}": model._n_quantiles > 1,
-        }
-        for name, is_given in of_loss.items():
-            if is_given:
-                raise ValueError(f"{name} takes rows in memory, got X that lies elsewhere")
+    if not is_classifier(model) and isinstance(model.loss, CustomLoss):
+        raise ValueError(f"loss={model.loss!r} takes rows in memory, got X that lies elsewhere")
     if model.standard_errors:
         raise ValueError("standard_errors=True takes rows in memory, got X that lies elsewhere")
     if model.warm_start:

@@ -321,7 +321,7 @@ class TreeForest(Forest):
             of paths, a data set of Arrow, or a collection of Dask.
         y : array-like of shape (n,), or (n, n_outputs)
             Class of each row, or a number; of several targets a column each. Of rows elsewhere a
-            column's name, or a collection.
+            column's name, a list of names, or a collection.
         sample_weight : array-like of shape (n,), or None
             Likewise: how many rows each row counts as. A row of weight zero is as if absent, rows of
             whole weights are like copies, up to ten for each row on average. Others count, whenever

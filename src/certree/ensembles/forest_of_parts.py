@@ -21,7 +21,7 @@ from certree.parts.chunks import Chunk, Weighing, positive, whole_by_all
 from certree.parts.executors import Executor
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
-from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
+from certree.parts.made_parts import Sketched, make_parts, sketched, warn_of_identifiers
 from certree.parts.memory_limit import Need, most_categories, most_leaves
 from certree.parts.part import PartOfRows, digests, expect_same_rows
 from certree.parts.scratch import Scratch
@@ -91,27 +91,37 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
     if weighing is not None:
         found = learned.found
         weighing = WholeWeighing(weighing.are_copies, found.largest, are_whole=found.are_whole)
-    known = sketched(parts, learned.reader, weighing, learned.found.n)
+    known = _sketched(parts, learned, weighing)
     warn_of_identifiers(model, known.sketch)
     bins, _ = make_parts(parts, learned.reader, known, fine_ends=True)
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, known.n)
     order, content = _put_in_order(parts, known.n)
-    codes, y, weight = _gathered(parts, kept, known.n, bins.n_features)
+    codes, y, weight = _gathered(parts, kept, known.n, bins.n_features, learned.found.n_targets)
     given, place = _NONE, _NONE.indices
     if model.oob_score:
         given, place = _given(model, parts, learned)
         place = place[order]
     if is_classifier(model):
         y = y.astype(np.int32)
-    features, one = CodedFeatures(codes, bins), np.zeros(1, dtype=np.intp)
-    return ForestSamples(features, y, weight, place, content, one), given
+    columns = np.array(known.order or [0], dtype=np.intp)
+    y = y[:, 0] if len(columns) == 1 else y[:, columns]
+    return ForestSamples(CodedFeatures(codes, bins), y, weight, place, content, columns), given
+
+
+def _sketched(parts: Executor, learned: Learned, weighing: Weighing | None) -> Sketched:
+    """What decides the bins of all rows, and the order of several targets."""
+    found = learned.found
+    largest = found.largest_targets if found.n_targets > 1 else None
+    known = sketched(parts, learned.reader, weighing, found.n, largest=largest)
+    order = np.argsort(known.sketch.target_keys, kind="stable")
+    return replace(known, order=tuple(order.tolist()))
 
 
 def _need(model: Any, learned: Learned) -> Need:
     """What the fit holds in memory, from above; most of it goes with the rows, however read."""
     n, p, n_trees = learned.found.n, model.n_features_in_, int(model.n_estimators)
-    n_lanes = 1 + max(2, getattr(model, "n_classes_", 1))
+    n_lanes = 1 + max(2, learned.found.n_targets, int(np.sum(getattr(model, "n_classes_", 1))))
     grown = model._growth(n, p)
     of_leaf = grown["min_samples_leaf"] if learned.weighing is None else 1
     n_leaves = most_leaves(n, model.max_leaf_nodes, model.max_depth, of_leaf)
@@ -157,11 +167,11 @@ def _put_in_order(parts: Executor, n: int) -> tuple[Indices, int]:
 
 
 def _gathered(
-    parts: Executor, kept: Scratch, n: int, p: int
+    parts: Executor, kept: Scratch, n: int, p: int, n_targets: int
 ) -> tuple[NDArray[np.uint8], Float64, Float64 | None]:
-    """Codes (n, p), targets and weights of all rows in their order."""
+    """Codes (n, p), targets (n, n_targets) and weights of all rows in their order."""
     codes: NDArray[np.uint8] = kept.room("codes", (n, p), np.uint8)
-    y, weight = np.empty(n), np.empty(n)
+    y, weight = np.empty((n, n_targets)), np.empty(n)
     step, is_weighed = max(1, parts.portions.bytes_of_sums // p), False
     for begin in range(0, n, step):
         for place, own, numbers, weights in parts.collect(rows_between, begin, begin + step):
@@ -178,7 +188,7 @@ def _given(model: Any, parts: Executor, learned: Learned) -> tuple[GivenRows, In
     ends = np.cumsum([0, *(one[0] for one in told)])
     indices = np.concatenate([one[1] + begin for one, begin in zip(told, ends, strict=False)])
     target = np.concatenate([one[2] for one in told if len(one[2])])
-    y = model._class_codes("y", target).astype(np.int32) if is_classifier(model) else target
+    y = model._class_codes("y", target).T.astype(np.int32) if is_classifier(model) else target
     if learned.weighing is None:
         return GivenRows(int(ends[-1]), indices, y, None), indices
     weight = np.concatenate([one[3] for one in told])
@@ -206,7 +216,8 @@ def rows_between(part: PartOfRows, first: int, end: int) -> list[tuple[Any, ...]
     rows = rows[np.argsort(part.keys[rows])]
     weight = None if part.weight is None else part.weight[rows]
     place = part.keys[rows].astype(np.intp)
-    return [(place, np.ascontiguousarray(part.codes[:, rows].T), part.y[rows], weight)]
+    y = np.atleast_2d(part.y)[:, rows].T
+    return [(place, np.ascontiguousarray(part.codes[:, rows].T), y, weight)]
 
 
 def rows_given(chunk: Chunk, reader: Any) -> list[tuple[Any, ...]]:

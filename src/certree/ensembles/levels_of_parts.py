@@ -53,7 +53,7 @@ def see_levels(parts: Executor, loss: Loss, bins: Bins) -> LevelStatistics | Non
 
 def _asked(part: PartOfRows, loss: Loss, f: Callable[..., Any], *given: Any) -> Any:
     """Ask the rows of a part that train."""
-    y = loss.of_scores(np.asarray(part.y))
+    y = loss.of_scores(loss.targets(np.asarray(part.y)))
     target = Target(y, loss.n_outputs, part.weight)
     return f(RowsWithLevels(target, np.asarray(part.places), np.asarray(part.keys)), *given)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import fsum
+from math import ceil, fsum
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from certree import _core
+from certree._core import fixed_unit
 from certree.interface.arrays import Float64, Int32
+from certree.parts.exact_sums import whole_numbers
 
 # What outputs are for: the parameter of their loss, its share in that of a row, the first of the
 # outputs, how many there are, and which target they have.
@@ -63,6 +65,11 @@ class Loss:
     def outputs(self) -> Outputs:
         """In which order outputs are added up."""
         return slice(None)
+
+    @property
+    def single(self) -> tuple[Loss, ...]:
+        """The losses that it is the sum of: of each target, or each quantile."""
+        return (self,)
 
     def goals(self) -> list[Goal]:
         """What the core is told of it beside its name."""
@@ -344,10 +351,21 @@ def _counts(y: NDArray[Any], weight: Float64 | None, n_classes: int) -> Float64:
 
 
 def weighted_quantile(y: Float64, quantile: float, weight: Float64 | None) -> float:
-    """The smallest value with so large a share of the weight at or below it."""
-    weights = np.ones(len(y)) if weight is None else weight
-    order = np.lexsort((weights, y))
-    total = np.cumsum(weights[order])
-    place = np.searchsorted(total, quantile * total[-1])
+    """The smallest value with so large a share of the weight at or below it.
+
+    Weights are added up as whole numbers, so that it hangs on no order.
+    """
+    order = np.argsort(y, kind="stable")
+    if weight is None:
+        place = rank_of(quantile, len(y))
+    else:
+        unit = fixed_unit(float(weight.max()), len(y))
+        total = np.cumsum(whole_numbers(weight[order], unit))
+        place = int(np.searchsorted(total, rank_of(quantile, int(total[-1])), side="right"))
     # Zeros without a sign, as their order is that of the rows.
-    return float(y[order][min(place, len(y) - 1)]) + 0.0
+    return float(y[order[place]]) + 0.0
+
+
+def rank_of(quantile: float, total: int) -> int:
+    """Where a quantile is among so many units of weight, the first being of rank 0."""
+    return min(max(ceil(quantile * float(total)) - 1, 0), total - 1)

@@ -31,7 +31,7 @@ STOPS, NO_STOPS = np.array([0.02, 0.1, 0.5]), np.zeros(0)
 CURVATURE = 0.5
 # Each of several numbers has a vote of its own, in which losses of all others count so much: cuts that
 # serve many of them are made more gladly, and those that serve one do not move the others by noise.
-_OTHERS = 0.1
+OTHERS = 0.1
 
 # Whether scores are taken after each round, so many rounds without a gain are the last ones (0: any
 # number), what a gain must exceed, and the scores so far.
@@ -266,7 +266,7 @@ def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float6
             loss.core_name,
             loss.goals(),
             settings.learning_rate,
-            _OTHERS,
+            OTHERS,
             settings.l2_regularization,
             CURVATURE,
             settings.subsample,

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from math import isfinite
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from certree._core import (
     dispersion_of_sums,
     draw_round,
-    fixed_unit,
     grow_gradients_by_sums,
     join_bins,
     round_steps_by_sums,
@@ -28,12 +26,14 @@ from certree.ensembles.many_levels import LevelStatistics
 from certree.ensembles.rounds import (
     CURVATURE,
     NO_STOPS,
+    OTHERS,
     STOPS,
     Settings,
     numbers_of_features,
     numbers_of_thresholds,
 )
-from certree.ensembles.scales_of_parts import bent, scaled, total_of
+from certree.ensembles.scales_of_parts import bent, goals_of, scaled, total_of, units_of
+from certree.ensembles.several_losses import SeveralLosses
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
@@ -43,7 +43,7 @@ from certree.parts.part import (
     Grown,
     Largest,
     Layout,
-    ScaledLoss,
+    ScaledGoal,
     Sums,
     begin_round,
     begin_tree,
@@ -190,6 +190,8 @@ class RoundsOfParts:
         Numbers of thresholds of a feature that rounds draw in turn; None: all.
     seed : int
         Decides with the number of a round what it draws.
+    n_targets : int
+        How many targets rows have.
     """
 
     settings: Settings
@@ -198,6 +200,7 @@ class RoundsOfParts:
     total_weight: float | None
     thresholds: Sequence[int | None]
     seed: int
+    n_targets: int = 1
     held: tuple[int, float] = (0, 0.0)  # how many rows are held out, and the sum of their weights
     # What is known of levels, where features have many: parts have it as more features.
     statistics: LevelStatistics | None = None
@@ -214,36 +217,67 @@ class RoundsOfParts:
         """
         known = dict(parts.collect(digests))
         self.has_rows = parts.change(start, known, scores) > 0
+        self._take_shares(parts)
         yield 0
         for number in range(n_rounds):
             alone = replace(self, grown=[], rows=[], statistics=None)
-            self.before, rows = parts.led(_made, alone, number, len(scores))
+            self.before, rows = parts.led(_made, alone, number)
             self.grown.append(self.before)
             self.rows.append(rows)
             yield number + 1
 
+    def _take_shares(self, parts: Executor) -> None:
+        """Let losses of several numbers count in units of what they are before the first round."""
+        loss = self.settings.loss
+        if isinstance(loss, SeveralLosses) and loss.asks_for_shares:
+            lost = [0.0] * len(loss.of)
+            for k, mean in zip(loss.order, self._mean_losses(parts, 1)[0], strict=True):
+                lost[k] = mean
+            self.settings = replace(self.settings, loss=loss.shared(lost))
+
     def scores_of_sides(self, parts: Executor) -> Float64:
         """Negated mean losses of the rows that train, and of those that are held out, if some are."""
-        loss, (n_held, weight_held) = self.settings.loss, self.held
-        losses: list[ScaledLoss] = [(loss.name, loss.parameter, 1.0)] * (2 if n_held else 1)
-        if loss.scale == "quantile":
-            losses[0] = scaled(loss, parts, self.n, self._taken())
-            if n_held:
-                losses[1] = bent(loss, parts, n_held, are_held=True)
-        told = parts.change(begin_round, self._taken(), largest_losses, losses)
-        n, largest = (self.n, n_held), np.max(told, axis=0).tolist()
-        units = [
-            fixed_unit(most, one) if isfinite(most) else None
-            for most, one in zip(largest, n, strict=False)
-        ]
-        whole = parts.collect(sums_of_losses, losses, units)
-        weights = float(self.n) if self.total_weight is None else self.total_weight, weight_held
+        shares = [share for _, share, *_ in self.settings.loss.goals()]
+        means = self._mean_losses(parts, 2 if self.held[0] else 1)
+        # Added up one after the other, as the core does it.
         return np.array(
-            [
-                -total_of(int(total), most, one) / weight
-                for total, most, one, weight in zip(whole, largest, n, weights, strict=False)
-            ]
+            [-sum(share * one for share, one in zip(shares, side, strict=True)) for side in means]
         )
+
+    def _mean_losses(self, parts: Executor, n_sides: int) -> list[list[float]]:
+        """Mean losses of each goal, of the rows that train, and of those that are held out."""
+        goals = [self._goals] * n_sides
+        G, (n_held, weight_held) = len(goals[0]), self.held
+        if self._scale == "quantile":
+            goals[0] = scaled("quantile", goals[0], parts, self.n, self._taken())
+            if n_sides > 1:
+                goals[1] = [bent(one, parts, n_held, are_held=True) for one in goals[1]]
+        told = parts.change(begin_round, self._taken(), largest_losses, goals)
+        n = np.repeat([self.n, n_held][:n_sides], G).tolist()
+        largest = np.max(told, axis=0).tolist()
+        whole = parts.collect(sums_of_losses, goals, units_of(largest, n)).tolist()
+        totals = [total_of(*one) for one in zip(whole, largest, n, strict=True)]
+        weights = float(self.n) if self.total_weight is None else self.total_weight, weight_held
+        return [
+            [one / weights[side] for one in totals[side * G : (side + 1) * G]]
+            for side in range(n_sides)
+        ]
+
+    @property
+    def _goals(self) -> list[ScaledGoal]:
+        return goals_of(self.settings.loss, self.n_targets)
+
+    @property
+    def _scale(self) -> Literal["mean", "quantile"] | None:
+        return self.settings.loss.single[0].scale
+
+    def _grown_for(self, number: int) -> tuple[int, int]:
+        """The first of the goals that a round's tree grows for, and how many these are.
+
+        All of classes; of numbers each has its turn.
+        """
+        single = self.settings.loss.single
+        return (0, len(single)) if single[0].has_one_unit else (number % len(single), 1)
 
     def _taken(self) -> Grown:
         """The tree whose steps are taken now."""
@@ -261,31 +295,34 @@ class RoundsOfParts:
         """The bins of the rows."""
         return self.grower.bins
 
-    def make(self, parts: Executor, number: int, n_outputs: int) -> tuple[Trees, Float64]:
+    def make(self, parts: Executor, number: int) -> tuple[Trees, Float64]:
         """The tree of a round, by the steps of the one before; and growing rows of its nodes."""
         settings = self.settings
-        draws, *of_bins = self._drawn(number, n_outputs)
-        of_loss, draws, most = self._begun(parts, (number, self.before), draws)
-        gradient, hessian, *terms = most.numbers[:4].tolist()
+        draws, *of_bins = self._drawn(number)
+        goals, draws, most = self._begun(parts, (number, self.before), draws)
+        # Of the tree; of each goal two terms of the dispersion; of each output and side two slopes.
+        of_slopes, terms, of_outputs = np.split(most.numbers, [2, 2 + 2 * len(goals)])
+        gradient, hessian = of_slopes.tolist()
         of_tree = gradient, hessian, most.n_growing
         bins, into, layout, places = self._layout(*of_bins)
-        of_all = *of_tree, tuple(terms), self.n
-        root = parts.change(begin_tree, of_loss, draws, of_all, layout)
+        of_all = *of_tree, terms, self.n
+        root = parts.change(begin_tree, goals, draws, of_all, layout)
         options = self.grower.options_of_gradients[:3]
         given = (0.0, 0.0, *of_tree, np.ascontiguousarray(root.of_root[:3]))
         growth = _Growth(parts, bins, into, layout, places, options, given)
         columns, rows, cuts = growth.grow(root)
-        sides = most.n_growing, self.n - most.n_growing, most.numbers[4:].reshape(-1, 2)
+        sides = most.n_growing, self.n - most.n_growing, of_outputs.reshape(-1, 2)
         left = columns[2]
         whole = parts.change(
-            end_tree, of_loss, cuts, growth.new(cuts), _leaves(left, cuts), len(left), sides
+            end_tree, goals, cuts, growth.new(cuts), _leaves(left, cuts), len(left), sides
         )
         step, *_ = round_steps_by_sums(
             left,
             sides,
             whole,
             settings.l2_regularization,
-            1.0 / self._dispersion(of_loss, terms, root.of_root[3:].tolist()),
+            self._voters(goals, terms, root.of_root[3:]),
+            OTHERS,
             CURVATURE,
             STOPS if settings.votes else NO_STOPS,
             columns[0],
@@ -293,9 +330,10 @@ class RoundsOfParts:
         )
         return Trees.grown(columns, self.bins.n_features, step * settings.learning_rate), rows
 
-    def _drawn(self, number: int, n_outputs: int) -> tuple[Any, ...]:
+    def _drawn(self, number: int) -> tuple[Any, ...]:
         """What a round draws: of rows, as the core takes it; features, number of edges, and key."""
-        p = self.bins.n_features
+        p, (first, n_goals) = self.bins.n_features, self._grown_for(number)
+        n_outputs = sum(goal[2] for goal in self._goals[first : first + n_goals])
         odd, other_odd, factors, *of_bins = draw_round(
             self.seed,
             number,
@@ -304,29 +342,38 @@ class RoundsOfParts:
             numbers_of_thresholds(self.thresholds),
             p,
         )
-        return (odd, other_odd, self.settings.subsample, factors, None), *of_bins
+        return (odd, other_odd, self.settings.subsample, factors, None, (first, n_goals)), *of_bins
 
     def _begun(
         self, parts: Executor, grown: Grown, draws: tuple[Any, ...]
-    ) -> tuple[ScaledLoss, tuple[Any, ...], Largest]:
-        """Take the steps of the round before; gives the loss, what is drawn, and largest numbers."""
-        loss = self.settings.loss
-        if loss.scale is None:
-            of_loss: ScaledLoss = (loss.name, loss.parameter, 1.0)
-            most: Largest = parts.change(begin_round, grown, largest, of_loss, draws)
+    ) -> tuple[list[ScaledGoal], tuple[Any, ...], Largest]:
+        """Take the steps of the round before; gives goals, what is drawn, and largest numbers."""
+        goals, kind = self._goals, self._scale
+        if kind is None:
+            most: Largest = parts.change(begin_round, grown, largest, goals, draws)
         else:
-            of_loss = scaled(loss, parts, self.n, grown)
-            most = parts.collect(largest, of_loss, draws)
+            goals = scaled(kind, goals, parts, self.n, grown)
+            most = parts.collect(largest, goals, draws)
         if most.n_growing == 0:
-            draws = *draws[:4], most.least
-            most = parts.collect(largest, of_loss, draws)
-        return of_loss, draws, most
+            *others, _, grown_for = draws
+            draws = *others, most.least, grown_for
+            most = parts.collect(largest, goals, draws)
+        return goals, draws, most
 
-    def _dispersion(self, loss: ScaledLoss, largest: list[float], whole: list[int]) -> float:
-        """What slopes are divided by to be those of a likelihood's negative log."""
-        sums = [total_of(one, most, self.n) for one, most in zip(whole, largest, strict=True)]
+    def _voters(
+        self, goals: list[ScaledGoal], largest: Float64, whole: Int64
+    ) -> list[tuple[int, int, float]]:
+        """Who votes: first output and number of outputs of each goal, and one over its dispersion.
+
+        largest, whole: of the terms of the dispersions.
+        """
+        told = zip(whole.tolist(), largest.tolist(), strict=True)
+        sums = np.array([total_of(one, most, self.n) for one, most in told]).reshape(-1, 2)
         n = float(self.n) if self.total_weight is None else self.total_weight
-        return dispersion_of_sums(loss, np.array(sums), n)
+        return [
+            (first, n_outputs, 1.0 / dispersion_of_sums(loss, of_goal, n))
+            for (loss, first, n_outputs, _), of_goal in zip(goals, sums, strict=True)
+        ]
 
     def _layout(
         self, features: Int32, n_edges: int, key: int
@@ -363,10 +410,8 @@ class RoundsOfParts:
         return place, n_places, None if len(found) == start else found.astype(np.int64)
 
 
-def _made(
-    parts: Executor, run: RoundsOfParts, number: int, n_outputs: int
-) -> tuple[Trees, Float64]:
-    return run.make(parts, number, n_outputs)
+def _made(parts: Executor, run: RoundsOfParts, number: int) -> tuple[Trees, Float64]:
+    return run.make(parts, number)
 
 
 def _leaves(left: Int32, cuts: Cuts) -> dict[int, int]:

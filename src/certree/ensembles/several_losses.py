@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -66,6 +66,11 @@ class SeveralLosses(Loss):
         return [first[k] + j for k in self.order for j in range(n_of[k])]
 
     @property
+    def single(self) -> tuple[Loss, ...]:
+        """The losses."""
+        return self.of
+
+    @property
     def is_log(self) -> bool:
         """Whether scores are logs of predictions."""
         return self.of[0].is_log
@@ -91,18 +96,30 @@ class SeveralLosses(Loss):
     def known_by(self, y: NDArray[Any], weight: Float64 | None, rows: UInt64) -> Self:
         """The same beside the rows (n,) of a fit, told by their hashes."""
         targets = self.targets(y)
-        keys = [target_key(one, rows) for one in targets]
-        # Of one target quantiles are told apart.
-        about = [one.parameter for one in self.of], keys
-        order = tuple(int(k) for k in np.lexsort(about))
-        if self.shares or self.of[0].has_one_unit:
-            return replace(self, order=order)
+        known = self.in_order([target_key(one, rows) for one in targets])
+        if not known.asks_for_shares:
+            return known
         lost = [
             loss.mean(one, np.repeat(loss.start(one, weight)[:, None], len(one), axis=1), weight)
             for loss, one in zip(self.of, targets, strict=True)
         ]
+        return known.shared(lost)
+
+    def in_order(self, keys: Sequence[int]) -> Self:
+        """The same, whose losses are added up in the order of the keys of their targets."""
+        # Of one target quantiles are told apart.
+        about = [one.parameter for one in self.of], keys
+        return replace(self, order=tuple(int(k) for k in np.lexsort(about)))
+
+    @property
+    def asks_for_shares(self) -> bool:
+        """Whether losses are to be in units of what they are at the start, which is not known yet."""
+        return not (self.shares or self.of[0].has_one_unit)
+
+    def shared(self, lost: Sequence[float]) -> Self:
+        """The same of losses that were so much at the start."""
         shares = tuple(1 / (len(lost) * one) if one > 0 else 1 / len(lost) for one in lost)
-        return replace(self, order=order, shares=shares)
+        return replace(self, shares=shares)
 
     def ordered(self, y: NDArray[Any]) -> NDArray[Any]:
         """Targets of rows, (n,) or (n, n_outputs), of which columns stand in that order."""

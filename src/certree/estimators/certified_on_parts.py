@@ -194,7 +194,7 @@ class GrownOnSide:
         return JudgedErrors(
             largest >= 0,
             max(largest, 0.0),
-            self.learned.found.ends,
+            tuple(self.learned.found.ends[0].tolist()),
             lambda limit: partial(collect, _asked_off, of_fold, own, limit),
         )
 

@@ -19,7 +19,7 @@ from certree.interface.threads import threads
 from certree.parts.cells_of_tree import FoldOfParts, GrowingRows, growing_rows
 from certree.parts.exact_sums import rounded
 from certree.parts.executors import Executor, InMemory
-from certree.parts.first_look import Learned, learn
+from certree.parts.first_look import Learned, expect_one_target, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import deal_to_folds
 from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
@@ -82,6 +82,7 @@ def fit_elsewhere(
 def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     """The same of rows that an executor holds."""
     learned = learn(model, parts)
+    expect_one_target(learned.found)
     n_folds = folds_that_choose(model)
     if n_folds:
         expect_rows_for_classes(learned)
@@ -104,7 +105,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
 def expect_rows_for_classes(learned: Learned, share: float = 1.0) -> None:
     """Go on in memory where a share of the rows is few for each class."""
     found = learned.found
-    n_classes = 1 if found.classes is None else len(found.classes)
+    n_classes = 1 if found.classes is None else len(found.classes[0])
     if found.n * share < _FEW_ROWS * n_classes:
         raise InMemory
 

@@ -124,10 +124,8 @@ def as_schema(batch: Any, schema: Any, where: str) -> Any:
     return pa.table(columns, schema=schema)
 
 
-def known_values(what: str, table: Any, name: str | None, where: str) -> NDArray[Any] | None:
+def known_values(what: str, table: Any, name: str, where: str) -> NDArray[Any]:
     """A column without missing values as an array: of text objects, of all else what NumPy has."""
-    if name is None:
-        return None
     column = table.column(name).combine_chunks()
     if column.null_count:
         raise ValueError(f"{what} {name!r} has {column.null_count} missing values in {where}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -43,6 +43,8 @@ class Sketch:
         Of each feature.
     weight : int
         Exact sum of the weights.
+    target_keys : ndarray of uint64, shape (n_targets,)
+        Of several targets what decides their order.
     """
 
     n: int
@@ -50,6 +52,7 @@ class Sketch:
     rows: Float64
     values: tuple[Values, ...]
     weight: int = 0
+    target_keys: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
     @classmethod
     def of(cls, features: FeatureColumns, category: UInt8, below: int | None = None) -> Self:
@@ -80,6 +83,7 @@ class Sketch:
             rows=both if len(hashes) == len(both) else both[smallest],
             values=tuple(map(_added, self.values, other.values)),
             weight=self.weight + other.weight,
+            target_keys=self.target_keys + other.target_keys,
         )
 
     @property

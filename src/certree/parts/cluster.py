@@ -21,6 +21,7 @@ from certree.parts.chunks import Chunk, as_list, joined
 from certree.parts.executors import added
 from certree.parts.memory_limit import Need, Portions
 from certree.parts.on_worker import Below, Leader, OnWorker, Unlinked, received
+from certree.parts.sources import one_or_several
 
 # What so many tell is added up by one task, or where the fit is made.
 _TOGETHER = 8
@@ -37,8 +38,8 @@ class Partitions:
     ----------
     X : dask.array.Array of shape (n, p), or dask.dataframe.DataFrame
         Rows.
-    y : collection of shape (n,), or str
-        Target; or its column in X.
+    y : collection of shape (n,) or (n, n_targets), str, or list of str
+        Target, or several; or their columns in X.
     weight : collection of shape (n,), str, or None
         Weights; or their column in X.
 
@@ -51,7 +52,9 @@ class Partitions:
     empty = n_rows = None
 
     def __init__(self, X: Any, y: Any, weight: Any = None) -> None:
-        columns = [one for one in (y, weight) if isinstance(one, str)]
+        y = one_or_several(y)
+        targets = [*y] if isinstance(y, tuple) else [y]
+        columns = [one for one in (*targets, weight) if isinstance(one, str)]
         if columns and not hasattr(X, "columns"):
             raise TypeError(
                 f"y={columns[0]!r} names a column, but X is an array, which has no names"
@@ -59,7 +62,8 @@ class Partitions:
         unknown = [one for one in columns if one not in X.columns]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is no column of X; there are {[*X.columns]}")
-        given = [X[one] if isinstance(one, str) else one for one in (y, weight)]
+        y = [*y] if isinstance(y, tuple) else y
+        given = [X[one] if isinstance(one, str | list) else one for one in (y, weight)]
         if columns:
             X = X.drop(columns=columns)
         if hasattr(X, "numblocks") and len(X.numblocks) != 2:
@@ -112,6 +116,8 @@ def _alike(name: str, given: Any, X: Any) -> list[Any]:
                     f"[{X.shape[0]}, {given.shape[0]}]"
                 )
             given = given.rechunk({0: X.chunks[0]})
+    if len(getattr(given, "numblocks", ())) == 2 and given.numblocks[1] > 1:
+        given = given.rechunk({1: -1})
     parts, rows = _delayed(given), _delayed(X)
     if len(parts) != len(rows):
         raise ValueError(

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from certree.interface.arrays import Float64, Int64, UInt64
+from certree.parts.exact_sums import whole_numbers
 from certree.parts.executors import Executor
 from certree.parts.part import PartOfRows
 
@@ -23,14 +24,14 @@ Of = Callable[..., Float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """How many numbers begin with some bits; those of more add up.
+    """How many numbers begin with some bits, or what they weigh; those of more add up.
 
     Parameters
     ----------
     begins : ndarray of uint64, shape (k,)
         The first bits, ascending.
     n : ndarray of int64, shape (k,)
-        How many numbers begin with each.
+        How many numbers begin with each, or their weights as whole numbers.
     """
 
     begins: UInt64
@@ -63,19 +64,31 @@ def _numbers(bits: UInt64) -> Float64:
 
 
 def counted(
-    part: PartOfRows, of: Of, given: tuple[Any, ...], step: int = 0, begins: UInt64 | None = None
+    part: PartOfRows,
+    of: Of,
+    given: tuple[Any, ...],
+    unit: int | None = None,
+    step: int = 0,
+    begins: UInt64 | None = None,
 ) -> Counts:
     """Count the numbers of a part, of(part, *given), by their first bits.
 
-    step: which of the passes it is; begins: the bits of those that it looks at, as the one before has
-    told them.
+    unit: the power of two of which their weights are whole multiples; None: each counts once. step:
+    which of the passes it is; begins: the bits of those that it looks at, as the one before has told
+    them.
     """
     bits = _ordered_bits(of(part, *given))
+    weight = None if unit is None or part.weight is None else whole_numbers(part.weight, unit)
     if begins is not None:
-        bits = bits[np.isin(bits >> np.uint64(_SHIFTS[step - 1]), begins)]
-    ordered = np.sort(bits >> np.uint64(_SHIFTS[step]))
-    distinct, starts = _distinct(ordered)
-    return Counts(distinct, np.diff(np.append(starts, len(ordered))))
+        some = np.isin(bits >> np.uint64(_SHIFTS[step - 1]), begins)
+        bits, weight = bits[some], None if weight is None else weight[some]
+    first = bits >> np.uint64(_SHIFTS[step])
+    if weight is None:
+        distinct, starts = _distinct(np.sort(first))
+        return Counts(distinct, np.diff(np.append(starts, len(first))))
+    order = np.argsort(first, kind="stable")
+    distinct, starts = _distinct(first[order])
+    return Counts(distinct, np.add.reduceat(weight[order], starts) if len(starts) else weight)
 
 
 def order_statistics(
@@ -84,8 +97,11 @@ def order_statistics(
     of: Of,
     *given: Any,
     told: Counts | None = None,
+    unit: int | None = None,
 ) -> Float64:
     """The numbers of some ranks among those of all parts, the smallest being of rank 0.
+
+    Numbers that weigh k units have k ranks.
 
     Parameters
     ----------
@@ -97,16 +113,18 @@ def order_statistics(
         Of a part these are of(part, *given).
     told : Counts or None
         What parts have told in the first pass already; None: they are asked.
+    unit : int or None
+        See `counted`.
 
     Returns
     -------
     ndarray of shape (n_ranks,)
     """
-    counts = parts.collect(counted, of, given) if told is None else told
+    counts = parts.collect(counted, of, given, unit) if told is None else told
     found = [_place(counts.begins, counts.n, rank) for rank in ranks]
     for step in range(1, len(_SHIFTS)):
         begins = np.array([begin for begin, _ in found], dtype=np.uint64)
-        counts = parts.collect(counted, of, given, step, begins)
+        counts = parts.collect(counted, of, given, unit, step, begins)
         above = counts.begins >> np.uint64(_LESS)
         some = [above == np.uint64(begin) for begin, _ in found]
         found = [

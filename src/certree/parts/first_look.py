@@ -26,7 +26,7 @@ from certree.parts.exact_sums import class_totals, exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.rows.categories import Categories
 from certree.rows.copies import are_few, are_whole
-from certree.rows.training import balanced_factors, expect_class_weights
+from certree.rows.training import balanced_factors, columns_of_targets, expect_class_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,12 +43,12 @@ class Found:
         Number of features.
     categories : tuple of (frozenset or None), one per feature
         Categories of each feature, None where it is one of numbers.
-    classes : ndarray of shape (K,), or None
+    classes : tuple of ndarray of shape (K,), one per target, or None
         Classes, ascending, of a classifier.
-    ends : tuple of two floats
-        The smallest and the largest target, of numbers.
-    totals : Counter
-        Exact weight of each class, or of all rows, by its place or its name.
+    ends : ndarray of float64, shape (n_targets, 2)
+        The smallest and the largest of each target, of numbers.
+    totals : tuple of Counter, one per target
+        Exact weight of each class by its name, or of all rows.
     largest : float
         The largest weight.
     are_whole : bool
@@ -61,9 +61,9 @@ class Found:
     names: Any = ()
     n_features: int = 0
     categories: tuple[frozenset[Any] | None, ...] = ()
-    classes: NDArray[Any] | None = None
-    ends: tuple[float, float] = (np.inf, -np.inf)
-    totals: Counter[Any] = field(default_factory=Counter)
+    classes: tuple[NDArray[Any], ...] | None = None
+    ends: Float64 = field(default_factory=lambda: np.zeros((0, 2)))
+    totals: tuple[Counter[Any], ...] = ()
     largest: float = 0.0
     are_whole: bool = True
     where: str = ""
@@ -75,23 +75,52 @@ class Found:
                 f"all rows must have the same features, but {self.where} has "
                 f"{_listed(self)} and {other.where} {_listed(other)}"
             )
+        if self.n_targets != other.n_targets:
+            raise ValueError(
+                f"all rows must have as many targets, but {self.where} has {self.n_targets} and "
+                f"{other.where} {other.n_targets}"
+            )
         classes = self.classes
         if classes is not None and other.classes is not None:
-            classes = np.unique(np.concatenate([classes, other.classes]))
+            pairs = zip(classes, other.classes, strict=True)
+            classes = tuple(np.unique(np.concatenate(pair)) for pair in pairs)
         return replace(
             self,
             n=self.n + other.n,
             categories=tuple(map(_united, self.categories, other.categories)),
             classes=classes,
-            ends=(min(self.ends[0], other.ends[0]), max(self.ends[1], other.ends[1])),
-            totals=self.totals + other.totals,
+            ends=ends_together(self.ends, other.ends),
+            totals=tuple(map(Counter.__add__, self.totals, other.totals)),
             largest=max(self.largest, other.largest),
             are_whole=self.are_whole and other.are_whole,
         )
 
     def total(self) -> int:
         """Weight of all rows in units of `exact_sum`."""
-        return sum(self.totals.values())
+        return sum(self.totals[0].values())
+
+    @property
+    def n_targets(self) -> int:
+        """How many targets rows have."""
+        return len(self.totals)
+
+    @property
+    def largest_targets(self) -> Float64:
+        """The largest size of each target, (n_targets,), or the last code of its classes."""
+        if self.classes is not None:
+            return np.array([len(one) - 1.0 for one in self.classes])
+        return largest_of(self.ends)
+
+
+def largest_of(ends: Float64) -> Float64:
+    """The largest size of each target, by its smallest and its largest number, (n_targets, 2)."""
+    largest: Float64 = np.abs(ends).max(axis=1)
+    return largest
+
+
+def ends_together(one: Float64, other: Float64) -> Float64:
+    """The smallest and the largest of each target, (n_targets, 2), of the rows of both."""
+    return np.column_stack([np.minimum(one, other)[:, 0], np.maximum(one, other)[:, 1]])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -243,11 +272,7 @@ def _first_look(chunk: Chunk, model: Any) -> Found | None:
     rows = positive(model, chunk if chunk.X is not None else replace(chunk, X=chunk.y))
     if rows is None:
         return None
-    if np.ndim(rows.y) > 1:
-        raise ValueError(
-            f"several outputs take rows in memory, got y with {rows.y.shape[1]} columns of rows that "
-            "lie elsewhere"
-        )
+    columns = columns_of_targets(rows.y)
     weight: Float64 | None = rows.weight
     found = Found(n=len(rows.y), where=chunk.where)
     if chunk.X is not None:
@@ -255,13 +280,16 @@ def _first_look(chunk: Chunk, model: Any) -> Found | None:
     if weight is not None:
         found = replace(found, largest=float(weight.max()), are_whole=are_whole(weight))
     if not is_classifier(model):
-        numbers = np.asarray(rows.y, dtype=np.float64)
         total = 0 if weight is None else exact_sum(weight)
-        ends = float(numbers.min()), float(numbers.max())
-        return replace(found, ends=ends, totals=Counter({"all": total}))
-    classes, codes = np.unique(rows.y, return_inverse=True)
-    totals = zip(classes.tolist(), class_totals(codes, weight), strict=True)
-    return replace(found, classes=classes, totals=Counter(dict(totals)))
+        numbers = [np.asarray(one, dtype=np.float64) for one in columns]
+        ends = np.array([(one.min(), one.max()) for one in numbers])
+        return replace(found, ends=ends, totals=tuple(Counter({"all": total}) for _ in columns))
+    told = [np.unique(one, return_inverse=True) for one in columns]
+    totals = [
+        Counter(dict(zip(known.tolist(), class_totals(codes, weight), strict=True)))
+        for known, codes in told
+    ]
+    return replace(found, classes=tuple(known for known, _ in told), totals=tuple(totals))
 
 
 def _with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
@@ -269,14 +297,23 @@ def _with_class_weights(model: Any, found: Found, is_weighed: bool) -> Any:
     given, made = model.class_weight, copy(model)
     if found.classes is None:
         return made
-    if isinstance(given, str):
-        counts = [found.totals[label] for label in found.classes.tolist()]
-        totals = np.array([rounded(one) for one in counts] if is_weighed else counts)
-        factors = balanced_factors(totals)
-    else:
-        expect_class_weights(given)
-        factors = compute_class_weight(given, classes=found.classes, y=found.classes)
-    made.class_weight = dict(zip(found.classes.tolist(), map(float, factors), strict=True))
+    of_each = []
+    if not isinstance(given, str):
+        expect_class_weights(given, found.n_targets)
+    if isinstance(given, list) and len(given) != found.n_targets:
+        raise ValueError(
+            f"class_weight must hold a dict for each of {found.n_targets} columns, got {len(given)}"
+        )
+    for k, (classes, of_class) in enumerate(zip(found.classes, found.totals, strict=True)):
+        if isinstance(given, str):
+            counts = [of_class[label] for label in classes.tolist()]
+            totals = np.array([rounded(one) for one in counts] if is_weighed else counts)
+            factors = balanced_factors(totals)
+        else:
+            own = given[k] if isinstance(given, list) else given
+            factors = compute_class_weight(own, classes=classes, y=classes)
+        of_each.append(dict(zip(classes.tolist(), map(float, factors), strict=True)))
+    made.class_weight = of_each if found.n_targets > 1 else of_each[0]
     return made
 
 
@@ -290,10 +327,22 @@ def _learned_by(found: Found, *, takes_outputs: bool) -> dict[str, Any]:
         "feature_names_in_": None if found.names is None else np.array(found.names, dtype=object),
     }
     if takes_outputs:
-        learned["n_outputs_"] = 1
+        learned["n_outputs_"] = found.n_targets
     if found.classes is None:
         return learned
-    return learned | {"classes_": found.classes, "n_classes_": len(found.classes)}
+    classes, numbers = [*found.classes], [len(one) for one in found.classes]
+    if found.n_targets == 1:
+        return learned | {"classes_": classes[0], "n_classes_": numbers[0]}
+    return learned | {"classes_": classes, "n_classes_": numbers}
+
+
+def expect_one_target(found: Found) -> None:
+    """Refuse rows of several targets, where they must be in memory."""
+    if found.n_targets > 1:
+        raise ValueError(
+            f"several outputs take rows in memory, got y with {found.n_targets} columns of rows that "
+            "lie elsewhere"
+        )
 
 
 def _weighing_of(found: Found, is_weighed: bool) -> Weighing | None:

@@ -22,6 +22,7 @@ from certree.interface.arrays import Float64, Int32, Int64, UInt64, in_units_of_
 from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor
+from certree.parts.first_look import ends_together
 from certree.rows.folds import contents, expect_folds, judging, mixed_copies
 from certree.rows.hashes import mix, sample_hashes
 from certree.rows.training import Training, expect_classes, n_held_out, refuse_lost_classes
@@ -41,8 +42,10 @@ class RowsToDeal:
         Their classes; 0 for numbers.
     content : ndarray of uint64, shape (n,)
         Hashes of what they hold.
-    target, weight : ndarray of float64, shape (n,)
-        Targets, and weights (1 where there are none).
+    target : ndarray of float64, shape (n,) or (n, n_targets)
+        Targets.
+    weight : ndarray of float64, shape (n,)
+        Weights (1 where there are none).
     mixed : ndarray of uint64, shape (n,)
         Numbers in whose order they are dealt, once these are known.
     """
@@ -65,20 +68,20 @@ class Side:
         How many rows each class has.
     largest : float
         The largest weight.
-    ends : tuple of two floats
-        The smallest and the largest target.
+    ends : ndarray of float64, shape (n_targets, 2)
+        The smallest and the largest of each target.
     """
 
     n_of_class: Int64
     largest: float
-    ends: tuple[float, float]
+    ends: Float64
 
     def __add__(self, other: Side) -> Side:
         """That of both."""
         counts = np.zeros(max(len(self.n_of_class), len(other.n_of_class)), dtype=np.int64)
         for one in (self.n_of_class, other.n_of_class):
             counts[: len(one)] += one
-        ends = min(self.ends[0], other.ends[0]), max(self.ends[1], other.ends[1])
+        ends = ends_together(self.ends, other.ends)
         return Side(counts, max(self.largest, other.largest), ends)
 
     @property
@@ -375,8 +378,9 @@ def sides_of(part: RowsToDeal, mask: Mask) -> tuple[RowsToDeal, Sides]:
 
 
 def _side(part: RowsToDeal, rows: Mask) -> Side:
-    target = part.target[rows]
-    ends = float(target.min(initial=np.inf)), float(target.max(initial=-np.inf))
+    target = part.target[rows] if part.target.ndim > 1 else part.target[rows, None]
+    least, most = target.min(axis=0, initial=np.inf), target.max(axis=0, initial=-np.inf)
+    ends = np.column_stack([least, most])
     largest = float(part.weight[rows].max(initial=0.0))
     return Side(np.bincount(part.classes[rows]).astype(np.int64), largest, ends)
 

@@ -226,7 +226,7 @@ def _made_beside(
     if rows is None:
         return part, told
     part, _ = put_beside(part, rows)
-    part = replace(part, digest=int(hashes_of_rows(rows).sum(dtype=np.uint64)))
+    part = replace(part, digest=int(hashes_of_rows(rows, ()).sum(dtype=np.uint64)))
     if reading.are_known and hasattr(reading.reader, "classes_"):
         part = replace(part, known=fit_hashes(*rows.features.parts))
     return part, told

@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 
 from certree._core import fixed_unit
 from certree.grow.bins import MISSING, Bins
-from certree.interface.arrays import UInt64
+from certree.interface.arrays import Float64, UInt64
 from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded, hashes_below, places_of
 from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
@@ -20,7 +20,7 @@ from certree.parts.executors import Executor
 from certree.parts.held_out import DealtRows, Division, Mask, RowsHeldOut
 from certree.parts.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
-from certree.rows.hashes import fit_hashes, sample_hashes
+from certree.rows.hashes import fit_hashes, sample_hashes, target_key
 from certree.rows.training import Training
 
 
@@ -36,11 +36,14 @@ class Sketched:
         How rows that train and rows that are held out are weighed; None: each counts once.
     held : RowsHeldOut or None
         Which rows are held out; None: none are.
+    order : tuple of int
+        In which order several targets tell rows apart; none: as they stand.
     """
 
     sketch: Sketch
     weighings: tuple[Weighing | None, Weighing | None]
     held: RowsHeldOut | None = None
+    order: tuple[int, ...] = ()
 
     @property
     def n(self) -> int:
@@ -62,8 +65,8 @@ class Made:
     ends : Ends
         Of the bins.
     totals : Counter
-        Exact weight of each class by its code; of numbers the weight ("weight"), and the weighed sum
-        ("sum"). Weights of 1 are counted.
+        Exact weight of each class by the number of the target and its code; of numbers the weight
+        ("weight"), and the weighed sum by the number of the target. Weights of 1 are counted.
     """
 
     ends: Ends
@@ -82,6 +85,7 @@ def sketched(
     weighing: Weighing | None,
     n: int,
     held: RowsHeldOut | None = None,
+    largest: Float64 | None = None,
 ) -> Sketched:
     """Look at all rows for what decides their bins.
 
@@ -97,17 +101,19 @@ def sketched(
         How many there are, copies of a row being one.
     held : RowsHeldOut or None
         Which of them are held out; None: none are.
+    largest : ndarray of shape (n_targets,), or None
+        The largest size of each target, of those that train, where their order is asked for.
 
     Returns
     -------
     Sketched
     """
     if held is not None:
-        known: Sketch = parts.make(_sketch_of_side, reader, held.division, own=held.masks)
+        known: Sketch = parts.make(_sketch_of_side, reader, held.division, largest, own=held.masks)
         return Sketched(known, held.division.weighings, held)
-    known = parts.look(_sketch, reader, weighing, hashes_below(n))
+    known = parts.look(_sketch, reader, weighing, largest, hashes_below(n))
     if not known.is_whole:
-        known = parts.look(_sketch, reader, weighing)
+        known = parts.look(_sketch, reader, weighing, largest)
     if weighing is not None and not weighing.are_copies:
         weighing = replace(weighing, factor=known.n / rounded(known.weight))
     return Sketched(known, (weighing, None))
@@ -150,7 +156,7 @@ def make_parts(
         See `Made`.
     """
     edges, held = known.sketch.edges(n_bins, fine_ends=fine_ends), known.held
-    given = reader, known.weighings[0], edges, many
+    given = reader, known.weighings[0], edges, many, known.order
     if dealt is not None:
         made: Made = parts.make(_made_part_of_folds, *given, dealt.division, own=dealt.folds)
     elif held is None:
@@ -182,15 +188,20 @@ def put_beside(part: PartOfRows, held: Training | None) -> tuple[PartOfRows, int
     """A part that has rows beside it which are held out; None: it has none."""
     if held is None:
         return part, 0
-    values, y = held.features.matrix.astype(np.float64), held.y.astype(np.float64)
-    return replace(part, values=values, y_held=y, weight_held=held.weight), 0
+    values, y = held.features.matrix.astype(np.float64), held.y.T.astype(np.float64)
+    y_held = np.ascontiguousarray(y)
+    return replace(part, values=values, y_held=y_held, weight_held=held.weight), 0
 
 
 # -- of one chunk
 
 
 def _sketch(
-    chunk: Chunk, reader: Any, weighing: Weighing | None, below: int | None = None
+    chunk: Chunk,
+    reader: Any,
+    weighing: Weighing | None,
+    largest: Float64 | None,
+    below: int | None = None,
 ) -> Sketch | None:
     """What decides the bins of a chunk, and the sum of its weights in units of the largest one.
 
@@ -199,29 +210,47 @@ def _sketch(
     training: Any = training_of(reader, chunk, weighing)
     if training is None:
         return None
-    made = Sketch.of(training.features, _category(reader), below)
+    made = _with_keys(Sketch.of(training.features, _category(reader), below), training, largest)
     weight = training.weight
     return made if weight is None else replace(made, weight=exact_sum(weight))
 
 
 def _sketch_of_side(
-    number: int, chunk: Chunk, reader: Any, division: Division, mask: Mask
+    number: int,
+    chunk: Chunk,
+    reader: Any,
+    division: Division,
+    largest: Float64 | None,
+    mask: Mask,
 ) -> tuple[PartOfRows, Sketch | None]:
     """What decides the bins: the rows of a chunk that train; the part is an empty one."""
     training: Any = division.rows(reader, chunk)
     made = None
     if training is not None and not mask.all():
         train: Any = division.sides(training, mask)[0]
-        made = Sketch.of(train.features, _category(reader))
-    return without_rows(number, reader.n_features_in_, None), made
+        made = _with_keys(Sketch.of(train.features, _category(reader)), train, largest)
+    return without_rows(number, reader, None, reader.n_features_in_), made
 
 
-def without_rows(number: int, p: int, weighing: Weighing | None, n_many: int = 0) -> PartOfRows:
-    """A part that a chunk becomes of which no row weighs anything."""
-    none, codes = np.zeros(0), np.zeros((p, 0), dtype=np.uint8)
-    weight = None if weighing is None or weighing.are_copies else none
+def _with_keys(made: Sketch, rows: Training, largest: Float64 | None) -> Sketch:
+    """A sketch that has keys of several targets of its rows, if these are asked for."""
+    if largest is None:
+        return made
+    hashes, targets = sample_hashes(*rows.features.parts), rows.y.T.astype(np.float64)
+    told = zip(targets, largest.tolist(), strict=True)
+    keys = [target_key(one, hashes, largest=most) for one, most in told]
+    return replace(made, target_keys=np.array(keys, dtype=np.uint64))
+
+
+def without_rows(
+    number: int, reader: Any, weighing: Weighing | None, p: int, n_many: int = 0
+) -> PartOfRows:
+    """A part that a chunk becomes of which no row weighs anything; p: of so many features."""
+    n_targets, codes = getattr(reader, "n_outputs_", 1), np.zeros((p, 0), dtype=np.uint8)
+    y = np.zeros(0) if n_targets == 1 else np.zeros((n_targets, 0))
+    weight = None if weighing is None or weighing.are_copies else np.zeros(0)
     places, keys = np.zeros((n_many, 0), dtype=np.int32), np.zeros(0, dtype=np.uint64)
-    return PartOfRows(number, codes, none, weight, keys, places=places)
+    return PartOfRows(number, codes, y, weight, keys, places=places, y_held=y)
 
 
 def _category(reader: Any) -> Any:
@@ -236,6 +265,7 @@ def _made_part(
     weighing: Weighing | None,
     edges: tuple[Any, ...],
     many: tuple[int, ...] = (),
+    order: tuple[int, ...] = (),
     division: Division | None = None,
     mask: Mask | None = None,
 ) -> tuple[PartOfRows, Made | None]:
@@ -247,14 +277,15 @@ def _made_part(
         training_of(reader, chunk, weighing) if division is None else division.rows(reader, chunk)
     )
     if training is None:
-        return without_rows(number, len(edges), weighing, len(many)), None
+        return without_rows(number, reader, weighing, len(edges), len(many)), None
     if division is None or mask is None:
-        part, made = _coded(number, training, reader, edges, many)
+        part, made = _coded(number, training, reader, edges, many, order)
     else:
         train, held = division.sides(training, mask)
-        part, made = _coded(number, train, reader, edges, many)
+        part, made = _coded(number, train, reader, edges, many, order)
         part, _ = put_beside(part, held)
-        part = replace(part, digest=part.digest + int(hashes_of_rows(held).sum(dtype=np.uint64)))
+        more = int(hashes_of_rows(held, order).sum(dtype=np.uint64))
+        part = replace(part, digest=part.digest + more)
     return _knowing(part, reader, training), made
 
 
@@ -265,15 +296,16 @@ def _made_part_of_folds(
     weighing: Weighing | None,
     edges: tuple[Any, ...],
     many: tuple[int, ...],
+    order_of_targets: tuple[int, ...],
     division: Division,
     folds: NDArray[np.uint8],
 ) -> tuple[PartOfRows, Made | None]:
     """The same of rows that are dealt to folds."""
     training = division.rows(reader, chunk)
     if training is None:
-        return without_rows(number, len(edges), weighing, len(many)), None
-    part, made = _coded(number, training, reader, edges, many)
-    order, of_row = division.order(training)[0], np.empty(len(part.y), dtype=np.uint8)
+        return without_rows(number, reader, weighing, len(edges), len(many)), None
+    part, made = _coded(number, training, reader, edges, many, order_of_targets)
+    order, of_row = division.order(training)[0], np.empty(part.n, dtype=np.uint8)
     division.expect_rows(len(folds), len(order))
     of_row[order] = folds
     return replace(_knowing(part, reader, training), fold=of_row), made
@@ -287,25 +319,39 @@ def _knowing(part: PartOfRows, reader: Any, training: Training) -> PartOfRows:
 
 
 def _coded(
-    number: int, training: Any, reader: Any, edges: tuple[Any, ...], many: tuple[int, ...]
+    number: int,
+    training: Any,
+    reader: Any,
+    edges: tuple[Any, ...],
+    many: tuple[int, ...],
+    order: tuple[int, ...],
 ) -> tuple[PartOfRows, Made]:
     """The part that rows become which train."""
-    y, weight, hashes = training.y, training.weight, hashes_of_rows(training)
+    weight, hashes = training.weight, hashes_of_rows(training, order)
     codes, ends = encoded(training.features, edges)
+    y = np.ascontiguousarray(training.y.T)
     numbers, digest = y.astype(np.float64), int(hashes.sum(dtype=np.uint64))
     places = places_of(training.features, {j: edges[j][0] for j in many})
-    part = PartOfRows(number, codes, numbers, weight, hashes, digest, places=places)
+    none_held = numbers[..., :0]
+    part = PartOfRows(
+        number, codes, numbers, weight, hashes, digest, places=places, y_held=none_held
+    )
+    totals: Counter[Any] = Counter()
     if is_classifier(reader):
-        return part, Made(ends, Counter(dict(enumerate(class_totals(y, weight)))))
-    weighed = numbers if weight is None else numbers * weight
-    total = len(y) if weight is None else exact_sum(weight)
-    return part, Made(ends, Counter({"weight": total, "sum": exact_sum(weighed)}))
+        for k, codes_of in enumerate(np.atleast_2d(y)):
+            totals.update({(k, c): one for c, one in enumerate(class_totals(codes_of, weight))})
+        return part, Made(ends, totals)
+    totals["weight"] = part.n if weight is None else exact_sum(weight)
+    for k, one in enumerate(np.atleast_2d(numbers)):
+        totals[k] = exact_sum(one if weight is None else one * weight)
+    return part, Made(ends, totals)
 
 
-def hashes_of_rows(rows: Training) -> UInt64:
-    """Hashes of rows, their targets and their weights."""
+def hashes_of_rows(rows: Training, order: tuple[int, ...]) -> UInt64:
+    """Hashes of rows, their targets, of which several stand in an order, and their weights."""
     beside = () if rows.weight is None else (rows.weight,)
-    return sample_hashes(*rows.features.parts, rows.y, *beside)
+    y = rows.y[:, list(order)] if order and rows.y.ndim > 1 else rows.y
+    return sample_hashes(*rows.features.parts, y, *beside)
 
 
 def _weight_of(part: PartOfRows, unit: int, are_held: bool) -> int:

@@ -30,6 +30,8 @@ from certree.tree import Trees
 
 # Name and parameter of a loss, and the one number that all rows decide and its slopes take.
 ScaledLoss = tuple[str, float, float]
+# A loss, the first of its outputs, how many it has, and which target is theirs.
+ScaledGoal = tuple[ScaledLoss, int, int, int]
 # How many trees there are, and the last one if its steps are not taken yet.
 Grown = tuple[int, Trees | None]
 # Where the rows of a cell begin and end in the order of a part.
@@ -46,8 +48,8 @@ class PartOfRows:
         Which of the parts it is.
     codes : ndarray of uint8, shape (p, n)
         Bins of the values.
-    y : ndarray of float64, shape (n,)
-        Targets, or codes of classes.
+    y : ndarray of float64, shape (n,) or (n_targets, n)
+        Targets, or codes of classes; of several targets those of each.
     weight : ndarray of float64, shape (n,), or None
         Weights.
     codes_of_rows : ndarray of uint8, shape (n, p), or (0, 0)
@@ -115,6 +117,16 @@ class PartOfRows:
     scores_held: Float64 = field(default_factory=lambda: np.zeros((1, 0)))
     is_own: bool = False
 
+    @property
+    def n(self) -> int:
+        """How many rows train."""
+        return int(self.y.shape[-1])
+
+    @property
+    def n_held(self) -> int:
+        """How many rows are held out."""
+        return int(self.y_held.shape[-1])
+
     def room(self, name: str, shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
         """Where an array of what becomes of the part is written."""
         before: NDArray[Any] = getattr(self, name)
@@ -126,17 +138,17 @@ class PartOfRows:
         before: NDArray[Any] = getattr(self, name)
         return before if self.is_own else before.copy()
 
-    def rows(self, loss: ScaledLoss) -> tuple[Any, ...]:
+    def rows(self, goals: Sequence[ScaledGoal]) -> tuple[Any, ...]:
         """The rows as the core takes them."""
-        return loss, self.y, self.weight, self.keys, self.scores
+        return goals, np.atleast_2d(self.y), self.weight, self.keys, self.scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Largest:
     """The largest numbers of some rows, how many of them grow, and the least key.
 
-    They are of the tree: gradient, Hessian; two terms of the dispersion; and slopes by output, of
-    growing rows and of others.
+    They are of the tree: gradient, Hessian; of each goal two terms of the dispersion; and slopes by
+    output, of growing rows and of others.
     """
 
     numbers: Float64
@@ -231,7 +243,7 @@ def start(
     It tells how many of them have each code of each feature, (p, 256).
     """
     expect_same_rows(part, digests)
-    every, held = (np.repeat(scores[:, None], len(y), axis=1) for y in (part.y, part.y_held))
+    every, held = (np.repeat(scores[:, None], n, axis=1) for n in (part.n, part.n_held))
     counts = [np.bincount(one, minlength=256) for one in part.codes]
     n_of_codes = np.array(counts, dtype=np.int64).reshape(-1, 256)
     part = replace(
@@ -272,56 +284,70 @@ def begin_round(
     return part, ask(part, *given)
 
 
-def scale_terms(part: PartOfRows, loss: ScaledLoss, are_held: bool = False) -> Float64:
-    """The numbers of a part of which the scale of the loss is the mean, or a quantile."""
-    if are_held:
-        return _core.scale_terms(loss, part.y_held, part.scores_held)
-    return _core.scale_terms(loss, part.y, part.scores)
+def scale_terms(part: PartOfRows, goal: ScaledGoal, are_held: bool = False) -> Float64:
+    """The numbers of a part of which the scale of a goal's loss is the mean, or a quantile."""
+    rows = (part.y_held, part.scores_held) if are_held else (part.y, part.scores)
+    return _core.scale_terms(*_of_goal(goal, *rows))
 
 
-def weighed_losses(part: PartOfRows, losses: Sequence[ScaledLoss]) -> list[Float64]:
-    """Losses times weights of the rows of a part that train, and of those that are held out."""
+def _of_goal(goal: ScaledGoal, y: Float64, scores: Float64) -> tuple[ScaledLoss, Float64, Float64]:
+    """The loss of a goal, its target, and its scores, as the core takes them."""
+    loss, first, n_outputs, target = goal
+    return loss, np.atleast_2d(y)[target], scores[first : first + n_outputs]
+
+
+def weighed_losses(part: PartOfRows, goals: Sequence[Sequence[ScaledGoal]]) -> list[Float64]:
+    """Losses times weights of the rows of a part that train, and of those that are held out.
+
+    goals: of each of these sides; all of the first come first.
+    """
     sides = [
         (part.y, part.scores, part.weight),
         (part.y_held, part.scores_held, part.weight_held),
     ]
     told = []
-    for loss, (y, scores, weight) in zip(losses, sides, strict=False):
-        lost = _core.scaled_losses(loss, y, scores)
-        told.append(lost if weight is None else lost * weight)
+    for of_side, (y, scores, weight) in zip(goals, sides, strict=False):
+        for goal in of_side:
+            lost = _core.scaled_losses(*_of_goal(goal, y, scores))
+            told.append(lost if weight is None else lost * weight)
     return told
 
 
-def largest_losses(part: PartOfRows, losses: Sequence[ScaledLoss]) -> list[list[float]]:
-    """The largest of these on each side, without signs."""
-    return [[float(np.abs(one).max(initial=0.0)) for one in weighed_losses(part, losses)]]
+def largest_losses(part: PartOfRows, goals: Sequence[Sequence[ScaledGoal]]) -> list[list[float]]:
+    """The largest of these, without signs."""
+    return [[float(np.abs(one).max(initial=0.0)) for one in weighed_losses(part, goals)]]
 
 
 def sums_of_losses(
-    part: PartOfRows, losses: Sequence[ScaledLoss], units: Sequence[int | None]
+    part: PartOfRows, goals: Sequence[Sequence[ScaledGoal]], units: Sequence[int | None]
 ) -> Int64:
-    """Their sums as whole numbers; 0 where there is no unit, as some are not finite."""
-    told = zip(weighed_losses(part, losses), units, strict=True)
+    """Their sums as whole numbers; see `sums_of`."""
+    return sums_of(weighed_losses(part, goals), units)
+
+
+def sums_of(numbers: Sequence[Float64], units: Sequence[int | None]) -> Int64:
+    """Sums as whole numbers; 0 where there is no unit, as some are not finite."""
+    told = zip(numbers, units, strict=True)
     sums = [0 if unit is None else whole_sum(one, unit) for one, unit in told]
     return np.array(sums, dtype=np.int64)
 
 
-def largest(part: PartOfRows, loss: ScaledLoss, draws: tuple[Any, ...]) -> Largest:
+def largest(part: PartOfRows, goals: Sequence[ScaledGoal], draws: tuple[Any, ...]) -> Largest:
     """The largest numbers of a part."""
-    return Largest(*part_largest(part.rows(loss), draws))
+    return Largest(*part_largest(part.rows(goals), draws))
 
 
 def begin_tree(
     part: PartOfRows,
-    loss: ScaledLoss,
+    goals: Sequence[ScaledGoal],
     draws: tuple[Any, ...],
     of_all: tuple[Any, ...],
     layout: Layout,
 ) -> tuple[PartOfRows, Sums]:
     """Draw the rows that grow a tree, and add them up."""
-    n = len(part.y)
+    n = part.n
     order, items = part.room("order", (n,), np.int32), part.room("items", (n, 2), np.int64)
-    n_growing, total, terms = part_items(part.rows(loss), draws, of_all, order, items)
+    n_growing, total, terms = part_items(part.rows(goals), draws, of_all, order, items)
     part = replace(part, order=order, items=items, n_growing=n_growing, cells={0: (0, n_growing)})
     of_root = np.array([*total, *terms], dtype=np.int64)
     return part, replace(_sums(part, [0], layout), of_root=of_root)
@@ -337,7 +363,7 @@ def go_on(
 
 def end_tree(
     part: PartOfRows,
-    loss: ScaledLoss,
+    goals: Sequence[ScaledGoal],
     cuts: Cuts,
     new: Cuts,
     nodes: Mapping[int, int],
@@ -349,13 +375,13 @@ def end_tree(
     nodes: of the leaves, by their keys. new: those of the cuts that have not been made yet.
     """
     part = _cut(part, new)
-    n, first = len(part.y), part.n_growing
+    n, first = part.n, part.n_growing
     others = _cut(replace(part, cells={0: (first, n)}), cuts)
     both = [one.cells[key] for one in (part, others) for key in nodes]
     cells = np.array(both, dtype=np.int64).reshape(-1, 2)
     node = np.array([*nodes.values()] * 2, dtype=np.int32)
     leaf = part.room("leaf", (n,), np.int32)
-    sums = part_leaves(part.rows(loss), others.order, first, cells, node, n_nodes, sides, leaf)
+    sums = part_leaves(part.rows(goals), others.order, first, cells, node, n_nodes, sides, leaf)
     return replace(part, leaf=leaf), sums
 
 
@@ -393,4 +419,4 @@ def _sums(part: PartOfRows, keys: list[int], layout: Layout) -> Sums:
     )
     if not layout.with_squares:
         squares = np.zeros(len(keys), dtype=np.int64)
-    return Sums(by_bin, squares, np.zeros(5, dtype=np.int64))
+    return Sums(by_bin, squares, np.zeros(0, dtype=np.int64))

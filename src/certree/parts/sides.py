@@ -197,7 +197,7 @@ def _looked_at(
     mask: Mask,
 ) -> tuple[PartOfRows, Any]:
     grow = _growing(chunk, reader, division, mask)
-    return without_rows(number, reader.n_features_in_, None), f(grow, *given)
+    return without_rows(number, reader, None, reader.n_features_in_), f(grow, *given)
 
 
 def _made_of(
@@ -282,7 +282,7 @@ def certifying_of_part(
     """
     target, rows, certifies = _places(chunk, of_all, division, mask)
     side = _some(chunk, target, rows[certifies])
-    part, n_given = without_rows(number, reader.n_features_in_, None), len(chunk.y)
+    part, n_given = without_rows(number, reader, None, reader.n_features_in_), len(chunk.y)
     plain, factors = without_class_weights(reader), getattr(reader, "class_weight", None)
     found = positive_rows(plain, side)
     if found is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from certree.interface.arrays import beside_each_other
 from certree.interface.extras import needed
 from certree.parts.arrow_types import (
     as_schema,
@@ -38,8 +39,8 @@ class FileRows:
     ----------
     X : path, list of paths, or pyarrow.dataset.Dataset
         Files, or a folder of them.
-    y : str or None
-        Name of the column that holds the target; None: there is none.
+    y : str, list of str or None
+        Name of the column that holds the target, or of those that hold several; None: there is none.
     weight : str or None
         Name of the column that holds the weights.
     part_rows : int
@@ -64,11 +65,14 @@ class FileRows:
         is_limited: bool = False,
     ) -> None:
         needed("pyarrow", "files")
+        y = one_or_several(y)
         for name, given in (("y", y), ("sample_weight", weight)):
-            if given is not None and not isinstance(given, str):
+            if given is not None and not isinstance(given, str | tuple):
                 raise TypeError(
                     f"rows in files take the name of a column for {name}, got {type(given).__name__}"
                 )
+        if isinstance(weight, tuple):
+            raise TypeError("rows in files take the name of a column for sample_weight, got tuple")
         self._y, self._weight, self.part_rows = y, weight, part_rows
         self._is_limited = is_limited
         is_set = not isinstance(X, str | os.PathLike | list | tuple)
@@ -82,13 +86,14 @@ class FileRows:
         looks = [(one, *one.look()) for one in self._tables]
         self._schema = reduce(joined_schema, (look[:2] for look in looks))[1]
         self._n_rows = [look[2] for look in looks]
-        for name, given in (("y", y), ("sample_weight", weight)):
+        named = [("y", one) for one in self._targets], [("sample_weight", weight)]
+        for name, given in (pair for of_kind in named for pair in of_kind):
             if given is not None and given not in self._schema.names:
                 raise ValueError(
                     f"{name}={given!r} is no column of {self._tables[0].name}; there are "
                     f"{', '.join(self._schema.names)}"
                 )
-        self.features = [one for one in self._schema.names if one not in (y, weight)]
+        self.features = [one for one in self._schema.names if one not in self._beside()]
         if not self.features:
             raise ValueError(f"{self._tables[0].name} has no column beside y and sample_weight")
         self.has_weights = weight is not None
@@ -150,10 +155,11 @@ class FileRows:
             yield self._chunk(table, where, with_features=not targets_only)
 
     def _chunk(self, table: pa.Table, where: str, *, with_features: bool = True) -> Chunk:
-        known = ("the column of weights", self._weight), ("the target", self._y)
-        weight, y = (
-            None if one is None else known_values(what, table, one, where) for what, one in known
-        )
+        weight = None
+        if self._weight is not None:
+            weight = known_values("the column of weights", table, self._weight, where)
+        columns = [known_values("the target", table, one, where) for one in self._targets]
+        y = columns[0] if len(columns) == 1 else beside_each_other(columns) if columns else None
         return Chunk(table.select(self.features) if with_features else None, y, weight, where)
 
     @property
@@ -197,8 +203,14 @@ class FileRows:
         few = _FEW_ROWS if self.about.of_words == 0 else _FEW_WORDS
         return min(self.part_rows, few), self.part_rows * self.about.of_row
 
+    @property
+    def _targets(self) -> tuple[str, ...]:
+        """Names of the targets."""
+        return self._y if isinstance(self._y, tuple) else () if self._y is None else (self._y,)
+
     def _beside(self) -> list[str]:
-        return [one for one in (self._y, self._weight) if one is not None]
+        """Columns that are no features, once each."""
+        return [*dict.fromkeys(one for one in (*self._targets, self._weight) if one is not None)]
 
     def _in_parts(self, columns: list[str]) -> Iterator[tuple[pa.Table, str]]:
         pa = needed("pyarrow", "files")
@@ -222,6 +234,27 @@ class FileRows:
             one.expect_unchanged()
         if n:
             yield pa.concat_tables(waiting), _named(places)
+
+
+def one_or_several(y: Any) -> Any:
+    """What `fit` is given as y, a list of names being a tuple of them, or the one that it holds.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a list is empty, holds something else than names, or one of them twice.
+    """
+    if not isinstance(y, list | tuple):
+        return y
+    wrong = [one for one in y if not isinstance(one, str)]
+    if wrong:
+        raise TypeError(f"y must hold names of columns, got one that is {type(wrong[0]).__name__}")
+    if not y:
+        raise ValueError("y must name at least one column, got none")
+    twice = [one for i, one in enumerate(y) if one in y[:i]]
+    if twice:
+        raise ValueError(f"y must name each column once, got {twice[0]!r} twice")
+    return y[0] if len(y) == 1 else tuple(y)
 
 
 def _read_by_worker(rows: FileRows, piece: Piece, number: int) -> Chunk:

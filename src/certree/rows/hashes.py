@@ -101,9 +101,14 @@ def copy_numbers(starts: NDArray[np.bool_]) -> UInt64:
     return place.view(np.uint64)
 
 
-def target_key(target: Float64, rows: UInt64, weight: Float64 | None = None) -> int:
-    """A number for a target of rows (n,), told by their hashes, in whatever order and unit."""
-    scaled = in_units_of_largest(target) if target.any() else target
+def target_key(
+    target: Float64, rows: UInt64, weight: Float64 | None = None, largest: float | None = None
+) -> int:
+    """A number for a target of rows (n,), told by their hashes, in whatever order and unit.
+
+    largest: the largest size of more rows, to whose numbers these add up; None: that of these.
+    """
+    scaled = in_units_of_largest(target, largest) if target.any() else target
     keys = mix(rows ^ sample_hashes(scaled))
     if weight is not None and (weight == np.floor(weight)).all() and weight.max() < 2.0**63:
         keys *= weight.astype(np.uint64)

@@ -513,7 +513,7 @@ class TakesRows:
         given, n = array_of(name, y), len(classes)
         if given.ndim != 2 or given.shape[1] != n:
             raise ValueError(f"{name} must have shape (n, {n}), as in the fit, got {given.shape}")
-        columns = zip(classes, _columns(given), strict=True)
+        columns = zip(classes, columns_of_targets(given), strict=True)
         return np.stack([_places_of(name, known, one) for known, one in columns])
 
 
@@ -676,7 +676,7 @@ def weighed_targets(
             _check_sample_weight(sample_weight, target, dtype=np.float64, ensure_non_negative=True)
         )
     if is_of_classes:
-        columns = _columns(target)
+        columns = columns_of_targets(target)
         for one in columns:
             check_classification_targets(one)
         factors = getattr(model, "class_weight", None)
@@ -710,7 +710,7 @@ def _several_outputs(model: Any, y: NDArray[Any]) -> bool:
     return True
 
 
-def _columns(target: NDArray[Any]) -> list[NDArray[Any]]:
+def columns_of_targets(target: NDArray[Any]) -> list[NDArray[Any]]:
     """Each target of rows, (n,); numbers that stand beside words are numbers."""
     if target.ndim == 1:
         return [target]
@@ -899,7 +899,7 @@ def _classes(
         known = _classes_of(target, classes, sides) if not again else model.classes_
         learned = {"classes_": known, "n_classes_": len(known)}
         return _codes(target, known, sides), {**learned, **outputs}
-    columns = _columns(target)
+    columns = columns_of_targets(target)
     of_each = model.classes_ if again else [_classes_of(one, None, sides) for one in columns]
     codes = [_codes(one, known, sides) for one, known in zip(columns, of_each, strict=True)]
     learned = {"classes_": of_each, "n_classes_": [len(known) for known in of_each]}
@@ -955,7 +955,7 @@ def balanced_weights(
     factor, 1, is for classes that no growing row has. Of several targets the factors are multiplied.
     """
     if y.ndim == 2:
-        columns = (balanced_weights(one, weight, sides) for one in _columns(y))
+        columns = (balanced_weights(one, weight, sides) for one in columns_of_targets(y))
         return np.prod(np.column_stack([*columns]), axis=1)
     classes, codes = np.unique(_growing(y, sides), return_inverse=True)
     totals: NDArray[Any] = np.bincount(codes)

@@ -132,45 +132,71 @@ class BlockSlopes {
 
   // Of rows first, ..., first + n - 1.
   void make(std::size_t first, std::size_t n) {
-    rows_ = all_;
-    rows_.y = all_.y.subspan(first, n);
-    rows_.weight = all_.weight.empty() ? all_.weight : all_.weight.subspan(first, n);
-    rows_.keys = all_.keys.subspan(first, n);
-    rows_.scores.data = all_.scores.data + first;
-    slopes_of(rows_.loss, rows_.y, rows_.scores, gradient(), hessian());
-    weigh_slopes(rows_.weight, {slopes_.get(), 2 * n_outputs_, width()});
+    first_ = first;
+    weight_ = all_.weight.empty() ? all_.weight : all_.weight.subspan(first, n);
+    keys_ = all_.keys.subspan(first, n);
+    for (const PartGoal& goal : all_.goals)
+      slopes_of(goal.loss, targets(goal), scores_of(goal), part(gradient(), goal),
+                part(hessian(), goal));
+    weigh_slopes(weight_, {slopes_.get(), 2 * n_outputs_, width()});
   }
 
   // Those that are made next forget these.
-  std::vector<std::span<const double>> dispersion_terms() {
-    return certree::dispersion_terms(rows_.loss, rows_.y, rows_.scores, rows_.weight, gradient(),
-                                     hessian(), terms_);
+  std::vector<std::span<const double>> dispersion_terms(const PartGoal& goal) {
+    return certree::dispersion_terms(goal.loss, targets(goal), scores_of(goal), weight_,
+                                     part(gradient(), goal), part(hessian(), goal), terms_);
   }
 
   Table<double> gradient() const { return {slopes_.get(), n_outputs_, width()}; }
   Table<double> hessian() const { return {gradient().row(n_outputs_), n_outputs_, width()}; }
 
   Derivatives response(const PartDraws& draws) {
-    const auto n = rows_.y.size();
-    std::span<const double> g(gradient().data, n), h(hessian().data, n);
-    if (n_outputs_ > 1) {
+    const auto goals = all_.goals.subspan(draws.first_goal, draws.n_goals);
+    const std::size_t n = keys_.size();
+    std::span<const double> g(gradient().row(goals[0].first), n),
+        h(hessian().row(goals[0].first), n);
+    if (!draws.factors.empty()) {
       const Table<double> both{mixed_.get(), 2, width()};
       std::ranges::fill(both.values(), 0.0);
-      add_mixed(gradient(), hessian(), draws.factors, both);
+      auto factors = draws.factors;
+      for (const PartGoal& goal : goals) {
+        const auto own = static_cast<std::size_t>(goal.n_outputs);
+        add_mixed(part(gradient(), goal), part(hessian(), goal), factors.first(own), both);
+        factors = factors.subspan(own);
+      }
       g = {both.row(0), n};
       h = {both.row(1), n};
     }
-    return response_of_round(g, h, rows_.keys, draws.other_odd, draws.subsample >= 1.0);
+    return response_of_round(g, h, keys_, draws.other_odd, draws.subsample >= 1.0);
   }
 
  private:
-  std::int64_t width() const { return std::ssize(rows_.y); }
+  std::int64_t width() const { return std::ssize(keys_); }
+  std::span<const double> targets(const PartGoal& goal) const {
+    return {all_.y.row(goal.target) + first_, keys_.size()};
+  }
+  Table<const double> scores_of(const PartGoal& goal) const {
+    return {all_.scores.row(goal.first) + first_, goal.n_outputs, all_.scores.width};
+  }
+  static Table<double> part(const Table<double>& table, const PartGoal& goal) {
+    return {table.row(goal.first), goal.n_outputs, table.width};
+  }
 
   const PartRows& all_;
-  PartRows rows_{};  // of the block
   std::int64_t n_outputs_;
+  std::size_t first_ = 0;  // of the block
+  std::span<const double> weight_;
+  std::span<const std::uint64_t> keys_;
   Buffer<double> slopes_, mixed_, terms_;
 };
+
+// Calls f(place, term) with each row of two terms of the dispersion of each goal.
+template <class F>
+void each_term(const PartRows& rows, BlockSlopes& slopes, const F& f) {
+  for (std::size_t g = 0; g < rows.goals.size(); ++g)
+    for (std::size_t i = 2 * g; const auto& term : slopes.dispersion_terms(rows.goals[g]))
+      f(i++, term);
+}
 
 // Calls f(first, n) of one block of rows after the other, whose rows take so many steps each.
 template <class F>
@@ -215,7 +241,8 @@ void expect_numbers(const Derivatives& response, const Growing& growing, std::si
 
 PartLargest part_largest(const PartRows& rows, const PartDraws& draws) {
   const auto n_outputs = static_cast<std::size_t>(rows.scores.n_rows);
-  PartLargest made{std::vector<double>(4 + 4 * n_outputs), 0,
+  const std::size_t n_terms = 2 * rows.goals.size();
+  PartLargest made{std::vector<double>(2 + n_terms + 4 * n_outputs), 0,
                    std::numeric_limits<std::uint64_t>::max()};
   // Of the tree; then of gradients and Hessians in turn, those of growing rows and of others.
   std::array<std::uint64_t, 2> of_tree{};
@@ -223,7 +250,7 @@ PartLargest part_largest(const PartRows& rows, const PartDraws& draws) {
   BlockSlopes slopes(rows);
   Growing growing;
   std::array<double, kBlock> factor;
-  by_blocks(rows.y.size(), 2 + 4 * rows.scores.n_rows, [&](std::size_t first, std::size_t n) {
+  by_blocks(rows.keys.size(), 2 + 4 * rows.scores.n_rows, [&](std::size_t first, std::size_t n) {
     made.least = std::min(made.least, mark_growing(rows.keys.data() + first, n, draws, growing));
     made.n_growing += static_cast<std::int64_t>(count(growing, n));
     slopes.make(first, n);
@@ -232,17 +259,16 @@ PartLargest part_largest(const PartRows& rows, const PartDraws& draws) {
     take_largest_of_tree(response.gradient.data(), response.hessian.data(), factor.data(), growing,
                          n, of_tree.data());
     expect_numbers(response, growing, n, of_tree.data());
-    for (std::size_t i = 0; const auto& terms : slopes.dispersion_terms()) {
-      double& largest = made.largest[2 + i++];
-      largest = std::max(largest, largest_number(terms));
-    }
+    each_term(rows, slopes, [&](std::size_t i, std::span<const double> term) {
+      made.largest[2 + i] = std::max(made.largest[2 + i], largest_number(term));
+    });
     for (std::size_t k = 0; k < n_outputs; ++k) {
       take_largest(slopes.gradient().row(k), growing, n, most.data() + 4 * k);
       take_largest(slopes.hessian().row(k), growing, n, most.data() + 4 * k + 2);
     }
   });
   for (std::size_t i = 0; i < 2; ++i) made.largest[i] = std::bit_cast<double>(of_tree[i]);
-  auto to = made.largest.begin() + 4;
+  auto to = made.largest.begin() + 2 + static_cast<std::ptrdiff_t>(n_terms);
   for (const std::size_t side : {0, 1})
     for (std::size_t k = 0; k < 2 * n_outputs; ++k)
       *to++ = std::bit_cast<double>(most[2 * k + side]);
@@ -251,21 +277,21 @@ PartLargest part_largest(const PartRows& rows, const PartDraws& draws) {
 
 PartItems part_items(const PartRows& rows, const PartDraws& draws, const LargestOfAll& largest,
                      std::span<std::int32_t> order, Table<std::int64_t> items) {
-  PartItems made{};
+  PartItems made{0, {}, std::vector<std::int64_t>(2 * rows.goals.size())};
   const Gradients target({}, {largest.gradient, largest.hessian}, largest.n_growing,
                          BinnedGrowth{});
-  const std::array of_terms{FixedPoint(largest.of_dispersion[0], largest.n),
-                            FixedPoint(largest.of_dispersion[1], largest.n)};
+  std::vector<FixedPoint> of_terms;
+  for (const double one : largest.of_dispersion) of_terms.emplace_back(one, largest.n);
   static_assert(sizeof(GradientItem) == 2 * sizeof(std::int64_t));
   auto* const as_items = reinterpret_cast<GradientItem*>(items.data);
   thread_local std::vector<std::int32_t> memory;
-  const Kept<std::int32_t> all_others(memory, rows.y.size());
+  const Kept<std::int32_t> all_others(memory, rows.keys.size());
   std::size_t n_growing = 0, n_others = 0;
   BlockSlopes slopes(rows);
   Growing growing;
   std::array<double, kBlock> factor;
   std::array<std::int32_t, kBlock + 1> ones, others;
-  by_blocks(rows.y.size(), 2 + 4 * rows.scores.n_rows, [&](std::size_t first, std::size_t n) {
+  by_blocks(rows.keys.size(), 2 + 4 * rows.scores.n_rows, [&](std::size_t first, std::size_t n) {
     mark_growing(rows.keys.data() + first, n, draws, growing);
     const std::size_t own = deal(growing, first, n, ones.data(), others.data());
     std::copy_n(ones.data(), own, order.data() + n_growing);
@@ -277,10 +303,9 @@ PartItems part_items(const PartRows& rows, const PartDraws& draws, const Largest
     take_factors(response, n, factor.data());
     itemise(target, response.gradient.data(), response.hessian.data(), factor.data(), growing, n,
             as_items + first, made.total.data());
-    for (std::size_t i = 0; const auto& terms : slopes.dispersion_terms()) {
-      for (const double term : terms) made.of_dispersion[i] += of_terms[i].whole(term);
-      ++i;
-    }
+    each_term(rows, slopes, [&](std::size_t i, std::span<const double> term) {
+      for (const double one : term) made.of_dispersion[i] += of_terms[i].whole(one);
+    });
   });
   std::copy_n(all_others.data(), n_others, order.data() + n_growing);
   made.n_growing = made.total[2] = static_cast<std::int64_t>(n_growing);
@@ -401,7 +426,7 @@ void part_leaves(const PartRows& rows, const PartLeaves& leaves, std::span<std::
   std::vector<std::int64_t> whole(checked_size(n_outputs, 2 * width + 2));
   BlockSlopes slopes(rows);
   std::array<std::int64_t, kBlock> is_other, at, of_gradient, of_hessian;
-  by_blocks(rows.y.size(), 2 + 4 * n_outputs, [&](std::size_t first, std::size_t n) {
+  by_blocks(rows.keys.size(), 2 + 4 * n_outputs, [&](std::size_t first, std::size_t n) {
     slopes.make(first, n);
     std::int32_t* const own = leaf.data() + first;
     for (std::size_t i = 0; i < n; ++i) {

@@ -11,9 +11,17 @@
 
 namespace certree {
 
+// What some outputs are for, as those of a run are.
+struct PartGoal {
+  ScaledLoss loss;                // in the scale of all rows
+  std::int64_t first, n_outputs;  // which outputs
+  std::int64_t target;            // which row of the targets
+};
+
 struct PartRows {
-  ScaledLoss loss;                      // in the scale of all rows
-  std::span<const double> y, weight;    // (n,), or no weight
+  std::span<const PartGoal> goals;      // in the order in which they are added up
+  Table<const double> y;                // (n_targets, n)
+  std::span<const double> weight;       // (n,), or none
   std::span<const std::uint64_t> keys;  // (n,)
   Table<const double> scores;           // (n_outputs, n)
 };
@@ -22,15 +30,17 @@ struct PartRows {
 struct PartDraws {
   std::uint64_t odd, other_odd;
   double subsample;
-  std::span<const double> factors;  // (n_outputs,) where there are several outputs
+  std::span<const double> factors;  // of the outputs of these goals, where they have several
   bool least_grows;                 // those alone grow whose mixed key is the least of all
   std::uint64_t least;
+  std::size_t first_goal, n_goals;  // that the tree grows for
 };
 
 // The largest numbers of a part.
 struct PartLargest {
-  std::vector<double> largest;  // of the tree: gradient, Hessian; two terms of the dispersion;
-                                // then slopes of growing rows, (n_outputs, 2), and of others
+  std::vector<double> largest;  // of the tree: gradient, Hessian; of each goal two terms of the
+                                // dispersion; then slopes of growing rows, (n_outputs, 2), and of
+                                // others
   std::int64_t n_growing;
   std::uint64_t least;  // mixed key
 };
@@ -40,7 +50,7 @@ PartLargest part_largest(const PartRows& rows, const PartDraws& draws);
 struct LargestOfAll {
   double gradient, hessian;  // of the tree
   std::int64_t n_growing;
-  std::array<double, 2> of_dispersion;
+  std::span<const double> of_dispersion;  // two terms of each goal
   std::int64_t n;
 };
 
@@ -48,7 +58,7 @@ struct LargestOfAll {
 struct PartItems {
   std::int64_t n_growing;
   std::array<std::int64_t, 3> total;
-  std::array<std::int64_t, 2> of_dispersion;
+  std::vector<std::int64_t> of_dispersion;  // two terms of each goal
 };
 // order: (n,) numbers of growing rows, then of others; items: (n, 2) of growing rows, by number.
 PartItems part_items(const PartRows& rows, const PartDraws& draws, const LargestOfAll& largest,
