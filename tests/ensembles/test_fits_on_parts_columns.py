@@ -307,3 +307,23 @@ def test_a_list_of_one_name_is_that_column(tmp_path, left_nothing):
         rows_of("numbers", None).drop_columns(["b", "c", "w"]), tmp_path / "rows.parquet"
     )
     expect_same(model_of("numbers").fit(tmp_path, "y"), model_of("numbers").fit(tmp_path, ["y"]))
+
+
+@pytest.mark.parametrize("target", ["numbers", "three"])
+def test_rows_in_files_judge_several_targets(target, tmp_path):
+    """Early stopping by a folder has the model of early stopping by the same rows in memory."""
+    train, judges = rows_of(target, "real"), rows_of(target, "real", n=400, seed=1)
+    X, y, weight = given_of(train, True)
+    X_val, y_val, weight_val = given_of(judges, True)
+    how = {"max_iter": 12, "early_stopping": True, "n_iter_no_change": 2, "learning_rate": 1.0}
+    in_memory = {"X_val": X_val, "y_val": y_val, "sample_weight_val": weight_val}
+    here = model_of(target, **how).fit(X, y, weight, **in_memory)
+    folders = [tmp_path / name for name in ("train", "judges")]
+    for folder, rows in zip(folders, (train, judges), strict=True):
+        folder.mkdir()
+        write_parts(folder, rows)
+    in_files = {"X_val": folders[1], "y_val": NAMES, "sample_weight_val": "w"}
+    there = model_of(target, **how).fit(folders[0], NAMES, "w", **in_files)
+    assert here.n_iter_ < 12
+    assert here.validation_score_.tobytes() == there.validation_score_.tobytes()
+    expect_same(here, there, tmp_path)
