@@ -102,13 +102,12 @@ def fit_on_parts(
         n_held, of_held = len(judges.y), _put_beside(parts, judges)
     set_keys(parts, known.n)
     model._choose_parameters(known.n)
-    total = total_weight(parts, known.n, weighing)
     grower, statistics = _grower(model, parts, loss, bins)
     run = RoundsOfParts(
         model._settings(loss),
         grower,
         known.n,
-        total,
+        total_weight(parts, known.n, weighing),
         model.thresholds_,
         model._seed,
         learned.found.n_targets,
