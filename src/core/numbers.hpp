@@ -29,6 +29,17 @@ namespace certree {
 template <class Function>
 using Wide = Function* volatile;
 
+// Asks for n entries that will be read soon. It is inlined, as compilers take a function that does
+// nothing else for one that may be left out.
+template <class T>
+CERTREE_INLINE void prefetch([[maybe_unused]] const T* begin, [[maybe_unused]] std::int64_t n) {
+#if defined(__GNUC__)
+  const auto* byte = reinterpret_cast<const char*>(begin);
+  for (const auto* end = reinterpret_cast<const char*>(begin + n); byte < end; byte += 64)
+    __builtin_prefetch(byte);
+#endif
+}
+
 // Odd and even powers are summed apart: neither sum waits for the other.
 template <std::size_t n>
 CERTREE_INLINE double polynomial(const std::array<double, n>& coefficient, double x) {

@@ -172,3 +172,17 @@ def test_who_waits_for_a_worker_that_says_nothing_is_told_to_stop(home):
     asking.join(30)
     assert failed
     assert Leader(made[0], 0).collect(value_of) == 3
+
+
+@pytest.mark.parametrize("n", [0, 10, 100_000])
+def test_what_is_told_is_the_same_once_packed(n):
+    told = {"sums": np.arange(n), "few": np.arange(3.0), "number": n}
+    *large, rest = on_worker.packed(told)
+    assert len(large) == (8 * n >= 2**14)
+    assert len(rest) < 2**14
+    odd = [np.append(np.uint8(0), one)[1:] for one in large]  # as Dask may lay it
+    again = on_worker.unpacked([*odd, rest])
+    assert again["number"] == n
+    assert again["sums"].tobytes() == told["sums"].tobytes()
+    assert again["few"].tobytes() == told["few"].tobytes()
+    assert all(one.flags.aligned for one in (again["sums"], again["few"]))

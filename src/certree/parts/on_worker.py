@@ -20,6 +20,11 @@ import numpy as np
 from certree.interface.extras import needed
 from certree.parts.executors import Parts, added, owned
 
+# Arrays of fewer bytes are pickled with what holds them.
+_LARGE = 1 << 14
+# Where numbers of all kinds may begin; Dask lays arrays anywhere.
+_ALIGNED = 16
+
 
 class Unlinked(Exception):  # noqa: N818 # no error: it says how to go on
     """Raised where a worker does not answer another one any more."""
@@ -84,7 +89,7 @@ class OnWorker(Parts):
         super().__init__([owned(received(part)) for part, _ in pairs], worker.state.nthreads)
         self._worker, self._numbers = worker, numbers
         self._below: Sequence[Below] = ()
-        self._answers: list[Future[bytes]] = []  # that are waited for
+        self._answers: list[Future[list[Any]]] = []  # that are waited for
         # The change that was made last, and what it told, as somebody on the way may have been lost.
         self._last: tuple[int, Any] = (-1, None)
         self._turn = threading.Lock()
@@ -103,17 +108,15 @@ class OnWorker(Parts):
         with self._turn:  # once nobody is asked any more
             self._below = below
 
-    async def tell(self, asked: bytes) -> bytes:
-        """What the worker above asks, and what it is told.
-
-        Both are pickled, as Dask takes its time for each of many small arrays.
+    async def tell(self, asked: bytes) -> list[Any]:
+        """What the worker above asks, pickled, and what it is told, as `packed` has it.
 
         Raises
         ------
         Unlinked
             If a worker is lost.
         """
-        return await asyncio.to_thread(lambda: pickle.dumps(self.told(pickle.loads(asked)), 5))
+        return await asyncio.to_thread(lambda: packed(self.told(pickle.loads(asked))))
 
     async def lead(self, job: bytes, n_changes: int) -> tuple[bytes, bytes, int]:
         """What a job tells, the changes that it has made, and how many; see `Executor.led`.
@@ -148,7 +151,7 @@ class OnWorker(Parts):
                 for one in self._below
             ]
             try:
-                told = [self._own(asked), *(pickle.loads(one.result()) for one in self._answers)]
+                told = [self._own(asked), *(unpacked(one.result()) for one in self._answers)]
             except CancelledError as error:
                 raise Unlinked from error
         failed = [one for one in told if isinstance(one, _Failed)]
@@ -190,7 +193,7 @@ def known(told: Any) -> Any:
     return told
 
 
-async def _answer(worker: Any, below: Below, asked: Asked) -> bytes:
+async def _answer(worker: Any, below: Below, asked: Asked) -> list[Any]:
     """What a worker below tells, as one actor of Dask asks another."""
     serialized = needed("distributed.protocol", "dask").to_serialize
     given = [serialized(pickle.dumps(asked.of(below.numbers), 5))]
@@ -202,8 +205,32 @@ async def _answer(worker: Any, below: Below, asked: Asked) -> bytes:
         raise Unlinked from error
     if told["status"] != "OK":
         raise told["exception"]
-    answer: bytes = told["result"]
+    answer: list[Any] = told["result"]
     return answer
+
+
+def packed(told: Any) -> list[Any]:
+    """The bytes of large arrays, if there are any, and behind them all else, pickled.
+
+    Dask sends an array as it lies, but takes its time for each of many small ones.
+    """
+    large: list[Any] = []
+
+    def stays(buffer: pickle.PickleBuffer) -> bool:
+        raw = buffer.raw()
+        if raw.nbytes >= _LARGE:
+            large.append(np.frombuffer(raw, dtype=np.uint8))
+        return raw.nbytes < _LARGE
+
+    rest = pickle.dumps(told, 5, buffer_callback=stays)
+    return [*large, rest]
+
+
+def unpacked(told: list[Any]) -> Any:
+    """What has been packed."""
+    *large, rest = told
+    aligned = [one if one.ctypes.data % _ALIGNED == 0 else one.copy() for one in large]
+    return pickle.loads(rest, buffers=aligned)
 
 
 class Leader:

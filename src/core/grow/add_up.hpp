@@ -7,6 +7,7 @@
 
 #include "grow/decide.hpp"
 #include "grow/send.hpp"
+#include "numbers.hpp"
 
 namespace certree {
 namespace {
@@ -32,6 +33,12 @@ struct Part {
 };
 
 // -- by all bins of features
+
+// The row whose memory is asked for while the i-th is used, as that takes so long.
+inline std::int32_t row_ahead(std::span<const std::int32_t> rows, std::size_t i) {
+  constexpr std::size_t kAhead = 16;
+  return rows[std::min(i + kAhead, rows.size() - 1)];
+}
 
 // Codes of a block of rows by features that lie side by side. Of rows that are far apart each is
 // read by one look at memory, where one for each feature would be needed else.
@@ -80,27 +87,30 @@ struct InStrip {
 };
 
 // Adds up rows, block by block, so that the items of a block are read from the cache for all
-// features but one. sums: as they are laid out; what is there is forgotten.
-template <class Target>
-void add_up(const Part<Target>& part, const CodesBothWays& codes,
-            std::span<const std::int32_t> features, const SumsLayout& layout, std::int64_t* sums) {
+// features but one. items_of: gives those of a block. sums: as they are laid out; what is there is
+// forgotten.
+template <class Target, class ItemsOf>
+void add_up(std::span<const typename Target::Row> rows, const ItemsOf& items_of,
+            const CodesBothWays& codes, std::span<const std::int32_t> features,
+            const SumsLayout& layout, std::int64_t* sums) {
   constexpr std::size_t kTogether = Target::kTogether;
   thread_local Strip<Target::kBlock> strip;
   const std::size_t n_groups = (features.size() + kTogether - 1) / kTogether;
   std::array<const std::uint8_t*, kTogether> code{};
   std::array<std::size_t, kTogether> n_bins{};
   std::array<std::int64_t*, kTogether> lanes{};
-  for (std::size_t first = 0; first < part.rows.size(); first += Target::kBlock) {
-    const auto block = part.block(first, Target::kBlock);
-    spend(block.rows.size() * features.size());
-    const bool by_strips = strip.is_worth_it(codes, block.rows, features.size());
+  for (std::size_t first = 0; first < rows.size(); first += Target::kBlock) {
+    const auto block = rows.subspan(first, std::min(Target::kBlock, rows.size() - first));
+    const typename Target::Item* const items = items_of(block, first);
+    spend(block.size() * features.size());
+    const bool by_strips = strip.is_worth_it(codes, block, features.size());
     bool is_copied = false;
     for (std::size_t i = 0; i < n_groups; ++i) {
       const std::size_t begin = features.size() * i / n_groups;
       const auto some = features.subspan(begin, features.size() * (i + 1) / n_groups - begin);
       const bool in_strip = by_strips && some.back() - some.front() < std::int32_t{strip.kWidth};
       if (in_strip && !(is_copied && strip.holds(some.front(), some.back()))) {
-        strip.copy(codes.of_rows, block.rows, some.front());
+        strip.copy(codes.of_rows, block, some.front());
         is_copied = true;
       }
       for (std::size_t f = 0; f < some.size(); ++f) {
@@ -109,13 +119,13 @@ void add_up(const Part<Target>& part, const CodesBothWays& codes,
         lanes[f] = sums + layout.start(some[f]);
       }
       const auto tally = [&](const auto& places) {
-        Target::tally(std::span(code).first(some.size()), places, block.items, block.rows.size(),
+        Target::tally(std::span(code).first(some.size()), places, items, block.size(),
                       n_bins.data(), first == 0, lanes.data());
       };
       if (in_strip)
         tally(InStrip{});
       else
-        tally(block.rows);
+        tally(block);
     }
   }
 }

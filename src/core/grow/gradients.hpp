@@ -56,17 +56,19 @@ void add_items(const std::uint8_t* const* codes, const Places& places, const Gra
   }
 }
 
-// Writes the sums of a block by lanes; `add`: to what is there.
+// Writes the sums of a block by lanes, so wide; `add`: to what is there.
 template <bool add>
-CERTREE_INLINE void unpack(const GradientItem* sums, std::size_t n_bins, std::int64_t* lanes) {
-  const std::size_t width = n_bins + 1;
-  for (std::size_t b = 0; b < width; ++b) {
-    const GradientItem sum = sums[b < n_bins ? b : kMissingBin];
-    const std::int64_t n = sum.gradient_and_row & ((1 << kRowBits) - 1);
-    const std::int64_t g = (sum.gradient_and_row - n) / (1 << kRowBits);
-    lanes[b] = (add ? lanes[b] : 0) + g;
-    lanes[width + b] = (add ? lanes[width + b] : 0) + sum.hessian;
-    lanes[2 * width + b] = (add ? lanes[2 * width + b] : 0) + n;
+CERTREE_WIDE void unpack(const GradientItem* sums, std::size_t n, std::int64_t* lanes,
+                         std::size_t width) noexcept {
+  // What is negative is moved above 0 and back, as there is no vector instruction that shifts it.
+  constexpr std::uint64_t kAbove = std::uint64_t{1} << 63;
+  std::int64_t *const g = lanes, *const h = lanes + width, *const rows = h + width;
+  for (std::size_t b = 0; b < n; ++b) {
+    const auto both = static_cast<std::uint64_t>(sums[b].gradient_and_row);
+    const std::uint64_t gradient = ((both + kAbove) >> kRowBits) - (kAbove >> kRowBits);
+    g[b] = (add ? g[b] : 0) + static_cast<std::int64_t>(gradient);
+    h[b] = (add ? h[b] : 0) + sums[b].hessian;
+    rows[b] = (add ? rows[b] : 0) + static_cast<std::int64_t>(both & ((1 << kRowBits) - 1));
   }
 }
 
@@ -200,11 +202,11 @@ class Gradients {
     if (codes.size() == 3) add(std::make_index_sequence<3>());
     if (codes.size() == 2) add(std::make_index_sequence<2>());
     if (codes.size() == 1) add(std::make_index_sequence<1>());
-    for (std::size_t f = 0; f < codes.size(); ++f)
-      if (first)
-        unpack<false>(sums[f].data(), n_bins[f], lanes[f]);
-      else
-        unpack<true>(sums[f].data(), n_bins[f], lanes[f]);
+    for (std::size_t f = 0; f < codes.size(); ++f) {
+      const auto write = first ? unpack<false> : unpack<true>;
+      write(sums[f].data(), n_bins[f], lanes[f], n_bins[f] + 1);
+      write(&sums[f][kMissingBin], 1, lanes[f] + n_bins[f], n_bins[f] + 1);
+    }
   }
 
   void total(std::span<const std::int32_t> rows, const Item* items, CellSums& sums) const {

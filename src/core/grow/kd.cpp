@@ -6,6 +6,7 @@
 // constant in the cell is skipped. NaN counts as larger than every number.
 
 #include "grow/growth.hpp"
+#include "numbers.hpp"
 
 namespace certree {
 namespace {
@@ -121,13 +122,6 @@ class KdRule {
 
   // The rows of a cell lie anywhere in X; asking for those some way ahead hides most of the wait.
   static constexpr std::int64_t kAhead = 16;
-  static void prefetch([[maybe_unused]] const Real* begin, [[maybe_unused]] std::int64_t n) {
-#if defined(__GNUC__)
-    const auto* byte = reinterpret_cast<const char*>(begin);
-    for (const auto* end = reinterpret_cast<const char*>(begin + n); byte < end; byte += 64)
-      __builtin_prefetch(byte);
-#endif
-  }
   const Real* row_ahead(const Cell& cell, std::int64_t i) const {
     return X_.row(rows_[static_cast<std::size_t>(std::min(i + kAhead, cell.end - 1))].index);
   }

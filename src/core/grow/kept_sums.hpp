@@ -94,9 +94,14 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
 
   void search_by(std::span<const std::int32_t> features, std::array<Cut, 2>& found) const {
     thread_local Work work{{}, FewSums<Target>(target_)};
-    for (const std::size_t which : {0, 1})
-      if (tasks_[which].add_up && !is_small(which))
-        certree::add_up(part(which), table_.codes, features, layout_, sums_at(which));
+    for (const std::size_t which : {0, 1}) {
+      if (!tasks_[which].add_up || is_small(which)) continue;
+      const auto [rows, items] = part(which);
+      const auto items_of = [&, all = items](const auto&, std::size_t first) {
+        return all + first;
+      };
+      certree::add_up<Target>(rows, items_of, table_.codes, features, layout_, sums_at(which));
+    }
     for (const std::size_t which : {0, 1}) {
       if (tasks_[which].add_up && is_small(which)) pass(which, features, work, found[which]);
       if (tasks_[which].subtract && !is_small(1 - which))
