@@ -145,6 +145,32 @@ def owned(part: Any) -> Any:
     return replace(part, is_own=True) if isinstance(part, PartOfRows) else part
 
 
+class SomeRows:
+    """An executor of some of the rows that another one holds: what it looks at is for it to say.
+
+    Parameters
+    ----------
+    parts : Executor
+        Holds all rows.
+    """
+
+    def __init__(self, parts: Executor) -> None:
+        self._parts = parts
+        self.has_weights, self.empty, self.portions = parts.has_weights, parts.empty, parts.portions
+        self.collect, self.change, self.led = parts.collect, parts.change, parts.led
+        self.spread, self.expect_within_limit = parts.spread, parts.expect_within_limit
+
+    @property
+    def n_parts(self) -> int:
+        """See `Executor`."""
+        return self._parts.n_parts
+
+    @property
+    def n_workers(self) -> int:
+        """See `Executor`."""
+        return self._parts.n_workers
+
+
 class Parts:
     """Parts that lie here.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from certree.interface.extras import needed
 from certree.parts.chunks import Chunk, Weighing, as_list, joined, training_of
-from certree.parts.executors import Executor
+from certree.parts.executors import Executor, SomeRows
 from certree.parts.first_look import Judging, Learned, learn_judges
 from certree.parts.made_parts import hashes_of_rows, put_beside
 from certree.parts.memory_limit import Need, RowsRead
@@ -100,7 +100,7 @@ def _judging(chunk: Chunk) -> Chunk:
     return replace(chunk, judges=True, where=f"{chunk.where} of X_val")
 
 
-class JudgedParts:
+class JudgedParts(SomeRows):
     """The rows of a fit whose parts lie beside those of rows that judge it.
 
     Parameters
@@ -112,13 +112,9 @@ class JudgedParts:
     """
 
     def __init__(self, parts: Executor, source: SourceWithJudges) -> None:
-        self._parts, self._source = parts, source
+        super().__init__(parts)
+        self._source, self.has_weights = source, source.has_weights
         self._reading: Reading | None = None
-        self.portions = parts.portions
-        self.has_weights, self.empty = source.has_weights, parts.empty
-        self.collect, self.change, self.led = parts.collect, parts.change, parts.led
-        self.spread = parts.spread
-        self.expect_within_limit = parts.expect_within_limit
 
     def keep_to_limit(self, need: Need, learned: Any) -> None:
         """See `Executor`."""
@@ -126,16 +122,6 @@ class JudgedParts:
         always = need.always + 16.0 * (self._source.n_judges or 0)
         self._parts.keep_to_limit(replace(need, always=always), learned)
         self.portions = self._parts.portions
-
-    @property
-    def n_parts(self) -> int:
-        """See `Executor`."""
-        return self._parts.n_parts
-
-    @property
-    def n_workers(self) -> int:
-        """See `Executor`."""
-        return self._parts.n_workers
 
     def judges(self) -> JudgingSide:
         """The rows that judge, to be looked at alone."""

@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, places_among
 from certree.parts.chunks import Chunk, positive_rows, without_class_weights
-from certree.parts.executors import Executor
+from certree.parts.executors import Executor, SomeRows
 from certree.parts.held_out import Division, Mask, RowsToDeal, dealt_to, in_order
 from certree.parts.made_parts import without_rows
 from certree.parts.part import PartOfRows
@@ -143,7 +143,7 @@ def _alike_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, UInt
     return [(part.alike[grow], part.alike[certify])]
 
 
-class GrowingSide:
+class GrowingSide(SomeRows):
     """The rows that grow, as if there were no others: what looks at chunks sees these alone.
 
     Parameters
@@ -155,24 +155,9 @@ class GrowingSide:
     """
 
     def __init__(self, parts: Executor, sides: DealtSides) -> None:
-        self._parts, self._sides = parts, sides
-        self.has_weights, self.empty = parts.has_weights, parts.empty
-        self.collect, self.change, self.led = parts.collect, parts.change, parts.led
-        self.spread, self.gathered, self.portions = parts.spread, parts.gathered, parts.portions
-        self.keep_to_limit, self.expect_within_limit = (
-            parts.keep_to_limit,
-            parts.expect_within_limit,
-        )
-
-    @property
-    def n_parts(self) -> int:
-        """See `Executor`."""
-        return self._parts.n_parts
-
-    @property
-    def n_workers(self) -> int:
-        """See `Executor`."""
-        return self._parts.n_workers
+        super().__init__(parts)
+        self._sides = sides
+        self.gathered, self.keep_to_limit = parts.gathered, parts.keep_to_limit
 
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:  # noqa: ARG002 -- features tell the side
         """See `Executor`."""

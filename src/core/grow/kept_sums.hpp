@@ -97,9 +97,7 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
     for (const std::size_t which : {0, 1}) {
       if (!tasks_[which].add_up || is_small(which)) continue;
       const auto [rows, items] = part(which);
-      const auto items_of = [&, all = items](const auto&, std::size_t first) {
-        return all + first;
-      };
+      const auto items_of = [all = items](const auto&, std::size_t first) { return all + first; };
       certree::add_up<Target>(rows, items_of, table_.codes, features, layout_, sums_at(which));
     }
     for (const std::size_t which : {0, 1}) {
