@@ -211,6 +211,13 @@ def test_what_is_read_at_a_time_is_told_of_the_file(tmp_path):
 # -- the arithmetic
 
 
+@pytest.fixture
+def held(monkeypatch):
+    """What the process holds before a fit, which other tests leave more or less of."""
+    monkeypatch.setattr("certree.parts.memory_limit.held_now", lambda: 300 * MB)
+
+
+@pytest.mark.usefixtures("held")
 def test_more_memory_never_means_less_at_a_time():
     need = Need(always=0, worked=300, together=150, later=1e6, of_thread=1e6, sums=2)
     rows = RowsRead(10**7, 10, 90.0, 0.0, 10**7, "file")
@@ -224,6 +231,7 @@ def test_more_memory_never_means_less_at_a_time():
     assert portions_within(least_of(str(error.value)), need, rows, 4).n_threads >= 1
 
 
+@pytest.mark.usefixtures("held")
 def test_parts_are_no_more_than_files_can_be():
     need, rows = Need(0, 0, 0, 0), RowsRead(10**9, 1, 10.0, 0.0, 0, "file")
     with pytest.raises(ValueError, match=r"at least") as error:
