@@ -337,17 +337,8 @@ void part_sums(const CodesBothWays& codes, const PartLayout& layout,
                PartCells cells, Table<std::int64_t> sums, std::span<std::int64_t> squares) {
   const SumsLayout bins(layout.features, layout.n_bins, Gradients::kLanes);
   const auto* const as_items = reinterpret_cast<const GradientItem*>(items.data);
-  thread_local std::array<GradientItem, kRowsOfBlock> gathered;
   thread_local std::vector<std::int64_t> memory_of_bins;
   const Kept<std::int64_t> by_bin(memory_of_bins, bins.size());
-  const auto items_of = [&](std::span<const std::int32_t> block, std::size_t) {
-    GradientItem* const to = gathered.data();
-    for (std::size_t i = 0; i < block.size(); ++i) {
-      prefetch(as_items + row_ahead(block, i), 1);
-      to[i] = as_items[block[i]];
-    }
-    return to;
-  };
   fill(sums.values(), std::int64_t{0});
   for (std::int64_t c = 0; c < cells.n_rows; ++c) {
     const std::int64_t* const range = cells.row(c);
@@ -355,7 +346,7 @@ void part_sums(const CodesBothWays& codes, const PartLayout& layout,
                                     static_cast<std::size_t>(range[1] - range[0]));
     if (!squares.empty()) squares[static_cast<std::size_t>(c)] = Gradients::squares(rows, as_items);
     if (rows.empty()) continue;
-    add_up<Gradients>(rows, items_of, codes, layout.features, bins, by_bin.data());
+    add_up<Gradients>(rows, as_items, codes, layout.features, bins, by_bin.data());
     join_places(layout, bins, by_bin.data(), sums.row(c));
   }
 }

@@ -86,22 +86,32 @@ struct InStrip {
   std::size_t operator[](std::size_t i) const { return i * Strip<1>::kWidth; }
 };
 
+// The items of rows side by side, as each is read once for every feature.
+template <class Item>
+void gather(std::span<const std::int32_t> rows, const Item* items, Item* to) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    prefetch(items + row_ahead(rows, i), 1);
+    to[i] = items[rows[i]];
+  }
+}
+
 // Adds up rows, block by block, so that the items of a block are read from the cache for all
-// features but one. items_of: gives those of a block. sums: as they are laid out; what is there is
+// features but one. items: by number of row. sums: as they are laid out; what is there is
 // forgotten.
-template <class Target, class ItemsOf>
-void add_up(std::span<const typename Target::Row> rows, const ItemsOf& items_of,
+template <class Target>
+void add_up(std::span<const std::int32_t> rows, const typename Target::Item* items,
             const CodesBothWays& codes, std::span<const std::int32_t> features,
             const SumsLayout& layout, std::int64_t* sums) {
   constexpr std::size_t kTogether = Target::kTogether;
   thread_local Strip<Target::kBlock> strip;
+  thread_local std::array<typename Target::Item, Target::kBlock> gathered;
   const std::size_t n_groups = (features.size() + kTogether - 1) / kTogether;
   std::array<const std::uint8_t*, kTogether> code{};
   std::array<std::size_t, kTogether> n_bins{};
   std::array<std::int64_t*, kTogether> lanes{};
   for (std::size_t first = 0; first < rows.size(); first += Target::kBlock) {
     const auto block = rows.subspan(first, std::min(Target::kBlock, rows.size() - first));
-    const typename Target::Item* const items = items_of(block, first);
+    gather(block, items, gathered.data());
     spend(block.size() * features.size());
     const bool by_strips = strip.is_worth_it(codes, block, features.size());
     bool is_copied = false;
@@ -119,7 +129,7 @@ void add_up(std::span<const typename Target::Row> rows, const ItemsOf& items_of,
         lanes[f] = sums + layout.start(some[f]);
       }
       const auto tally = [&](const auto& places) {
-        Target::tally(std::span(code).first(some.size()), places, items, block.size(),
+        Target::tally(std::span(code).first(some.size()), places, gathered.data(), block.size(),
                       n_bins.data(), first == 0, lanes.data());
       };
       if (in_strip)

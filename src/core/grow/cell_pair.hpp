@@ -134,7 +134,6 @@ class CellPair {
     cuts_[large].place = above_;
     const bool subtract = may_[large] && above_ != SumsPool::kNone;
     tasks_[large].subtract = subtract;
-    own().restart();
     if (may_[small] || subtract) add_up(small);
     if (may_[large] && !subtract) add_up(large);
     if (!may_[0] && !may_[1]) return own().drop(cuts_[large]);

@@ -14,8 +14,7 @@ namespace {
 template <class Target>
 struct KeptMemory {
   SumsPool pool;
-  std::vector<typename Target::Item> items;     // by number of row
-  std::vector<typename Target::Item> gathered;  // of the rows of two cells, one behind the other
+  std::vector<typename Target::Item> items;  // by number of row
 };
 
 template <class Target>
@@ -51,24 +50,12 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
   struct Work {
     typename Decider<Target>::Memory decider;
     FewSums<Target> few;
+    std::array<typename Target::Item, kWorthKeeping> gathered;
   };
 
-  Part<Target> part(std::size_t which) const {
-    return {this->rows_of(which), memory_.gathered.data() + gathered_at_[which]};
-  }
-
-  void restart() { n_gathered_ = 0; }
   void prepare(std::size_t which) {
     if (!is_small(which) && cuts_[which].place == SumsPool::kNone)
       cuts_[which].place = memory_.pool.take();
-    const auto rows = this->rows_of(which);
-    gathered_at_[which] = n_gathered_;
-    n_gathered_ += rows.size();
-    auto& gathered = memory_.gathered;
-    if (gathered.size() < n_gathered_) gathered.resize(n_gathered_);
-    auto* to = gathered.data() + gathered_at_[which];
-    for (const auto some : stretches(rows))
-      for (const std::int32_t row : some) *to++ = items_[static_cast<std::size_t>(row)];
   }
 
   std::int64_t n_parts(const std::vector<std::int32_t>& features) const {
@@ -93,12 +80,11 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
   std::int64_t* sums_at(std::size_t which) const { return memory_.pool.at(cuts_[which].place); }
 
   void search_by(std::span<const std::int32_t> features, std::array<Cut, 2>& found) const {
-    thread_local Work work{{}, FewSums<Target>(target_)};
+    thread_local Work work{{}, FewSums<Target>(target_), {}};
     for (const std::size_t which : {0, 1}) {
       if (!tasks_[which].add_up || is_small(which)) continue;
-      const auto [rows, items] = part(which);
-      const auto items_of = [all = items](const auto&, std::size_t first) { return all + first; };
-      certree::add_up<Target>(rows, items_of, table_.codes, features, layout_, sums_at(which));
+      certree::add_up<Target>(this->rows_of(which), items_, table_.codes, features, layout_,
+                              sums_at(which));
     }
     for (const std::size_t which : {0, 1}) {
       if (tasks_[which].add_up && is_small(which)) pass(which, features, work, found[which]);
@@ -130,10 +116,12 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
     const auto codes = [&](std::int32_t j) {
       return CodesOfFeature{table_.codes.of_features.row(j)};
     };
+    const std::span rows = this->rows_of(which);
+    gather(rows, items_, work.gathered.data());
     const std::size_t together = FewSums<Target>::together(of);
     for (std::size_t first = 0; first < features.size(); first += together) {
       const auto some = features.subspan(first, std::min(together, features.size() - first));
-      work.few.add_up(of, part(which), codes, some);
+      work.few.add_up(of, {rows, work.gathered.data()}, codes, some);
       for (std::size_t i = 0; i < some.size(); ++i) {
         const std::int32_t j = some[i];
         const FewBins<Target> bins = work.few.take(of, i, layout_.n_bins(j));
@@ -147,8 +135,6 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
 
   SumsLayout layout_;
   KeptMemory<Target>& memory_;
-  std::array<std::size_t, 2> gathered_at_{};  // where the items of each begin
-  std::size_t n_gathered_ = 0;
 };
 
 }  // namespace

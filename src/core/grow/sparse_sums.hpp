@@ -261,7 +261,6 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
 
   // -- two cells
 
-  void restart() {}
   void prepare(std::size_t which) {
     if (cuts_[which].place == SumsPool::kNone) cuts_[which].place = memory_.pool.take();
   }
