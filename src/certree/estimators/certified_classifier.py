@@ -307,7 +307,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             few = self._fit_elsewhere(X, y, sample_weight, groups)
             if few is None:
                 return self
-            X, y, sample_weight = few
+            X, y, sample_weight, groups = few
         random_state = check_random_state(self.random_state)
         sees_rows = self._grower().sees_rows
         if classes is None and not sees_rows:
@@ -344,8 +344,9 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         random_state = check_random_state(self.random_state)
         dealt, shuffled = CertifiedFitOfParts.of(self, parts), deepcopy(random_state)
         if isinstance(self.train_size, str):
-            curve = learning_curve(*dealt.pilot(PILOT, deepcopy(shuffled), random_state))
-            share = fraction_to_train(curve, dealt.n, self.delta)
+            told, sides = dealt.pilot(PILOT, deepcopy(shuffled), random_state)
+            curve, grouped = learning_curve(*told), sides.n_groups is not None
+            share = fraction_to_train(curve, sides.n_units, self.delta, grouped)
         else:
             share = self.train_size
         self.train_size_ = float(share)
@@ -454,8 +455,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         weight = rows.weights()
         if weight is None:
             return None
-        counted = self._in_any_order(rows.leaf, rows.y, weight, rows.grown.n_classes + 1)
-        return weighed(tree, *counted, rows.grown)
+        return weighed(tree, rows.leaf, rows.y, weight, rows.grown)
 
     def _select_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""

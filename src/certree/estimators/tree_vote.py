@@ -180,13 +180,13 @@ class TreeVoteEstimator(TreeModel):
             few = self._fit_elsewhere(X, y, sample_weight, groups)
             if few is None:
                 return self
-            X, y, sample_weight = few
+            X, y, sample_weight, groups = few
         self._fit(self._take(X, y, sample_weight, groups=groups))
         return self
 
     def _fit_elsewhere(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
-    ) -> tuple[Any, Any, Any] | None:
+    ) -> tuple[Any, Any, Any, Any] | None:
         """Fit to rows in files or on a cluster; so few that memory is meant are given back."""
         return fit_elsewhere(self, X, y, sample_weight, groups)
 

@@ -2,8 +2,9 @@
 
 Copies of equal rows are numbered, and all rows stand in an order of their numbers: every so many are
 held out, or they are dealt to folds in turn, of each class its share. Both take what rows of other
-parts are, told by hashes. A part knows its rows by their order among themselves, so that it does not
-matter in which order it reads them.
+parts are, told by hashes. Rows in groups are dealt group by group: parts tell which ones they have. A
+part knows its rows by their order among themselves, so that it does not matter in which order it reads
+them.
 """
 
 from __future__ import annotations
@@ -23,11 +24,21 @@ from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.parts.first_look import ends_together
-from certree.rows.folds import contents, expect_folds, judging, mixed_copies
+from certree.rows.folds import (
+    Indices,
+    contents,
+    distinct_groups,
+    expect_folds,
+    folds_of_groups,
+    judging,
+    mixed_copies,
+)
 from certree.rows.hashes import mix, sample_hashes
 from certree.rows.training import Training, expect_classes, n_held_out, refuse_lost_classes
 
 Mask = NDArray[np.bool_]
+# The groups that rows have, ascending, and the place of each row's among them.
+Groups = tuple[NDArray[Any], Indices]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +59,8 @@ class RowsToDeal:
         Weights (1 where there are none).
     mixed : ndarray of uint64, shape (n,)
         Numbers in whose order they are dealt, once these are known.
+    group : ndarray of intp, shape (n,), or None
+        Place of the group of each among those of the part, or among all once these are known.
     """
 
     number: int
@@ -56,6 +69,7 @@ class RowsToDeal:
     target: Float64
     weight: Float64
     mixed: UInt64
+    group: Indices | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,11 +139,15 @@ class Division:
         """The rows of a chunk, with their weights as they came; None: there are none."""
         return training_of(reader, chunk, self.copies)
 
-    def order(self, training: Training) -> tuple[Any, UInt64, Int32]:
-        """Rows in an order that hangs on nothing but them; their contents and classes."""
+    def order(self, training: Training) -> tuple[Any, UInt64, Int32, Groups | None]:
+        """Rows in an order that hangs on nothing but them; their contents, classes and groups."""
         content, classes = self._contents(training)
         weight = np.zeros(len(classes)) if training.weight is None else training.weight
-        return np.lexsort((weight, content, classes)), content, classes
+        keys: tuple[Any, ...] = weight, content, classes
+        if training.sides.groups is None:
+            return np.lexsort(keys), content, classes, None
+        groups = distinct_groups(training.sides.groups)
+        return np.lexsort((groups[1], *keys)), content, classes, groups
 
     def _contents(self, training: Training) -> tuple[UInt64, Int32]:
         if self.random_state is not None:
@@ -179,26 +197,27 @@ class RowsHeldOut:
 
 def rows_to_deal(
     number: int, chunk: Chunk, reader: Any, division: Division
-) -> tuple[RowsToDeal, list[tuple[int, int]]]:
-    """The rows of a chunk in their order; tells how many they are."""
-    rows, order = in_order(number, division.rows(reader, chunk), division)
-    return rows, [(number, len(order))]
+) -> tuple[RowsToDeal, list[tuple[int, int, NDArray[Any] | None]]]:
+    """The rows of a chunk in their order; tells how many they are, and which groups they have."""
+    rows, order, names = in_order(number, division.rows(reader, chunk), division)
+    return rows, [(number, len(order), names)]
 
 
 def in_order(
     number: int, training: Training | None, division: Division
-) -> tuple[RowsToDeal, NDArray[np.intp]]:
-    """Rows of a part as they are dealt, and their order."""
+) -> tuple[RowsToDeal, Indices, NDArray[Any] | None]:
+    """Rows of a part as they are dealt, their order, and the groups that they have."""
     if training is None:
         none, no_hashes = np.zeros(0), np.zeros(0, dtype=np.uint64)
-        empty = RowsToDeal(number, np.zeros(0, np.int32), no_hashes, none, none, no_hashes)
-        return empty, np.zeros(0, dtype=np.intp)
-    order, content, classes = division.order(training)
+        empty = RowsToDeal(number, np.zeros(0, np.int32), no_hashes, none, none, no_hashes, None)
+        return empty, np.zeros(0, dtype=np.intp), None
+    order, content, classes, groups = division.order(training)
     weight = np.ones(len(order)) if training.weight is None else training.weight
     target = training.y.astype(np.float64)[order]
     content = content[order]
-    rows = RowsToDeal(number, classes[order], content, target, weight[order], content.copy())
-    return rows, order
+    names, group = (None, None) if groups is None else (groups[0], groups[1][order])
+    about = classes[order], content, target, weight[order], content.copy(), group
+    return RowsToDeal(number, *about), order, names
 
 
 def hold_out(
@@ -288,9 +307,56 @@ def deal_to_folds(
     return DealtRows(division, folds)
 
 
+def deal_groups_to_folds(
+    parts: Executor,
+    reader: Any,
+    weighing: Weighing | None,
+    n_folds: int,
+    random_state: np.random.RandomState,
+) -> DealtRows:
+    """Deal whole groups to folds as `group_folds` does."""
+    division = Division(weighing, None)
+    told = sorted(parts.make(rows_to_deal, reader, division), key=itemgetter(0))
+    n_groups, places = groups_of_all([names for *_, names in told])
+    of_group = folds_of_groups(n_groups, n_folds, random_state).astype(np.uint8)
+    return DealtRows(division, dealt_by_groups(parts, places, of_group))
+
+
 def sizes_of_parts(parts: Executor, reader: Any, division: Division) -> list[int]:
     """Make parts of rows to deal; gives how many rows each has."""
-    return [n_rows for _, n_rows in sorted(parts.make(rows_to_deal, reader, division))]
+    told = sorted(parts.make(rows_to_deal, reader, division), key=itemgetter(0))
+    return [n_rows for _, n_rows, _ in told]
+
+
+def groups_of_all(names: Sequence[NDArray[Any] | None]) -> tuple[int, list[Indices]]:
+    """How many groups all parts have, and the places among these, which ascend, of those of each.
+
+    names: groups of each part; None: it has no rows.
+    """
+    ends = np.cumsum([0, *(0 if one is None else len(one) for one in names)])
+    known, place = distinct_groups(np.concatenate([one for one in names if one is not None]))
+    return len(known), [place[a:b] for a, b in pairwise(ends)]
+
+
+def dealt_by_groups(
+    parts: Executor, places: Sequence[Indices], of_group: NDArray[Any]
+) -> list[NDArray[Any]]:
+    """What the rows of each part are dealt to, by what groups are; parts know then which these are.
+
+    places: of the groups of each part among all.
+    """
+    parts.expect_within_limit()
+    told = parts.change(_with_groups, own=[(place, of_group[place]) for place in places])
+    return [dealt for _, dealt in sorted(told, key=itemgetter(0))]
+
+
+def _with_groups(
+    part: RowsToDeal, own: tuple[Indices, NDArray[Any]]
+) -> tuple[RowsToDeal, list[tuple[int, NDArray[Any]]]]:
+    place, dealt = own
+    if part.group is None:
+        return part, [(part.number, dealt)]
+    return replace(part, group=place[part.group]), [(part.number, dealt[part.group])]
 
 
 def _mixed_of(parts: Executor, i: int, n_ranges: int, word: np.uint64 | None) -> list[UInt64]:
