@@ -33,7 +33,15 @@ from certree.ensembles import (
 from certree.parts import cluster, on_worker, resources, rows_elsewhere, sources
 from certree.parts.cluster import OnCluster
 from certree.parts.on_worker import Unlinked, received
-from same_models import expect_same, expect_same_tree, parted, table, with_columns, with_towns
+from same_models import (
+    expect_same,
+    expect_same_tree,
+    in_groups,
+    parted,
+    table,
+    with_columns,
+    with_towns,
+)
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -317,6 +325,25 @@ def test_certified_trees_on_workers(target, weighed, client, tmp_path):
     )
     expect_same_tree(here, there, tmp_path)
     assert here.certificates_ == there.certificates_
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "as_names"), [("three", "text", True), ("numbers", "ints", False)]
+)
+def test_certified_trees_of_groups_on_workers(target, kind, as_names, client, tmp_path):
+    groups, rows = in_groups(table(N, target, weights="whole"), kind)
+    X, y, weight = parted(rows.drop_columns(["g"]))
+    here = certified_of(target).fit(X, y, weight, groups)
+    frame = rows.to_pandas().astype({"colour": "category"})
+    frame = frame.astype({"g": "category"}) if kind == "text" else frame
+    parts = cut(frame, [0, 400, 400, 1299, N])
+    beside = ["y", "w", "g"]
+    if not as_names:
+        beside, parts = [parts[one] for one in beside], parts.drop(columns=beside)
+    there = certified_of(target).fit(parts, *beside)
+    expect_same_tree(here, there, tmp_path)
+    assert here.certificates_ == there.certificates_
+    assert there.certificate_.grouped
 
 
 def test_certified_trees_of_killed_workers(mortal, tmp_path, monkeypatch):

@@ -95,10 +95,15 @@ def distinct_groups(groups: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
     try:
         return np.unique(groups, return_inverse=True)
     except (TypeError, ValueError):
-        kinds = sorted({type(one).__name__ for one in groups.tolist()})
-        raise TypeError(
-            f"groups must hold values that can be ordered, such as text or numbers, got {kinds}"
-        ) from None
+        raise unordered(groups) from None
+
+
+def unordered(groups: NDArray[Any]) -> TypeError:
+    """Say that groups have no order."""
+    kinds = ", ".join(sorted({type(one).__name__ for one in groups.tolist()}))
+    return TypeError(
+        f"groups must hold values that can be ordered, such as text or numbers, got {kinds}"
+    )
 
 
 def folds_of_groups(n_groups: int, n_folds: int, rng: np.random.RandomState) -> Indices:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from certree.interface.arrays import Float64, UInt64, array_of
 from certree.interface.signatures import checked
 from certree.rows.columns import is_missing
-from certree.rows.folds import Indices, content_order, distinct_groups
+from certree.rows.folds import Indices, content_order, distinct_groups, unordered
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,10 @@ def n_without_group(groups: NDArray[Any]) -> int:
     if groups.dtype.kind in "mM":
         return int(np.isnat(groups).sum())
     values = groups.tolist() if groups.dtype.kind in "fO" else []
-    return sum(map(is_missing, values))
+    try:
+        return sum(map(is_missing, values))
+    except ValueError:  # of arrays, which are no values
+        raise unordered(groups) from None
 
 
 def expect_groups(missing: int, n: int) -> None:
