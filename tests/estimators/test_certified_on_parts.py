@@ -178,7 +178,7 @@ def test_groups_grow_or_certify_as_in_memory(
     files = write_parts(tmp_path, rows if weights else rows.drop_columns(["w"]), ENDS)
     X, y, weight = parted(rows.drop_columns(["g"]), weights is not None)
     here = model_of(target, **how).fit(X, y, weight, groups)
-    for part_rows in (2**19, 170, 90):
+    for part_rows in (2**19, 500, 170):
         monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
         there = model_of(target, **how).fit(files, "y", "w" if weights else None, groups="g")
         expect_same_fit(here, there, tmp_path)

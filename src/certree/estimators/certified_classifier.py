@@ -290,7 +290,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             of positive weight once; a row of weight zero is as if absent.
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, where rows of one group depend on each other. Whole
-            groups grow or weigh, and the certificate is about new groups.
+            groups grow or weigh, and the certificate is about new groups. They are dealt by their
+            order, which is that of their values: of categories, too, and wherever rows lie.
         classes : array-like of shape (K,), or None
             The classes that may be predicted, known without the rows; needed with a `Grid`. None:
             those of the training samples. A weighing row of another class is an error whatever is
