@@ -17,6 +17,7 @@ from certree.grow.cart import Cart, cart_on_bins
 from certree.grow.growing import limit_of_depth
 from certree.interface.threads import threads
 from certree.parts.cells_of_tree import FoldOfParts, GrowingRows, growing_rows
+from certree.parts.dealt_groups import deal_groups_to_folds
 from certree.parts.exact_sums import rounded
 from certree.parts.executors import Executor, InMemory
 from certree.parts.first_look import (
@@ -26,7 +27,7 @@ from certree.parts.first_look import (
     learn,
 )
 from certree.parts.fit_hashes import hashes_of_fit
-from certree.parts.held_out import deal_groups_to_folds, deal_to_folds
+from certree.parts.held_out import deal_to_folds
 from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
 from certree.parts.memory_limit import Need, most_categories, most_leaves
 from certree.parts.part import PartOfRows

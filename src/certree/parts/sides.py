@@ -17,17 +17,9 @@ from sklearn.base import is_classifier
 
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, places_among
 from certree.parts.chunks import Chunk, positive_rows, without_class_weights
+from certree.parts.dealt_groups import dealt_by_groups, groups_of_all
 from certree.parts.executors import Executor, SomeRows
-from certree.parts.held_out import (
-    Division,
-    Groups,
-    Mask,
-    RowsToDeal,
-    dealt_by_groups,
-    dealt_to,
-    groups_of_all,
-    in_order,
-)
+from certree.parts.held_out import Division, Groups, Mask, RowsToDeal, dealt_to, in_order
 from certree.parts.made_parts import without_rows
 from certree.parts.part import PartOfRows
 from certree.rows.folds import Indices, distinct_groups, word_of_all
@@ -148,7 +140,7 @@ def _rows_to_deal(
     rows, order, names = in_order(number, training, division)
     if training is not None:
         alike = sample_hashes(*training.features.parts, training.y, rounded=True)[order]
-    given = {field.name: getattr(rows, field.name) for field in fields(rows)}
+    given = {one.name: getattr(rows, one.name) for one in fields(rows)}
     made = _AlikeRows(**given, alike=alike, certifies=np.zeros(len(alike), dtype=np.bool_))
     return made, [(number, len(alike), int(rows.content.sum(dtype=np.uint64)), names)]
 
