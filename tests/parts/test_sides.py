@@ -69,6 +69,33 @@ def test_both_sides_are_those_of_one_table(target, weights, kind):
         np.testing.assert_array_equal(weighed, weight[places[expected.weigh]])
 
 
+class Shuffled(InChunks):
+    """Rows that stand in another order in their chunk whenever they are read."""
+
+    def chunks(self, *, targets_only=False):
+        self.random = getattr(self, "random", None) or np.random.RandomState(0)
+        for chunk in super().chunks(targets_only=targets_only):
+            yield chunk.at(self.random.permutation(len(chunk.y)))
+
+
+def rows_and_groups(chunk):
+    return [*zip(chunk_rows(chunk), chunk.groups.tolist(), strict=True)]
+
+
+def test_no_order_within_a_part_matters():
+    groups, rows = in_groups(table(N), "text")
+    X, y, _ = parted(rows.drop_columns(["g"]), weighed=False)
+    parts = Here(Shuffled(X, y, None, [0, 150, N], groups), None, 1)
+    learned = learn(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
+    sides = deal_sides(parts, learned.reader, 0.4, np.random.RandomState(0))
+    growing = GrowingSide(parts, sides)
+    first, again = (growing.look(rows_and_groups) for _ in range(2))
+    assert first != again
+    assert sorted(first) == sorted(again)
+    every = {group for _, group in parts.look(rows_and_groups)}
+    assert len({group for _, group in first}) == round(0.4 * len(every))
+
+
 def test_a_source_that_changes_is_refused():
     X, y, _ = parted(table(N), weighed=False)
     source = InChunks(X, y, None, [0, 100, N])

@@ -60,7 +60,6 @@ from certree.rows.columns import (
     rows_at,
     width_of_numbers,
 )
-from certree.rows.copies import are_few, are_whole
 from certree.rows.duplicates import distinct_rows, expect_few_repeats, first_alike, n_repeats
 from certree.rows.elsewhere import expect_in_memory
 from certree.rows.features import FeatureColumns
@@ -176,14 +175,9 @@ class Training:
 
     def sizes_of(self, folds: list[Fold]) -> list[tuple[int, int]]:
         """How many rows grow and judge each fold, or copies of rows where these are dealt apart."""
-        weight, grouped = self.weight, self.sides.groups is not None
-        # Groups stay whole, and copies are rows in growth.
-        are_copies = weight is not None and (
-            are_whole(weight) and are_few(weight.sum(), len(weight))
-            if grouped
-            else are_dealt_apart(weight)
-        )
-        return [fold.sizes(copies=are_copies) for fold in folds]
+        if self.sides.groups is None and self.weight is not None and are_dealt_apart(self.weight):
+            return [fold.sizes(copies=True) for fold in folds]
+        return [fold.sizes() for fold in folds]
 
     def held_out(
         self, size: float, random_state: np.random.RandomState
