@@ -282,8 +282,7 @@ def _expect_foldable(model: Any, learned: Learned) -> None:
         if found.classes is None and found.largest > MOST_COPIES_OF_ROW:
             raise ValueError(
                 f"whole weights of more than {MOST_COPIES_OF_ROW} take rows in memory where folds deal "
-                "groups and targets are numbers, got X that lies elsewhere: set "
-                f"{', '.join(model._temperatures)}"
+                "groups and targets are numbers, got X that lies elsewhere"
             )
         return
     if weighing.are_copies != (rounded(found.total()) <= MOST_COPIES):
