@@ -348,6 +348,25 @@ def test_certified_trees_of_groups_on_workers(target, kind, as_names, client, tm
     assert there.certificate_.grouped
 
 
+WRONG_GROUPS = [
+    (lambda g: g, TypeError, "groups must be a collection of Dask"),
+    (lambda g: da.from_array(np.stack([g, g]).T, chunks=400), ValueError, r"shape \(n,\), got 2"),
+    (lambda _: "g", TypeError, "groups='g' names a column, but X is an array"),
+    (lambda g: da.from_array(g[:400], chunks=400), ValueError, "inconsistent numbers of samples"),
+    (lambda g: da.from_array(g / (g > 0), chunks=400), ValueError, "got none for 7 of"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "kind", "said"), WRONG_GROUPS)
+def test_wrong_groups_of_collections_are_refused(wrong, kind, said):
+    X, y = arrays()
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+    with np.errstate(invalid="ignore"):
+        groups = wrong(np.arange(len(X)) // 7)
+    with pytest.raises(kind, match=said):
+        certified_of("two").fit(*given, groups=groups)
+
+
 def test_certified_trees_of_killed_workers(mortal, tmp_path, monkeypatch):
     X, y = arrays()
     here = certified_of("two").fit(X, y)
