@@ -23,7 +23,7 @@ from certree.interface.arrays import Float64, Int32
 from certree.parts.cells_of_tree import FoldOfParts, with_leaves_of_fold
 from certree.parts.chunks import without_class_weights
 from certree.parts.executors import Executor
-from certree.parts.first_look import Learned, learn
+from certree.parts.first_look import Learned, expect_groups_of_all, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.part import PartOfRows
 from certree.parts.resources import limit_now
@@ -79,12 +79,8 @@ class CertifiedFitOfParts:
         known = learn(reader, parts)
         share = PILOT if isinstance(model.train_size, str) else model.train_size
         expect_rows_for_classes(known, share)
+        expect_groups_of_all(known.found, parts)
         return cls(model, parts, known)
-
-    @property
-    def n(self) -> int:
-        """How many rows there are."""
-        return self.known.found.n
 
     def _dealt(
         self, share: float, dealing: np.random.RandomState
@@ -103,9 +99,9 @@ class CertifiedFitOfParts:
 
     def pilot(
         self, share: float, dealing: np.random.RandomState, random_state: np.random.RandomState
-    ) -> tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int, int]:
-        """What the learning curve of some rows takes: folds of each size, and numbers of rows."""
-        _, growing, learned = self._dealt(share, dealing)
+    ) -> tuple[tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int, int], DealtSides]:
+        """What a learning curve takes, folds of each size and numbers of rows; and both sides."""
+        sides, growing, learned = self._dealt(share, dealing)
         trees = TreesOfParts.of(self.model, growing, learned, _PILOT_FOLDS, random_state)
         folds = []
         for is_turned in (True, False):
@@ -113,7 +109,7 @@ class CertifiedFitOfParts:
             made = [one for one in map(trees.fold, numbered) if one.grown]
             grown = [fold for one in made for fold in one.grown]
             folds.append((grown, [(one.n, one.n_others) for one in made]))
-        return folds, learned.found.n, self.n
+        return (folds, learned.found.n, self.known.found.n), sides
 
     def grown(
         self, share: float, dealing: np.random.RandomState, random_state: np.random.RandomState

@@ -135,8 +135,8 @@ class Executor(Protocol):
         """F(*shared, *job) of each job, in their order, wherever there is room."""
         ...
 
-    def gathered(self) -> tuple[Any, Any, Any]:
-        """All rows in memory: X, target, and weights or None."""
+    def gathered(self) -> tuple[Any, Any, Any, Any]:
+        """All rows in memory: X, target, and weights and groups or None."""
         ...
 
 
@@ -344,7 +344,7 @@ class Here(Parts):
         """See `Executor`."""
         return (f(*shared, *job) for job in jobs)
 
-    def gathered(self) -> tuple[Any, Any, Any]:
+    def gathered(self) -> tuple[Any, Any, Any, Any]:
         """See `Executor`."""
         return joined(self.look(as_list))
 
