@@ -19,8 +19,8 @@ from certree.interface.arrays import Float64, Int32, Int64, UInt64, places_among
 from certree.parts.chunks import Chunk, positive_rows, without_class_weights
 from certree.parts.dealt_groups import dealt_by_groups, groups_of_all
 from certree.parts.executors import Executor, SomeRows
-from certree.parts.held_out import Division, Groups, Mask, RowsToDeal, dealt_to, in_order
 from certree.parts.made_parts import without_rows
+from certree.parts.order_of_rows import Division, Groups, Mask, RowsToDeal, dealt_to, in_order
 from certree.parts.part import PartOfRows
 from certree.rows.folds import Indices, distinct_groups, word_of_all
 from certree.rows.hashes import fit_hashes, sample_hashes
