@@ -143,7 +143,11 @@ def fit(name, folder, limit):
 
 def least_of(said):
     """The least that an error names."""
-    return int(re.search(r"at least ([\d,]+) bytes", said)[1].replace(",", ""))
+    return number_in(r"at least ([\d,]+) bytes", said)
+
+
+def number_in(pattern, said):
+    return int(re.search(pattern, said)[1].replace(",", ""))
 
 
 @linux
@@ -155,6 +159,9 @@ def test_a_fit_holds_no_more_than_it_may_and_is_the_same(name, folder):
     # The least works, and holds what it says.
     most, model = fit(name, folder, least)
     assert most <= least
+    # And is not much more than it takes.
+    before = number_in(r"process holds ([\d,]+) before", said)
+    assert least - before <= 3 * (most - before)
     assert model == digest_of(MODELS[name]().fit(folder, "y"))
 
 
