@@ -118,6 +118,7 @@ LABELS = [
     {"max_thresholds": 8, "subsample": 1.0, "prunings": "none"},
     {"quality": "best"},
     {**STOPPING, "validation_fraction": None},
+    {**STOPPING, "validation_fraction": 0.3},
 ]
 
 
@@ -172,11 +173,15 @@ def fit_in_chunks(model, X, y, weight, ends):
     ends=st.lists(st.integers(0, 1100), max_size=8),
     weights=st.sampled_from(["real", None]),
     loss=st.sampled_from(["squared_error", "quantile", "huber"]),
+    stops=st.booleans(),
 )
 @settings(max_examples=max(10, settings().max_examples // 6))
-def test_however_rows_of_several_targets_are_divided(seed, target, ends, weights, loss):
+def test_however_rows_of_several_targets_are_divided(seed, target, ends, weights, loss, stops):
     X, y, weight = given_of(rows_of(target, weights, 1100, seed), weights)
-    how = {"max_iter": 3, "random_state": seed, **({"loss": loss} if target == "numbers" else {})}
+    # Some rows are alike but for their targets.
+    X = X.take(np.arange(1100) // 2 * 2)
+    how = {"max_iter": 3, "random_state": seed}
+    how |= {"loss": loss} if target == "numbers" else {"early_stopping": stops}
     here = model_of(target, **how).fit(X, y, weight)
     order = np.random.RandomState(seed).permutation(1100)
     moved = X.take(order), y[order], None if weight is None else weight[order]
@@ -288,18 +293,40 @@ def test_what_takes_one_number_is_refused(tmp_path, left_nothing):
         model_of("numbers", **QUANTILES).fit(tmp_path, NAMES)
     with pytest.raises(ValueError, match="monotonic_cst takes one number for each row"):
         model_of("numbers", monotonic_cst={"x0": 1}).fit(tmp_path, NAMES)
-    with pytest.raises(ValueError, match="several outputs take rows in memory, got y with 2"):
+    with pytest.raises(ValueError, match=r"one target, got y with 2 columns.*grower=Cart\(\)"):
         PACBayesTreeRegressor(Cart(max_bins=255)).fit(tmp_path, ["y", "b"])
 
 
 def test_what_takes_one_column_of_classes_is_refused(tmp_path, left_nothing):
     pq.write_table(rows_of("two", None), tmp_path / "rows.parquet")
-    with pytest.raises(ValueError, match=r"several columns of classes .* with early_stopping"):
-        model_of("two", early_stopping=True).fit(tmp_path, NAMES)
     with pytest.raises(ValueError, match="monotonic_cst takes one target"):
         model_of("two", monotonic_cst={"x0": 1}).fit(tmp_path, NAMES)
     with pytest.raises(ValueError, match="a dict for each of 3 columns, got 2"):
         model_of("two", class_weight=[{}, {}]).fit(tmp_path, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("last", "n_held", "message"),
+    [
+        (["once"], 0.2, "least populated class in y has only 1 member"),
+        (
+            ["rare"] * 3,
+            1,
+            r"leaves 1 to judge and 1499 to train, which .* the number of classes = 2",
+        ),
+        (["rare"] * 3, 1490, "holds out all rows of 1 of the classes"),
+    ],
+)
+def test_classes_that_cannot_be_held_out_are_refused_alike(last, n_held, message):
+    rows = rows_of("two", None)
+    rare = pa.array(["usual"] * (N - len(last)) + last)
+    rows = rows.set_column(rows.column_names.index("b"), "b", rare)
+    X, y, _ = given_of(rows, None)
+    model = model_of("two", early_stopping=True, validation_fraction=n_held)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        fit_in_chunks(model, X, y, None, [0, 400, 400, N])
 
 
 def test_a_list_of_one_name_is_that_column(tmp_path, left_nothing):

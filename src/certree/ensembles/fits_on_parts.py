@@ -271,12 +271,6 @@ def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut | No
     if model.validation_fraction is None:
         return None
     found, weighing = learned.found, learned.weighing
-    if is_classifier(model) and found.n_targets > 1:
-        raise ValueError(
-            f"several columns of classes take rows in memory with early_stopping, which deals classes "
-            f"of all {found.n_targets} together, got X that lies elsewhere: give X_val and y_val, or "
-            "validation_fraction=None"
-        )
     is_dealt_apart = found.are_whole and rounded(found.total()) <= MOST_COPIES
     if weighing is not None and not weighing.are_copies and is_dealt_apart:
         raise ValueError(

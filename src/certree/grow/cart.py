@@ -115,8 +115,9 @@ class Cart(BaseEstimator):
         A feature of numbers is cut between so many bins at most, 2 .. 255, which hold about as many
         rows each; features with no more values are cut between any two of them. None: every cut is
         looked at. Growth from bins takes less time and memory where rows are many. It takes no
-        absolute errors, no misclassification and no `min_weight_fraction_leaf`, and counts rows by
-        weight where all weights are whole, and ten or less on average; else each row counts once.
+        absolute errors, no misclassification, no `min_weight_fraction_leaf` and one target, and counts
+        rows by weight where all weights are whole, and ten or less on average; else each row counts
+        once.
 
     References
     ----------

@@ -337,11 +337,11 @@ def _learned_by(found: Found, *, takes_outputs: bool) -> dict[str, Any]:
 
 
 def expect_one_target(found: Found) -> None:
-    """Refuse rows of several targets, where they must be in memory."""
+    """Refuse rows of several targets, of which no tree is grown from bins."""
     if found.n_targets > 1:
         raise ValueError(
-            f"several outputs take rows in memory, got y with {found.n_targets} columns of rows that "
-            "lie elsewhere"
+            f"Cart(max_bins=...) takes one target, got y with {found.n_targets} columns: trees of "
+            "several take rows in memory and grower=Cart()"
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from operator import itemgetter
 from typing import Any
 
@@ -23,7 +23,15 @@ from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.parts.first_look import ends_together
-from certree.rows.folds import contents, expect_folds, judging, mixed_copies
+from certree.rows.folds import (
+    contents,
+    expect_folds,
+    judging,
+    mixed_copies,
+    ranks_of_classes,
+    sets_of_classes,
+    sums_of_classes,
+)
 from certree.rows.hashes import mix, sample_hashes
 from certree.rows.training import Training, expect_classes, n_held_out, refuse_lost_classes
 
@@ -32,14 +40,16 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowsToDeal:
-    """What decides which rows of a part are held out, in the order of class, content and weight.
+    """What decides which rows of a part are held out, in the order of classes, content and weight.
 
     Parameters
     ----------
     number : int
         Which of the parts it is.
-    classes : ndarray of int32, shape (n,)
+    classes : ndarray of int32, shape (n,) or (n, n_targets)
         Their classes; 0 for numbers.
+    stratum : ndarray of int32, shape (n,)
+        What they are dealt by: their class, or the number of their set of classes.
     content : ndarray of uint64, shape (n,)
         Hashes of what they hold.
     target : ndarray of float64, shape (n,) or (n, n_targets)
@@ -52,6 +62,7 @@ class RowsToDeal:
 
     number: int
     classes: Int32
+    stratum: Int32
     content: UInt64
     target: Float64
     weight: Float64
@@ -64,30 +75,45 @@ class Side:
 
     Parameters
     ----------
-    n_of_class : ndarray of int64, shape (K,)
-        How many rows each class has.
+    n : int
+        How many rows it has.
+    n_of_stratum : ndarray of int64, shape (n_strata,)
+        How many of them are dealt together.
+    n_of_class : list of ndarray of int64
+        How many of them each class has, column by column.
     largest : float
         The largest weight.
     ends : ndarray of float64, shape (n_targets, 2)
         The smallest and the largest of each target.
     """
 
-    n_of_class: Int64
+    n: int
+    n_of_stratum: Int64
+    n_of_class: list[Int64]
     largest: float
     ends: Float64
 
     def __add__(self, other: Side) -> Side:
         """That of both."""
-        counts = np.zeros(max(len(self.n_of_class), len(other.n_of_class)), dtype=np.int64)
-        for one in (self.n_of_class, other.n_of_class):
-            counts[: len(one)] += one
-        ends = ends_together(self.ends, other.ends)
-        return Side(counts, max(self.largest, other.largest), ends)
+        none = np.zeros(
+            0, dtype=np.int64
+        )  # a part without rows does not know how many columns there are
+        both = zip_longest(self.n_of_class, other.n_of_class, fillvalue=none)
+        n_of_class = [_counts_together(*one) for one in both]
+        return Side(
+            self.n + other.n,
+            _counts_together(self.n_of_stratum, other.n_of_stratum),
+            n_of_class,
+            max(self.largest, other.largest),
+            ends_together(self.ends, other.ends),
+        )
 
-    @property
-    def n(self) -> int:
-        """How many rows it has."""
-        return int(self.n_of_class.sum())
+
+def _counts_together(one: Int64, other: Int64) -> Int64:
+    counts = np.zeros(max(len(one), len(other)), dtype=np.int64)
+    counts[: len(one)] += one
+    counts[: len(other)] += other
+    return counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +155,7 @@ class Division:
         """Rows in an order that hangs on nothing but them; their contents and classes."""
         content, classes = self._contents(training)
         weight = np.zeros(len(classes)) if training.weight is None else training.weight
-        return np.lexsort((weight, content, classes)), content, classes
+        return np.lexsort((weight, content, *np.atleast_2d(classes.T))), content, classes
 
     def _contents(self, training: Training) -> tuple[UInt64, Int32]:
         if self.random_state is not None:
@@ -191,13 +217,15 @@ def in_order(
     """Rows of a part as they are dealt, and their order."""
     if training is None:
         none, no_hashes = np.zeros(0), np.zeros(0, dtype=np.uint64)
-        empty = RowsToDeal(number, np.zeros(0, np.int32), no_hashes, none, none, no_hashes)
+        no_classes = np.zeros(0, dtype=np.int32)
+        empty = RowsToDeal(number, no_classes, no_classes, no_hashes, none, none, no_hashes)
         return empty, np.zeros(0, dtype=np.intp)
     order, content, classes = division.order(training)
     weight = np.ones(len(order)) if training.weight is None else training.weight
     target = training.y.astype(np.float64)[order]
-    content = content[order]
-    rows = RowsToDeal(number, classes[order], content, target, weight[order], content.copy())
+    content, classes = content[order], classes[order]
+    stratum = classes if classes.ndim == 1 else classes[:, 0]
+    rows = RowsToDeal(number, classes, stratum, content, target, weight[order], content.copy())
     return rows, order
 
 
@@ -230,15 +258,15 @@ def hold_out(
     n = sum(sizes)
     n_held = n_held_out(size, n, "rows")
     every = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
-    n_of_class = parts.change(sides_of, own=every).train.n_of_class
+    of_all = parts.change(sides_of, own=every).train
     is_of_classes = hasattr(reader, "classes_")
     if is_of_classes:
-        expect_classes(n_of_class, size, n, n_held)
-    masks = dealt_to(parts, every, n_of_class, lambda place: judging(place, n_held, n))
+        for n_of_class in of_all.n_of_class:
+            expect_classes(n_of_class, size, n, n_held)
+    masks = dealt_to(parts, every, of_all.n_of_stratum, lambda place: judging(place, n_held, n))
     sides: Sides = parts.change(sides_of, own=masks)
-    lost = (sides.train.n_of_class == 0) & (sides.held.n_of_class > 0)
-    if is_of_classes and lost.any():
-        refuse_lost_classes(size, int(lost.sum()))
+    if is_of_classes and (n_lost := _n_lost(sides)):
+        refuse_lost_classes(size, n_lost)
     if weighing is not None and copies is None:
         largest = sides.train.largest, sides.held.largest
         totals = parts.change(weights_of_sides, largest, own=masks)
@@ -249,6 +277,12 @@ def hold_out(
         )
         division = replace(division, weighings=(of_train, of_held))
     return RowsHeldOut(division, masks, sides)
+
+
+def _n_lost(sides: Sides) -> int:
+    """How many classes have rows that are held out, and none that train."""
+    both = zip(sides.train.n_of_class, sides.held.n_of_class, strict=True)
+    return sum(int(((train == 0) & (held > 0)).sum()) for train, held in both)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -283,24 +317,59 @@ def deal_to_folds(
     expect_folds(n_folds, sum(sizes))
     every = [np.zeros(n_rows, dtype=np.uint8) for n_rows in sizes]
     of_all = parts.change(sides_of, own=[one.astype(np.bool_) for one in every])
-    counts = of_all.train.n_of_class
+    counts = of_all.train.n_of_stratum
     folds = dealt_to(parts, every, counts, lambda place: (place % n_folds).astype(np.uint8))
     return DealtRows(division, folds)
 
 
 def sizes_of_parts(parts: Executor, reader: Any, division: Division) -> list[int]:
     """Make parts of rows to deal; gives how many rows each has."""
-    return [n_rows for _, n_rows in sorted(parts.make(rows_to_deal, reader, division))]
+    sizes = [n_rows for _, n_rows in sorted(parts.make(rows_to_deal, reader, division))]
+    n_classes = getattr(reader, "n_classes_", 0)
+    if isinstance(n_classes, list):
+        rank = ranks_of_classes(parts.collect(_sums_of_classes, n_classes))
+        sets = _distinct(np.concatenate(parts.collect(_sets_of_classes, n_classes, rank)))
+        parts.change(_with_strata, n_classes, rank, sets)
+    return sizes
+
+
+def _sums_of_classes(part: RowsToDeal, n_classes: list[int]) -> UInt64 | None:
+    if not len(part.content):
+        return None
+    once = np.ones(len(part.content), dtype=np.uint64)
+    return sums_of_classes(part.classes, n_classes, part.content, once)
+
+
+def _sets_of_classes(part: RowsToDeal, n_classes: list[int], rank: Int32) -> list[Int32]:
+    if not len(part.content):
+        return []
+    return [_distinct(sets_of_classes(part.classes, n_classes, rank))]
+
+
+def _with_strata(
+    part: RowsToDeal, n_classes: list[int], rank: Int32, sets: Int32
+) -> tuple[RowsToDeal, int]:
+    """A part that knows the numbers of its rows' sets of classes among all sets there are."""
+    if not len(part.content):
+        return part, 0
+    own = sets_of_classes(part.classes, n_classes, rank)
+    # All of its own are among them, so that these have the same numbers.
+    number = np.unique(np.concatenate([sets, own]), axis=0, return_inverse=True)[1].reshape(-1)
+    return replace(part, stratum=number[len(sets) :].astype(np.int32)), 0
+
+
+def _distinct(sets: Int32) -> Int32:
+    return np.unique(sets, axis=0)
 
 
 def _mixed_of(parts: Executor, i: int, n_ranges: int, word: np.uint64 | None) -> list[UInt64]:
     """Numbers of the rows of each part whose hashes are in a range, in whose order they are dealt."""
     told = sorted(parts.collect(in_range, i, n_ranges), key=itemgetter(0))
     ends = np.cumsum([0, *(len(one[1]) for one in told)])
-    classes, content, weight = (np.concatenate([one[k] for one in told]) for k in (1, 2, 3))
-    order = np.lexsort((weight, content, classes))
+    stratum, content, weight = (np.concatenate([one[k] for one in told]) for k in (1, 2, 3))
+    order = np.lexsort((weight, content, stratum))
     mixed = np.empty(len(order), dtype=np.uint64)
-    numbers = mixed_copies(content[order], classes[order])
+    numbers = mixed_copies(content[order], stratum[order])
     mixed[order] = numbers if word is None else mix(numbers ^ word)
     return [mixed[a:b] for a, b in pairwise(ends)]
 
@@ -308,7 +377,7 @@ def _mixed_of(parts: Executor, i: int, n_ranges: int, word: np.uint64 | None) ->
 def dealt_to(
     parts: Executor,
     every: Sequence[NDArray[Any]],
-    n_of_class: Int64,
+    n_of_stratum: Int64,
     number_of: Callable[[NDArray[np.intp]], NDArray[Any]],
     word: np.uint64 | None = None,
 ) -> list[NDArray[Any]]:
@@ -316,22 +385,22 @@ def dealt_to(
 
     word: mixed into the numbers by which they stand; see `word_of_all`.
     """
-    n_ranges = max(1, -(-int(n_of_class.sum()) // parts.portions.together))
+    n_ranges = max(1, -(-int(n_of_stratum.sum()) // parts.portions.together))
     parts.expect_within_limit(int(parts.collect(n_in_ranges, n_ranges).max()))
     for i in range(n_ranges):
         parts.change(with_mixed, i, n_ranges, own=_mixed_of(parts, i, n_ranges, word))
     numbers = [one.copy() for one in every]
-    next_place = np.cumsum(n_of_class) - n_of_class
+    next_place = np.cumsum(n_of_stratum) - n_of_stratum
     ends = [(i << 64) // n_ranges for i in range(n_ranges + 1)]
     for first, end in pairwise(ends):
         told = parts.collect(between, first, end - 1)
         part = np.repeat([one[0] for one in told], [len(one[1]) for one in told])
-        row, classes, mixed = (np.concatenate([one[k] for one in told]) for k in (1, 2, 3))
-        order = np.lexsort((mixed, classes))
-        counts = np.bincount(classes, minlength=len(n_of_class))
+        row, stratum, mixed = (np.concatenate([one[k] for one in told]) for k in (1, 2, 3))
+        order = np.lexsort((mixed, stratum))
+        counts = np.bincount(stratum, minlength=len(n_of_stratum))
         before = np.cumsum(counts) - counts
-        of_class = classes[order]
-        place = np.arange(len(order)) - before[of_class] + next_place[of_class]
+        own_stratum = stratum[order]
+        place = np.arange(len(order)) - before[own_stratum] + next_place[own_stratum]
         next_place = next_place + counts
         dealt = number_of(place)
         some = np.flatnonzero(dealt)
@@ -353,9 +422,9 @@ def _range_of(part: RowsToDeal, n: int) -> NDArray[np.intp]:
 
 
 def in_range(part: RowsToDeal, i: int, n: int) -> list[tuple[Any, ...]]:
-    """Classes, hashes and weights of the rows whose hashes are in the i-th of n ranges."""
+    """Strata, hashes and weights of the rows whose hashes are in the i-th of n ranges."""
     rows = _range_of(part, n) == i
-    return [(part.number, part.classes[rows], part.content[rows], part.weight[rows])]
+    return [(part.number, part.stratum[rows], part.content[rows], part.weight[rows])]
 
 
 def with_mixed(part: RowsToDeal, i: int, n: int, mixed: UInt64) -> tuple[RowsToDeal, int]:
@@ -366,10 +435,10 @@ def with_mixed(part: RowsToDeal, i: int, n: int, mixed: UInt64) -> tuple[RowsToD
 
 
 def between(part: RowsToDeal, first: int, last: int) -> list[tuple[Any, ...]]:
-    """The rows of a part whose numbers lie in a range, their classes, and these."""
+    """The rows of a part whose numbers lie in a range, their strata, and these."""
     inside = (part.mixed >= np.uint64(first)) & (part.mixed <= np.uint64(last))
     rows = np.flatnonzero(inside)
-    return [(part.number, rows, part.classes[rows], part.mixed[rows])]
+    return [(part.number, rows, part.stratum[rows], part.mixed[rows])]
 
 
 def sides_of(part: RowsToDeal, mask: Mask) -> tuple[RowsToDeal, Sides]:
@@ -382,7 +451,14 @@ def _side(part: RowsToDeal, rows: Mask) -> Side:
     least, most = target.min(axis=0, initial=np.inf), target.max(axis=0, initial=-np.inf)
     ends = np.column_stack([least, most])
     largest = float(part.weight[rows].max(initial=0.0))
-    return Side(np.bincount(part.classes[rows]).astype(np.int64), largest, ends)
+    n_of_class = [_counts(one, rows) for one in np.atleast_2d(part.classes.T)]
+    return Side(int(rows.sum()), _counts(part.stratum, rows), n_of_class, largest, ends)
+
+
+def _counts(codes: Int32, rows: Mask) -> Int64:
+    """How many of some rows have each code, of all that others have, too."""
+    n_codes = int(codes.max(initial=-1)) + 1
+    return np.bincount(codes[rows], minlength=n_codes).astype(np.int64)
 
 
 def weights_of_sides(

@@ -6,7 +6,7 @@ Rows are dealt by the numbers that they would have in one table, as `content_ord
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import repeat
 from typing import Any
 
@@ -127,8 +127,8 @@ def _rows_to_deal(
     rows, order = in_order(number, training, division)
     if training is not None:
         alike = sample_hashes(*training.features.parts, training.y, rounded=True)[order]
-    given = (rows.number, rows.classes, rows.content, rows.target, rows.weight, rows.mixed)
-    made = _AlikeRows(*given, alike, np.zeros(len(alike), dtype=np.bool_))
+    given = {one.name: getattr(rows, one.name) for one in fields(rows)}
+    made = _AlikeRows(**given, alike=alike, certifies=np.zeros(len(alike), dtype=np.bool_))
     return made, [(number, len(alike), int(rows.content.sum(dtype=np.uint64)))]
 
 

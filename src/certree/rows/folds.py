@@ -265,20 +265,42 @@ def are_dealt_apart(weight: Float64) -> bool:
 
 
 def _strata(y: Int32, hashes: NDArray[np.uint64], times: NDArray[np.uint64]) -> Int32:
-    """Numbers of the sets of classes that rows (n, q) have, each as so many copies.
-
-    Sets stand by their rarest class, then by the next one. Classes are told by how many rows have them
-    and by which ones, not by their columns.
-    """
-    labels = y + np.cumsum([0, *y.max(axis=0)[:-1] + 1])
-    n_labels, n_columns = int(labels.max()) + 1, y.shape[1]
-    rows, content = (np.zeros(n_labels, dtype=np.uint64) for _ in range(2))
-    np.add.at(rows, labels.ravel(), np.repeat(times, n_columns))
-    np.add.at(content, labels.ravel(), np.repeat(times * mix(hashes), n_columns))
-    rank = np.empty(n_labels, dtype=np.int32)
-    rank[np.lexsort((content, rows))] = np.arange(n_labels)
-    sets = np.sort(rank[labels], axis=1)
+    """Numbers of the sets of classes that rows (n, q) have, each as so many copies."""
+    n_classes = [*y.max(axis=0) + 1]
+    sums = sums_of_classes(y, n_classes, hashes, times)
+    sets = sets_of_classes(y, n_classes, ranks_of_classes(sums))
     return np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
+
+
+def sums_of_classes(
+    y: Int32, n_classes: list[int], hashes: NDArray[np.uint64], times: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
+    """What tells the classes of all columns apart, one column behind the other, (2, n_labels).
+
+    How many rows (n, q) have each, as so many copies, and which ones; those of more rows add up.
+    """
+    labels = _labels(y, n_classes)
+    sums = np.zeros((2, sum(n_classes)), dtype=np.uint64)
+    np.add.at(sums[0], labels.ravel(), np.repeat(times, y.shape[1]))
+    np.add.at(sums[1], labels.ravel(), np.repeat(times * mix(hashes), y.shape[1]))
+    return sums
+
+
+def ranks_of_classes(sums: NDArray[np.uint64]) -> Int32:
+    """The places of the classes of all columns, rare ones first, wherever their columns stand."""
+    rank = np.empty(sums.shape[1], dtype=np.int32)
+    rank[np.lexsort(sums[::-1])] = np.arange(sums.shape[1])
+    return rank
+
+
+def sets_of_classes(y: Int32, n_classes: list[int], rank: Int32) -> Int32:
+    """The classes of rows by their places, (n, q): sets stand by the rarest one, then by the next."""
+    return np.sort(rank[_labels(y, n_classes)], axis=1)
+
+
+def _labels(y: Int32, n_classes: list[int]) -> NDArray[np.intp]:
+    """Classes by their numbers among those of all columns."""
+    return np.asarray(y + np.cumsum([0, *n_classes[:-1]]))
 
 
 def _hashes(X: NDArray[Any], rng: np.random.RandomState) -> NDArray[np.uint64]:

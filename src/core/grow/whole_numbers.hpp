@@ -37,10 +37,10 @@ class FixedPoint {
     first_ = std::ldexp(1.0, -unit_ / 2);
     second_ = std::ldexp(1.0, -unit_ - -unit_ / 2);
   }
-  // Ties to even.
+  // Ties to even. Of what is larger than the largest, which loops may look at, it is any number.
   CERTREE_INLINE std::int64_t whole(double x) const {
-    return std::bit_cast<std::int64_t>(x * first_ * second_ + kOnes) -
-           std::bit_cast<std::int64_t>(kOnes);
+    return static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(x * first_ * second_ + kOnes) -
+                                     std::bit_cast<std::uint64_t>(kOnes));
   }
   double number(std::int64_t whole) const { return std::ldexp(static_cast<double>(whole), unit_); }
   // The exponent of the power of two.
