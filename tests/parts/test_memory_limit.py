@@ -178,7 +178,7 @@ def test_without_a_limit_more_is_held(folder):
     assert "memory_limit=60,000,000 is too little" in said
 
 
-# -- what goes with the rows
+# -- what goes with rows and leaves
 
 # Of few bins and leaves, so that rows are all that counts.
 CART = Cart(max_bins=15, max_leaf_nodes=4)
@@ -194,11 +194,11 @@ WITH_ROWS = {
 }
 
 
-def traced(model, n, weight, folder, monkeypatch):
+def traced(model, n, weight, folder, monkeypatch, n_classes=2):
     """The most bytes of arrays of Python that a fit to n rows holds, and how many it may need."""
     rng, needs = np.random.default_rng(0), []
     X, w = rng.random((n, 2)), rng.random(n)
-    y = (X[:, 0] + rng.random(n) > 1).astype(np.int8)
+    y = ((X[:, 0] + rng.random(n)) / 2 * n_classes).astype(np.int8)
     rows = pa.table({"a": X[:, 0], "b": X[:, 1], "w": w, "y": y})
     file = folder / f"{n}.parquet"
     pq.write_table(rows if weight else rows.drop_columns(["w"]), file, row_group_size=2**12)
@@ -224,10 +224,22 @@ def test_what_goes_with_the_rows_is_told_from_above(name, weight, tmp_path, monk
     # What the first fit of a process brings along is in none of the others.
     _, few, many = (
         np.array(traced(WITH_ROWS[name](), n, weight, tmp_path, monkeypatch))
-        for n in (1000, 20_000, 60_000)
+        for n in (1000, 10_000, 30_000)
     )
     held, told = many - few
     assert held <= told <= 1.5 * held
+
+
+@linux
+def test_what_goes_with_the_leaves_is_told_from_above(tmp_path, monkeypatch):
+    def certified(n_leaves):
+        cart = Cart(max_bins=255, max_leaf_nodes=n_leaves)
+        model = CertifiedTreeClassifier(cart, train_size=0.9, cv=2, random_state=0)
+        return np.array(traced(model, 10_000, None, tmp_path, monkeypatch, n_classes=6))
+
+    few, many = map(certified, (2, 1000))
+    held, told = many - few
+    assert held <= told <= 2 * held
 
 
 # -- what is refused

@@ -44,6 +44,8 @@ from certree.tree import Tree
 
 # Of the learning curve of the pilot.
 _PILOT_FOLDS = 3
+# Bytes of a leaf, and for each class of it, by which classifiers are elected.
+_OF_LEAF = 1200, 400
 
 
 @dataclass(slots=True, eq=False)
@@ -275,8 +277,9 @@ def _shares(model: Any) -> tuple[float, float]:
 def _need(model: Any, known: Learned) -> Need:
     """What the fit holds in memory, from above: to grow a tree, and then to certify it."""
     least, most = _shares(model)
-    n_folds = max(folds_that_choose(model), 2 * _PILOT_FOLDS if most > least else 0)
-    n, need = known.found.n, need_of_tree(known, n_folds, most)
+    n_folds = max(folds_that_choose(model), _PILOT_FOLDS if most > least else 0)
+    of_leaf = _OF_LEAF if is_classifier(model) else (0, 0)
+    n, need = known.found.n, need_of_tree(known, n_folds, most, of_leaf)
     n_certifying, of_weight = (1 - least) * n, 8.0 * (known.weighing is not None)
     # Which rows certify, also while it is decided; and what parts tell of these.
     always = need.always + (2 + of_weight) * n + (12 + of_weight) * n_certifying
@@ -290,8 +293,8 @@ def _at_last(model: Any, n: int, n_certifying: float, of_weight: float) -> float
     if is_classifier(model):
         # Hashes; which rows are on which side, as they are told, kept, and compared with each other;
         # leaves and classes, as they are told and kept, and places.
-        return (51 + of_weight + 8 * is_small) * n + (
-            24 + 2 * of_weight + 20 * is_small
-        ) * n_certifying
-    # Which rows are on which side; leaves, targets and errors, as they are told, kept and put in order.
-    return (9 + of_weight) * n + (100 + of_weight + 15 * is_small) * n_certifying
+        of_row, of_certifying = 51 + 8 * is_small, 24 + of_weight + 20 * is_small
+    else:
+        # Which rows are on which side; leaves, targets and errors, as they are told and put in order.
+        of_row, of_certifying = 9, 100 + 15 * is_small
+    return (of_row + of_weight) * n + (of_certifying + of_weight) * n_certifying

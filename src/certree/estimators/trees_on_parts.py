@@ -212,8 +212,13 @@ class TreesOfParts:
         return stats
 
 
-def need_of_tree(learned: Learned, n_folds: int, share: float = 1.0) -> Need:
-    """What a tree of a share of the rows and folds of these hold in memory, from above."""
+def need_of_tree(
+    learned: Learned, n_folds: int, share: float = 1.0, of_leaf: tuple[int, int] = (0, 0)
+) -> Need:
+    """What a tree of a share of the rows and folds of these hold in memory, from above.
+
+    of_leaf: what is held beside of each leaf, and for each of its classes.
+    """
     model = learned.reader
     cart, are_dealt = cart_on_bins(model._grower_of(model.grower)), n_folds > 0 or share < 1
     n, p = int(np.ceil(share * learned.found.n)), learned.found.n_features
@@ -227,13 +232,14 @@ def need_of_tree(learned: Learned, n_folds: int, share: float = 1.0) -> Need:
     )
     # Hashes of a classifier's rows; the folds of rows, and while they are dealt.
     of_row = 16.0 * is_classifier(model) + 3.0 * (n_folds > 0)
-    # Cells as they are cut, of which there are more than leaves; the trees of folds and of all rows.
-    of_leaf = 700 + 80 * K + 36 * most_categories(learned) + n_folds * (250 + 60 * K)
+    # Cells as they are cut, and what prunings weigh; the trees of folds, which have some of the rows.
+    bytes_of_leaf = of_leaf[0] + 450 + (of_leaf[1] + 60) * K + 36 * most_categories(learned)
+    bytes_of_leaf += max(0, n_folds - 1) * (750 + 130 * K)
     return Need(
         always=of_row * n,
         worked=(40 if are_dealt else 16) * p + p + 200,
         together=300 if are_dealt else 150,
-        later=float(of_leaf) * n_leaves,
+        later=float(bytes_of_leaf) * n_leaves,
         of_thread=100.0 * n_leaves,
         of_thread_row=200,
         sums=7,
