@@ -18,6 +18,7 @@ from certree.ensembles.coded_features import AT_A_TIME, CODES, CodedFeatures
 from certree.ensembles.forest_samples import ForestSamples, GivenRows, ordered
 from certree.ensembles.leaves import JUDGES
 from certree.explain.lanes import Lanes
+from certree.grow.bins import EDGE_ROWS
 from certree.interface.arrays import Float64, UInt64
 from certree.interface.threads import all_threads
 from certree.parts.chunks import Chunk, Weighing, positive, whole_by_all
@@ -136,8 +137,9 @@ def _need(model: Any, learned: Learned) -> Need:
     of_leaf = grown["min_samples_leaf"] if learned.weighing is None else 1
     n_leaves = most_leaves(ceil(drawn * n), model.max_leaf_nodes, model.max_depth, of_leaf)
     nodes = 2.0 * n_leaves * n_trees * (80 + 52 * (1 + n_lanes) + 12 * most_categories(learned))
-    # Hashes and keys, as they are put in order; then targets and weights, as they are told and taken.
-    at_first, held = 72.0 * n, (16.0 * q + 2 * of_weight) * n
+    # Hashes and keys, as they are put in order, beside rows that have told edges of bins; then targets
+    # and weights, as they are told and taken.
+    at_first, held = 72.0 * n + 8.0 * (p + 1) * min(n, EDGE_ROWS), (16.0 * q + 2 * of_weight) * n
     # The same as whole numbers; and what a thread draws: numbers of rows, their items, of which some
     # are moved, and codes of cells that have become small.
     small = 8 if is_classifier(model) and q == 1 else 16
