@@ -25,13 +25,13 @@ class InChunks:
 
     empty = n_rows = None
 
-    def __init__(self, X, y, weight, ends):
-        self.given, self.ends = (X, y, weight), ends
+    def __init__(self, X, y, weight, ends, groups=None):
+        self.given, self.ends = (X, y, weight, groups), ends
         self.has_weights = weight is not None
 
     def chunks(self, *, targets_only=False):
         for number, (begin, end) in enumerate(pairwise(self.ends)):
-            X, y, weight = (
+            X, y, weight, groups = (
                 one.slice(begin, end - begin)
                 if isinstance(one, pa.Table)
                 else one[begin:end]
@@ -39,7 +39,8 @@ class InChunks:
                 else None
                 for one in self.given
             )
-            yield Chunk(None if targets_only else X, y, weight, f"chunk {number}")
+            X = None if targets_only else X
+            yield Chunk(X, y, weight, f"chunk {number}", groups=groups)
 
 
 def table(n, target="two", seed=0, weights="real"):
@@ -70,6 +71,17 @@ def table(n, target="two", seed=0, weights="real"):
     weight[copied] = 1
     columns = {f"x{j}": X[:, j] for j in range(4)}
     return pa.table({"x0": columns["x0"], "y": y, **columns, "colour": colour, "w": weight})
+
+
+def in_groups(rows, kind, n_groups=60, seed=4):
+    """Groups of rows, of one of which no row weighs anything; and the rows, weights and all."""
+    number = np.random.RandomState(seed).randint(0, n_groups, len(rows))
+    weight = rows["w"].to_numpy().copy()
+    weight[number == 7] = 0
+    # Of the text "10" comes before "9".
+    groups = 7 * number - 100 if kind == "ints" else number.astype(str).astype(object)
+    at = rows.column_names.index("w")
+    return groups, rows.set_column(at, "w", pa.array(weight)).append_column("g", pa.array(groups))
 
 
 def with_towns(rows, n_levels, seed=0):

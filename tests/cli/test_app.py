@@ -1729,6 +1729,19 @@ def test_a_folder_is_fitted_as_its_rows_in_memory(tmp_path, folder):
     np.testing.assert_array_equal(certree.load(model).predict_proba(rows), same.predict_proba(rows))
 
 
+def test_a_folder_of_groups_is_fitted_as_its_rows_in_memory(tmp_path, folder):
+    model = tmp_path / "m.certree"
+    how = ("--model", "certified", "--groups", "key", "--duplicates", "genuine")
+    found = call("fit", folder, "--target", "late", "-o", model, *how)
+    assert found.exit_code == 0, found.stderr
+    there, rows = certree.load(model), table_of(folder)
+    X, y = rows.drop_columns(["late", "key"]), rows["late"].to_numpy(False)
+    same = type(there)(**there.get_params(deep=False)).fit(X, y, groups=rows["key"].to_numpy())
+    assert there.certificates_ == same.certificates_
+    assert "groups of calibration samples" in found.output
+    np.testing.assert_array_equal(there.predict_proba(X), same.predict_proba(X))
+
+
 @pytest.mark.parametrize("name", ["certified", "pruned", "helmbold-schapire", "forest"])
 def test_single_trees_and_forests_are_fitted_to_a_folder(name, tmp_path, folder):
     model = tmp_path / "m.certree"
@@ -1880,7 +1893,9 @@ def test_what_is_not_for_folders_is_said(tmp_path, folder):
         ),
         (("--model", "tree", "--grower", "kd"), "Cart(max_bins=255)"),
         (("--test-size", "0.2"), "--test-size takes a single table"),
-        (("--groups", "key"), "--groups takes a single table"),
+        (("--model", "forest", "--groups", "key"), "--groups is not for TreeForestClassifier"),
+        (("--model", "boosted", "--groups", "key"), "groups takes rows in memory"),
+        (("--model", "certified", "--groups", "place"), "groups='place' is no column"),
         (("--increasing", "height"), "no feature 'height'"),
         (("--weights", "height"), "sample_weight='height' is no column"),
     ):

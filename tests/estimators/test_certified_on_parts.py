@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import csv, dataset, feather
 
 from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor, PACBayesPosteriors
 from certree.certificates.model_selection import PILOT
@@ -26,6 +27,7 @@ from same_models import (
     assert_same,
     assert_same_fields,
     expect_same_tree,
+    in_groups,
     parted,
     table,
     write_parts,
@@ -43,8 +45,8 @@ def model_of(target, **how):
 
 
 @replaces_state
-def fit_in_chunks(model, X, y, weight, ends, n_threads=1, together=2**22):
-    parts = Here(InChunks(X, y, weight, ends), None, n_threads)
+def fit_in_chunks(model, X, y, weight, ends, n_threads=1, together=2**22, groups=None):
+    parts = Here(InChunks(X, y, weight, ends, groups), None, n_threads)
     parts.portions = Portions(n_threads, together=together)
     model._fit_parts(parts)
     return model
@@ -122,30 +124,185 @@ def test_weights_mean_the_same(target, how, weights, tmp_path):
     weights=st.sampled_from(["real", "whole", None]),
     leaves=st.one_of(st.none(), st.integers(1, 9)),
     together=st.sampled_from([100, 2**22]),
+    groups=st.sampled_from([None, "text", "ints"]),
 )
-@settings(max_examples=10)
-def test_no_order_of_the_rows_changes_a_number(seed, target, ends, weights, leaves, together):
-    X, y, weight = parted(table(400, target, seed % 1000, weights or "real"), weights is not None)
+@settings(max_examples=15)
+def test_no_order_of_the_rows_changes_a_number(
+    seed, target, ends, weights, leaves, together, groups
+):
+    rows = table(400, target, seed % 1000, weights or "real")
     order = np.random.RandomState(seed).permutation(400)
+    if groups is not None:
+        groups, rows = in_groups(rows, groups, seed=seed % 1000)
+        rows = rows.drop_columns(["g"])
+    X, y, weight = parted(rows, weights is not None)
     moved = X.take(order), y[order], None if weight is None else weight[order]
     here, there = (model_of(target, max_leaf_nodes=leaves, n_jobs=1) for _ in range(2))
-    there = fit_in_chunks(there, *moved, sorted([0, 400, *ends]), together=together)
-    expect_same_certificates(here.fit(X, y, weight), there)
+    how = {"together": together, "groups": None if groups is None else groups[order]}
+    there = fit_in_chunks(there, *moved, sorted([0, 400, *ends]), **how)
+    expect_same_certificates(here.fit(X, y, weight, groups), there)
     for name in ("tree_", "stats_", "weights_", "vote_"):
         assert_same_fields(getattr(here, name), getattr(there, name), name)
 
 
+@pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("weights", ["real", "whole", None])
-def test_learning_curves_are_the_same(weights):
-    X, y, weight = parted(table(N, "three", weights=weights or "real"), weights is not None)
+def test_learning_curves_are_the_same(weights, grouped):
+    groups, rows = in_groups(table(N, "three", weights=weights or "real"), "text")
+    groups = groups if grouped else None
+    X, y, weight = parted(rows.drop_columns(["g"]), weights is not None)
     here, there = model_of("three"), model_of("three")
     deal = Deal(PILOT, np.random.RandomState(0), by_content=True)
-    training = here._take(X, y, weight, dealt=deal)
-    dealt = CertifiedFitOfParts.of(there, Here(InChunks(X, y, weight, [0, 400, N]), None, 1))
-    told = dealt.pilot(PILOT, np.random.RandomState(0), np.random.RandomState(0))
+    training = here._take(X, y, weight, groups=groups, dealt=deal)
+    source = InChunks(X, y, weight, [0, 400, N], groups)
+    dealt = CertifiedFitOfParts.of(there, Here(source, None, 1))
+    told, sides = dealt.pilot(PILOT, np.random.RandomState(0), np.random.RandomState(0))
     curve = here._learning_curve(training, np.random.RandomState(0))
     assert learning_curve(*told) == curve
-    assert curve[0].share < curve[1].share < PILOT
+    assert curve[0].share < curve[1].share < 1.1 * PILOT
+    assert sides.n_units == training.sides.n_units
+    assert grouped == (sides.n_units in (59, 60))
+
+
+GROUPED = [
+    ("two", {}, "text", None),
+    ("two", {"class_weight": {0: 0.5, 1: 2.0}, "max_leaf_nodes": 6}, "ints", "whole"),
+    ("three", {"class_weight": "balanced"}, "ints", "real"),
+    ("numbers", {}, "ints", "whole"),
+    ("numbers", {"max_leaf_nodes": 6, "widths": "one"}, "text", "real"),
+]
+
+
+@pytest.mark.parametrize(("target", "how", "kind", "weights"), GROUPED)
+def test_groups_grow_or_certify_as_in_memory(
+    target, how, kind, weights, tmp_path, monkeypatch, left_nothing
+):
+    groups, rows = in_groups(table(N, target, weights=weights or "real"), kind)
+    files = write_parts(tmp_path, rows if weights else rows.drop_columns(["w"]), ENDS)
+    X, y, weight = parted(rows.drop_columns(["g"]), weights is not None)
+    here = model_of(target, **how).fit(X, y, weight, groups)
+    for part_rows in (2**19, 500, 170):
+        monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
+        there = model_of(target, **how).fit(files, "y", "w" if weights else None, groups="g")
+        expect_same_fit(here, there, tmp_path)
+    assert there.certificate_.grouped
+    assert [*there.feature_names_in_] == X.column_names
+    if target != "numbers":
+        own = np.unique(groups[there.calibration_.given], return_counts=True)[1]
+        assert there.certificate_.n == len(own) < 60
+        np.testing.assert_array_equal(np.unique(1 / there.calibration_.weight), np.unique(own))
+
+
+def dictionary(column):
+    """The same values, which stand in another order in their dictionary."""
+    words = column.unique().to_pylist()[::-1]
+    places = [words.index(one) for one in column.to_pylist()]
+    return pa.DictionaryArray.from_arrays(pa.array(places, pa.int8()), pa.array(words))
+
+
+FORMS = [
+    *(("csv", kind) for kind in ("ints", "text")),
+    *(("mixed", kind) for kind in ("ints", "text")),
+    *(("arrow", "text"), ("dictionary", "text"), ("dataset", "ints")),
+]
+
+
+@pytest.mark.parametrize(("form", "kind"), FORMS)
+def test_every_format_has_the_same_groups(form, kind, tmp_path):
+    groups, rows = in_groups(table(N), kind)
+    if kind == "text":  # of CSV others are numbers
+        groups = np.array([f"no {one}" for one in groups], dtype=object)
+        rows = rows.set_column(rows.column_names.index("g"), "g", pa.array(groups))
+    X, y, weight = parted(rows.drop_columns(["g"]))
+    here = model_of("two", train_size=0.5).fit(X, y, weight, groups)
+    (tmp_path / "rows").mkdir()
+    own = rows["g"].combine_chunks()
+    if form == "dictionary":
+        rows = rows.set_column(rows.column_names.index("g"), "g", dictionary(own))
+    for number, (begin, end) in enumerate([(500, N), (0, 200), (200, 200), (200, 500)]):
+        some, place = rows.slice(begin, end - begin), tmp_path / "rows" / f"{number}.{form}"
+        if form == "mixed" and number == 1:
+            other = own.cast(pa.int16()) if kind == "ints" else dictionary(own)
+            at = rows.column_names.index("g")
+            some = rows.set_column(at, "g", other).slice(begin, end - begin)
+        if form == "csv":
+            csv.write_csv(some, place)
+        elif form == "arrow":
+            feather.write_feather(some, place, compression="uncompressed")
+        else:
+            pq.write_table(some, place.with_suffix(".parquet"))
+    folder = tmp_path / "rows"
+    given = dataset.dataset(folder) if form == "dataset" else folder
+    there = model_of("two", train_size=0.5).fit(given, "y", "w", groups="g")
+    expect_same_certificates(here, there)
+    for name in ("tree_", "stats_", "weights_", "vote_"):
+        assert_same_fields(getattr(here, name), getattr(there, name), name)
+
+
+def test_few_rows_in_groups_are_fitted_in_memory(tmp_path):
+    groups, rows = in_groups(table(100), "text", 30)
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    here = model_of("two").fit(*parted(rows.drop_columns(["g"])), groups)
+    there = model_of("two").fit(tmp_path / "rows.parquet", "y", "w", groups="g")
+    expect_same_fit(here, there, tmp_path)
+
+
+def message(fit, *given, **how):
+    with pytest.raises((ValueError, TypeError)) as refused:
+        fit(*given, **how)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("target", ["two", "numbers"])
+def test_wrong_groups_are_refused_as_in_memory(target, tmp_path):
+    _, rows = in_groups(table(N, target), "text")
+    X, y, weight = parted(rows.drop_columns(["g"]))
+    model, number = model_of(target), np.arange(N) % 30
+    weight = np.where(np.arange(N) < 450, 0, weight)  # no row of the first file has any
+    rows = rows.set_column(rows.column_names.index("w"), "w", pa.array(weight))
+    stamp = np.datetime64("2026-01-01", "ns") + number
+    stamp[::7] = np.datetime64("NaT")
+    said = set()
+    for values in (
+        pa.array(np.where(number % 7, number.astype(str).astype(object), None)),
+        pa.array(number, mask=number % 7 == 0),
+        pa.array(np.where(number % 7, number / 3, np.nan)),
+        pa.array(np.where(number % 7, number.astype(str).astype(object), None)).dictionary_encode(),
+        pa.array(np.where(number % 7, number > 3, None)),
+        pa.array(np.where(number % 7, stamp, np.datetime64("NaT"))),
+    ):
+        given = rows.set_column(rows.column_names.index("g"), "g", values)
+        files = write_parts(tmp_path, given, (0, 400, 400, N))
+        one = message(model.fit, files, "y", "w", groups="g")
+        memory = pa.table({"g": values})["g"].to_pandas().to_numpy()
+        assert one == message(model.fit, X, y, weight, groups=memory)
+        said.add(one.split(", got")[0])
+    assert said == {"groups must name a group of every row"}
+    one_group = rows.set_column(rows.column_names.index("g"), "g", pa.array(np.zeros(N)))
+    files = write_parts(tmp_path, one_group, ENDS)
+    lacking = message(model.fit, files, "y", "w", groups="g")
+    assert "of 1 groups leaves none to" in lacking
+    assert lacking == message(model.fit, X, y, weight, groups=np.zeros(N))
+    assert "column for groups, got ndarray" in message(model.fit, files, "y", groups=np.zeros(N))
+    assert "groups='h' is no column of" in message(model.fit, files, "y", groups="h")
+    words = pa.array([[1], [2, 3]] * (N // 2))
+    files = write_parts(tmp_path, rows.set_column(rows.column_names.index("g"), "g", words), ENDS)
+    assert "groups must hold values that can be ordered" in message(
+        model.fit, files, "y", groups="g"
+    )
+    assert not hasattr(model, "tree_")
+
+
+def test_rows_that_are_alike_in_a_group_repeat_none(tmp_path):
+    rows = table(N).drop_columns(["w"]).append_column("g", pa.array(np.arange(N) // 9))
+    rows = pa.concat_tables([rows, rows.slice(0, 300), rows.slice(0, 3)])
+    files = write_parts(tmp_path, rows, (0, 700, N + 200, N + 303))
+    X, y = rows.drop_columns(["y", "g"]), rows["y"].to_numpy()
+    here = model_of("two", train_size=0.3).fit(X, y, groups=rows["g"].to_numpy())
+    there = model_of("two", train_size=0.3).fit(files, "y", groups="g")
+    expect_same_fit(here, there, tmp_path)
+    alone = model_of("two", train_size=0.3).fit(X, y).calibration_.repeats
+    assert 0 < here.calibration_.repeats < alone
 
 
 def test_a_class_that_only_certifies(tmp_path):
@@ -191,7 +348,6 @@ REFUSED = [
     ({"duplicates": "copies"}, {}, r'duplicates="copies" takes rows in memory.*as sample_weight'),
     ({"cv": [([0], [1])]}, {}, "cv must be a number of folds"),
     ({"grower": "cart"}, {}, r"Cart\(max_bins=255\)"),
-    ({}, {"groups": np.zeros(N)}, "groups takes rows in memory"),
     ({"train_size": 1e-9}, {}, "leaves none to grow"),
 ]
 
@@ -263,3 +419,16 @@ def test_a_limit_takes_no_copies_on_the_side_that_grows(tmp_path):
         pytest.raises(ValueError, match="memory_limit takes weights that are no copies"),
     ):
         model.fit(files, "y", sample_weight="w")
+
+
+@linux
+def test_a_limit_takes_no_groups(tmp_path):
+    rows = table(N).drop_columns(["w"]).append_column("g", pa.array(np.arange(N) // 3))
+    files = write_parts(tmp_path, rows)
+    with (
+        resources(memory_limit="8GB"),
+        pytest.raises(
+            ValueError, match="memory_limit takes certified trees of rows without groups"
+        ),
+    ):
+        model_of("two").fit(files, "y", groups="g")

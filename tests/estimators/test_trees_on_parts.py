@@ -26,7 +26,7 @@ from certree.parts import sources
 from certree.parts.cells_of_tree import tables_of
 from certree.parts.executors import Here
 from certree.parts.memory_limit import Portions
-from same_models import InChunks, expect_same_tree, parted, table, write_parts
+from same_models import InChunks, expect_same_tree, in_groups, parted, table, write_parts
 
 N = 900
 
@@ -38,9 +38,9 @@ def model_of(target, grower=None, **how):
 
 
 @replaces_state
-def fit_in_chunks(model, X, y, weight, ends, n_threads=1, **portions):
+def fit_in_chunks(model, X, y, weight, ends, n_threads=1, groups=None, **portions):
     model.seen_rows_ = None
-    parts = Here(InChunks(X, y, weight, ends), None, n_threads)
+    parts = Here(InChunks(X, y, weight, ends, groups), None, n_threads)
     parts.portions = Portions(**portions)
     fit_tree_on_parts(model, parts)
     return model
@@ -221,6 +221,36 @@ def test_folds_choose_the_same(kind, target, how, weights, tmp_path):
     expect_same_tree(here.fit(X, y, weight), there, tmp_path)
 
 
+OF_GROUPS = [
+    *((*CHOSEN[0], weights) for weights in ("real", "whole", "heavy", None)),
+    *((*CHOSEN[2], weights) for weights in ("whole", None)),
+    *((*CHOSEN[i], "whole") for i in (3, 4, 5, 6)),
+]
+
+
+@pytest.mark.parametrize(("kind", "target", "how", "weights"), OF_GROUPS)
+def test_folds_of_groups_choose_the_same(kind, target, how, weights, tmp_path):
+    named = "whole" if weights == "heavy" else weights or "real"
+    groups, rows = in_groups(table(700, target, weights=named), "text", 40)
+    X, y, weight = parted(rows.drop_columns(["g"]), weights is not None)
+    weight = weight * 37.0 if weights == "heavy" else weight
+    grower = Cart(max_bins=255, max_leaf_nodes=60)
+    here, there = (kind(grower, random_state=3, **how) for _ in range(2))
+    order = np.random.RandomState(4).permutation(700)
+    moved = X.take(order), y[order], None if weight is None else weight[order]
+    there = fit_in_chunks(there, *moved, [0, 1, 1, 300, 700], groups=groups[order])
+    expect_same_tree(here.fit(X, y, weight, groups), there, tmp_path)
+
+
+@pytest.mark.parametrize("n_groups", [1, 3])
+def test_fewer_groups_than_folds(n_groups, tmp_path):
+    groups, rows = in_groups(table(N), "ints", n_groups)
+    X, y, _ = parted(rows.drop_columns(["g"]), weighed=False)
+    here, there = (PACBayesTreeClassifier(Cart(max_bins=9), random_state=0) for _ in range(2))
+    there = fit_in_chunks(there, X, y, None, [0, 1, N], groups=groups)
+    expect_same_tree(here.fit(X, y, groups=groups), there, tmp_path)
+
+
 def test_a_class_that_a_fold_lacks(tmp_path):
     X, _, _ = parted(table(400), weighed=False)
     y = np.repeat([0, 1, 2], [200, 199, 1])
@@ -330,10 +360,14 @@ def test_what_takes_rows_in_memory_is_refused_by_name(model, said, tmp_path, lef
     assert not hasattr(model, "tree_")
 
 
-def test_groups_are_refused(tmp_path):
-    files = write_parts(tmp_path, table(N), ENDS)
-    with pytest.raises(ValueError, match="groups takes rows in memory"):
-        model_of("two").fit(files, "y", groups=np.zeros(N))
+def test_heavy_copies_of_numbers_in_groups_are_summed_in_memory():
+    groups, rows = in_groups(table(400, "numbers", weights="whole"), "ints")
+    X, y, weight = parted(rows.drop_columns(["g"]))
+    model = PACBayesTreeRegressor(Cart(max_bins=9))
+    with pytest.raises(
+        ValueError, match="more than 10 take rows in memory where folds deal groups"
+    ):
+        fit_in_chunks(model, X, y, weight * 6, [0, 400], groups=groups)
 
 
 def test_two_classes_where_two_are_expected(tmp_path, left_nothing):

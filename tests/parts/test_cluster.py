@@ -33,7 +33,15 @@ from certree.ensembles import (
 from certree.parts import cluster, on_worker, resources, rows_elsewhere, sources
 from certree.parts.cluster import OnCluster
 from certree.parts.on_worker import Unlinked, received
-from same_models import expect_same, expect_same_tree, parted, table, with_columns, with_towns
+from same_models import (
+    expect_same,
+    expect_same_tree,
+    in_groups,
+    parted,
+    table,
+    with_columns,
+    with_towns,
+)
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -319,6 +327,44 @@ def test_certified_trees_on_workers(target, weighed, client, tmp_path):
     )
     expect_same_tree(here, there, tmp_path)
     assert here.certificates_ == there.certificates_
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "as_names"), [("three", "text", True), ("numbers", "ints", False)]
+)
+def test_certified_trees_of_groups_on_workers(target, kind, as_names, client, tmp_path):
+    groups, rows = in_groups(table(N, target, weights="whole"), kind)
+    X, y, weight = parted(rows.drop_columns(["g"]))
+    here = certified_of(target).fit(X, y, weight, groups)
+    frame = rows.to_pandas().astype({"colour": "category"})
+    frame = frame.astype({"g": "category"}) if kind == "text" else frame
+    parts = cut(frame, [0, 400, 400, 1299, N])
+    beside = ["y", "w", "g"]
+    if not as_names:
+        beside, parts = [parts[one] for one in beside], parts.drop(columns=beside)
+    there = certified_of(target).fit(parts, *beside)
+    expect_same_tree(here, there, tmp_path)
+    assert here.certificates_ == there.certificates_
+    assert there.certificate_.grouped
+
+
+WRONG_GROUPS = [
+    (lambda g: g, TypeError, "groups must be a collection of Dask"),
+    (lambda g: da.from_array(np.stack([g, g]).T, chunks=400), ValueError, r"shape \(n,\), got 2"),
+    (lambda _: "g", TypeError, "groups='g' names a column, but X is an array"),
+    (lambda g: da.from_array(g[:400], chunks=400), ValueError, "inconsistent numbers of samples"),
+    (lambda g: da.from_array(g / (g > 0), chunks=400), ValueError, "got none for 7 of"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "kind", "said"), WRONG_GROUPS)
+def test_wrong_groups_of_collections_are_refused(wrong, kind, said):
+    X, y = arrays()
+    given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
+    with np.errstate(invalid="ignore"):
+        groups = wrong(np.arange(len(X)) // 7)
+    with pytest.raises(kind, match=said):
+        certified_of("two").fit(*given, groups=groups)
 
 
 def test_certified_trees_of_killed_workers(mortal, tmp_path, monkeypatch):

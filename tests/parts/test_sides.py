@@ -8,14 +8,14 @@ from certree.parts.executors import Here
 from certree.parts.first_look import learn
 from certree.parts.sides import GrowingSide, certifying_of_part, deal_sides, joined_sides
 from certree.rows.split import Deal
-from same_models import InChunks, parted, table
+from same_models import InChunks, in_groups, parted, table
 
 N = 300
 
 
-def in_memory(model, X, y, weight):
-    training = model._take(X, y, weight, dealt=Deal(0.4, np.random.RandomState(2), by_content=True))
-    return training.sides
+def in_memory(model, X, y, weight, groups):
+    deal = Deal(0.4, np.random.RandomState(2), by_content=True)
+    return model._take(X, y, weight, groups=groups, dealt=deal).sides
 
 
 def chunk_rows(chunk):
@@ -23,31 +23,42 @@ def chunk_rows(chunk):
     return [*zip(np.asarray(chunk.X["x0"]).tolist(), np.asarray(chunk.y).tolist(), strict=True)]
 
 
+@pytest.mark.parametrize("kind", [None, "text", "ints"])
 @pytest.mark.parametrize("weights", [None, "whole", "real"])
 @pytest.mark.parametrize("target", ["two", "three", "numbers"])
-def test_both_sides_are_those_of_one_table(target, weights):
-    X, y, weight = parted(table(N, target, weights=weights or "real"), weights is not None)
+def test_both_sides_are_those_of_one_table(target, weights, kind):
+    groups, rows = in_groups(table(N, target, weights=weights or "real"), kind)
+    groups = groups if kind else None
+    X, y, weight = parted(rows.drop_columns(["g"]), weights is not None)
     X = X.drop_columns(["colour"])  # whose codes are those of the rows that grow
     made = CertifiedTreeRegressor if target == "numbers" else CertifiedTreeClassifier
     model = made(Cart(max_bins=9), duplicates="genuine", random_state=0)
-    expected = in_memory(model, X, y, weight)
-    parts = Here(InChunks(X, y, weight, [0, 1, 1, 200, N]), None, 1)
+    expected = in_memory(model, X, y, weight, groups)
+    parts = Here(InChunks(X, y, weight, [0, 1, 1, 200, N], groups), None, 1)
     learned = learn(model, parts)
     sides = deal_sides(parts, learned.reader, 0.4, np.random.RandomState(2))
-    assert (sides.n_growing, sides.n_certifying) == (len(expected.grow), len(expected.weigh))
+    assert (sides.n, sides.n_certifying) == (
+        len(expected.grow) + sides.n_certifying,
+        len(expected.weigh),
+    )
+    assert sides.n_units == expected.n_units
     assert sides.repeats == expected.repeats
     growing = GrowingSide(parts, sides)
     seen = growing.look(chunk_rows)
     places = np.arange(N) if expected.indices is None else expected.indices
     own = places[expected.grow]
     assert seen == [*zip(X["x0"].to_numpy()[own].tolist(), y[own].tolist(), strict=True)]
-    tree = model.fit(X, y, weight).tree_
+    tree = model.fit(X, y, weight, groups).tree_
     about = learned.reader, tree, sides.reader, sides.division
     told = parts.make(certifying_of_part, *about, own=sides.masks)
     found, leaf, numbers, weighed = joined_sides(told[::-1], sides.repeats)
     for name in ("grow", "weigh", "indices"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
     assert found.n_given == N
+    if groups is not None:
+        names, numbered = np.unique(expected.groups, return_inverse=True)
+        np.testing.assert_array_equal(found.groups, numbered)
+        assert len(names) == sides.n_groups == (60 if weights is None else 59)
     np.testing.assert_array_equal(leaf, model.apply(X.take(places[expected.weigh])))
     judged = y[places[expected.weigh]]
     np.testing.assert_array_equal(
@@ -56,6 +67,33 @@ def test_both_sides_are_those_of_one_table(target, weights):
     )
     if weight is not None:
         np.testing.assert_array_equal(weighed, weight[places[expected.weigh]])
+
+
+class Shuffled(InChunks):
+    """Rows that stand in another order in their chunk whenever they are read."""
+
+    def chunks(self, *, targets_only=False):
+        self.random = getattr(self, "random", None) or np.random.RandomState(0)
+        for chunk in super().chunks(targets_only=targets_only):
+            yield chunk.at(self.random.permutation(len(chunk.y)))
+
+
+def rows_and_groups(chunk):
+    return [*zip(chunk_rows(chunk), chunk.groups.tolist(), strict=True)]
+
+
+def test_no_order_within_a_part_matters():
+    groups, rows = in_groups(table(N), "text")
+    X, y, _ = parted(rows.drop_columns(["g"]), weighed=False)
+    parts = Here(Shuffled(X, y, None, [0, 150, N], groups), None, 1)
+    learned = learn(CertifiedTreeClassifier(Cart(max_bins=9)), parts)
+    sides = deal_sides(parts, learned.reader, 0.4, np.random.RandomState(0))
+    growing = GrowingSide(parts, sides)
+    first, again = (growing.look(rows_and_groups) for _ in range(2))
+    assert first != again
+    assert sorted(first) == sorted(again)
+    every = {group for _, group in parts.look(rows_and_groups)}
+    assert len({group for _, group in first}) == round(0.4 * len(every))
 
 
 def test_a_source_that_changes_is_refused():

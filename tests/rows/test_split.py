@@ -1,13 +1,19 @@
 """Which rows grow and which certify: where it goes by what rows hold, where they stand is nothing."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor
+from certree import (
+    Cart,
+    CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
+    PACBayesTreeClassifier,
+)
 from certree.rows import train_calibration_split
 from certree.rows.folds import content_order
 from certree.rows.hashes import sample_hashes
-from certree.rows.split import Deal
+from certree.rows.split import Deal, checked_groups
 
 GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 WORD = 2**64
@@ -65,6 +71,27 @@ def test_more_rows_that_grow_are_those_of_fewer():
         for share in (0.3, 0.6)
     )
     assert set(few.grow) < set(more.grow)
+
+
+MIXED = np.array([1, "a"] * 3, dtype=object)
+LISTS = pd.Series([[1], [2, 3]] * 3).map(np.array).to_numpy()
+
+
+@pytest.mark.parametrize(("groups", "kinds"), [(MIXED, "int, str"), (LISTS, "ndarray")])
+def test_groups_without_an_order_are_refused(groups, kinds):
+    said = f"groups must hold values that can be ordered.*got {kinds}"
+    with pytest.raises(TypeError, match=said):
+        train_calibration_split(6, 0.5, np.random.RandomState(0), groups)
+    X, y = np.arange(6.0)[:, None], np.arange(6) % 2
+    with pytest.raises(TypeError, match=said):
+        PACBayesTreeClassifier(cv=2).fit(X, y, groups=groups)
+
+
+def test_times_that_are_missing_name_no_group():
+    groups = np.datetime64("2026-01-01") + np.arange(6)
+    groups[2] = np.datetime64("NaT")
+    with pytest.raises(ValueError, match="got none for 1 of 6"):
+        checked_groups(groups, 6)
 
 
 def test_groups_are_dealt_as_ever():

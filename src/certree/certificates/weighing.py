@@ -23,6 +23,7 @@ from certree.interface.signatures import POSITIVE, checked, expect_settings
 from certree.rows.folds import Indices
 from certree.rows.split import TrainCalibrationSplit, checked_groups
 from certree.stats import NodeStats, TargetStats
+from certree.stats.in_any_order import asking, counted_in_any_order
 from certree.stats.nodes import counted
 from certree.tree import LEAF, Tree
 from certree.weights.node_weights import NodeWeights, one_pruning
@@ -220,6 +221,8 @@ def weighed(
 ) -> NodeStats:
     """Count calibration samples, with the training samples' labels; one column more for others."""
     columns = grown.n_classes + int((y == grown.n_classes).any())
+    if weight is not None:  # added up in whatever order they come
+        leaf, y, weight = counted_in_any_order(asking(leaf, y, weight), columns)
     return NodeStats(counted(tree, leaf, y, weight, columns).counts, grown.label)
 
 

@@ -347,17 +347,17 @@ def _fit_folder(model: Any, asked: _Asked, slopes: Slopes) -> tuple[list[str], f
     if type(model) not in _OF_FOLDERS:
         named = ", ".join(sorted({name for name, one in _MODELS if one in _OF_FOLDERS}))
         raise ValueError(f"a folder takes --model {named}; got {type(model).__name__}")
-    for flag, given in (("--test-size", asked.test_size), ("--groups", asked.groups)):
-        if given:
-            raise ValueError(f"{flag} takes a single table, got the folder {asked.file}")
+    if asked.test_size:
+        raise ValueError(f"--test-size takes a single table, got the folder {asked.file}")
+    beside = rows_say(model, asked.weights, asked.groups)
     is_limited = limit_now() is not None
-    rows = FileRows(asked.file, asked.target, asked.weights, is_limited=is_limited)
+    rows = FileRows(asked.file, asked.target, asked.weights, asked.groups, is_limited=is_limited)
     if not asked.classification:
         _expect_target_of_folder(rows, asked.name, asked.regression)
     set_slopes(model, *slopes, rows.features)
     begun = time.perf_counter()
     folder: Any = asked.file
-    model.fit(folder, asked.target, asked.weights)
+    model.fit(folder, asked.target, **beside)
     about = counted(rows.n_rows, "row"), counted(rows.n_files, "file")
     features = counted(len(rows.features), "feature")
     return [f"{' in '.join(about)}, {features}; {_size(model)}"], time.perf_counter() - begun

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from certree.files import models, tables
 from certree.files.rows_of_models import expect_known, rows_for, types_of
+from certree.parts.arrow_types import known_values
 
 Model = Any
 
@@ -80,10 +81,7 @@ def column_beside(columns: pa.Table, name: str, target: str) -> NDArray[Any]:
     if name not in columns.column_names or name == target:
         others = [one for one in columns.column_names if one != target]
         raise ValueError(f"no column {name!r} beside the target; there are {tables.listed(others)}")
-    values = columns.column(name).combine_chunks()
-    if values.null_count:
-        raise ValueError(f"the column {name!r} has {values.null_count} missing values")
-    found = np.asarray(values.to_numpy(zero_copy_only=False))
+    found = known_values("the column", columns, name, "the table")
     return found.astype(str) if found.dtype == object else found
 
 

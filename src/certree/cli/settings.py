@@ -93,10 +93,8 @@ def set_slopes(
     model.set_params(monotonic_cst=slopes)
 
 
-def rows_say(
-    model: Any, weights: NDArray[Any] | None, groups: NDArray[Any] | None
-) -> dict[str, NDArray[Any]]:
-    """What columns say of the rows of a fit, by the names of its arguments."""
+def rows_say(model: Any, weights: Any, groups: Any) -> dict[str, Any]:
+    """What columns, or their names, say of the rows of a fit, by the names of its arguments."""
     given = {"sample_weight": weights, "groups": groups}
     flags = {"sample_weight": "--weights", "groups": "--groups"}
     found = {name: values for name, values in given.items() if values is not None}

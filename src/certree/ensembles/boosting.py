@@ -353,9 +353,9 @@ class BoostedTrees(StagedTrees):
                 fit_on_parts(self, parts, given, callbacks)
                 return self
             except InMemory:
-                rows = parts.gathered()
+                *rows, _ = parts.gathered()
                 if isinstance(parts, JudgedParts):
-                    X_val, y_val, weight_val = parts.judges().gathered()
+                    X_val, y_val, weight_val, _ = parts.judges().gathered()
                     judged = partial(self._judges, X_val, y_val, weight_val, None)
         training = self._take(*rows)
         self._has_offset = False

@@ -290,7 +290,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             of positive weight once; a row of weight zero is as if absent.
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, where rows of one group depend on each other. Whole
-            groups grow or weigh, and the certificate is about new groups.
+            groups grow or weigh, and the certificate is about new groups. They are dealt by their
+            order, which is that of their values: of categories, too, and wherever rows lie.
         classes : array-like of shape (K,), or None
             The classes that may be predicted, known without the rows; needed with a `Grid`. None:
             those of the training samples. A weighing row of another class is an error whatever is
@@ -307,7 +308,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             few = self._fit_elsewhere(X, y, sample_weight, groups)
             if few is None:
                 return self
-            X, y, sample_weight = few
+            X, y, sample_weight, groups = few
         random_state = check_random_state(self.random_state)
         sees_rows = self._grower().sees_rows
         if classes is None and not sees_rows:
@@ -344,8 +345,9 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         random_state = check_random_state(self.random_state)
         dealt, shuffled = CertifiedFitOfParts.of(self, parts), deepcopy(random_state)
         if isinstance(self.train_size, str):
-            curve = learning_curve(*dealt.pilot(PILOT, deepcopy(shuffled), random_state))
-            share = fraction_to_train(curve, dealt.n, self.delta)
+            told, sides = dealt.pilot(PILOT, deepcopy(shuffled), random_state)
+            curve, grouped = learning_curve(*told), sides.n_groups is not None
+            share = fraction_to_train(curve, sides.n_units, self.delta, grouped)
         else:
             share = self.train_size
         self.train_size_ = float(share)
@@ -454,8 +456,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         weight = rows.weights()
         if weight is None:
             return None
-        counted = self._in_any_order(rows.leaf, rows.y, weight, rows.grown.n_classes + 1)
-        return weighed(tree, *counted, rows.grown)
+        return weighed(tree, rows.leaf, rows.y, weight, rows.grown)
 
     def _select_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""

@@ -24,7 +24,7 @@ from certree.interface.arrays import Float64, Int32
 from certree.parts.cells_of_tree import FoldOfParts, with_leaves_of_fold
 from certree.parts.chunks import without_class_weights
 from certree.parts.executors import Executor
-from certree.parts.first_look import Learned, learn
+from certree.parts.first_look import Learned, expect_groups_of_all, learn
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.memory_limit import Need, expect_no_copies
 from certree.parts.part import PartOfRows
@@ -81,13 +81,14 @@ class CertifiedFitOfParts:
             reader = without_class_weights(model)  # rows that certify have no say in them
         known = learn(reader, parts)
         expect_rows_for_classes(known, _shares(model)[0])
+        expect_groups_of_all(known.found, parts)
+        if limit_now() is not None and known.found.are_grouped:
+            raise ValueError(
+                "memory_limit takes certified trees of rows without groups, got groups, of which nobody "
+                "knows how many there are before they are held"
+            )
         parts.keep_to_limit(_need(model, known), known)
         return cls(model, parts, known)
-
-    @property
-    def n(self) -> int:
-        """How many rows there are."""
-        return self.known.found.n
 
     def _dealt(
         self, share: float, dealing: np.random.RandomState
@@ -108,9 +109,9 @@ class CertifiedFitOfParts:
 
     def pilot(
         self, share: float, dealing: np.random.RandomState, random_state: np.random.RandomState
-    ) -> tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int, int]:
-        """What the learning curve of some rows takes: folds of each size, and numbers of rows."""
-        _, growing, learned = self._dealt(share, dealing)
+    ) -> tuple[tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int, int], DealtSides]:
+        """What a learning curve takes, folds of each size and numbers of rows; and both sides."""
+        sides, growing, learned = self._dealt(share, dealing)
         trees = TreesOfParts.of(self.model, growing, learned, _PILOT_FOLDS, random_state)
         folds = []
         for is_turned in (True, False):
@@ -118,7 +119,7 @@ class CertifiedFitOfParts:
             made = [one for one in map(trees.fold, numbered) if one.grown]
             grown = [fold for one in made for fold in one.grown]
             folds.append((grown, [(one.n, one.n_others) for one in made]))
-        return folds, learned.found.n, self.n
+        return (folds, learned.found.n, self.known.found.n), sides
 
     def grown(
         self, share: float, dealing: np.random.RandomState, random_state: np.random.RandomState
@@ -282,7 +283,7 @@ def _need(model: Any, known: Learned) -> Need:
     n, need = known.found.n, need_of_tree(known, n_folds, most, of_leaf)
     n_certifying, of_weight = (1 - least) * n, 8.0 * (known.weighing is not None)
     # Which rows certify, also while it is decided; and what parts tell of these.
-    always = need.always + (2 + of_weight) * n + (12 + of_weight) * n_certifying
+    always = need.always + (3 + of_weight) * n + (12 + of_weight) * n_certifying
     at_last = _at_last(model, n, n_certifying, of_weight)
     return replace(need, always=always, later=need.later + max(0.0, at_last - always))
 

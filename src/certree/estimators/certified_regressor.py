@@ -288,6 +288,8 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, where rows of one group depend on each other. Whole
             groups grow or certify, and the certificate is about new groups. There are no bands then.
+            Groups are dealt by their order, which is that of their values: of categories, too, and
+            wherever rows lie.
 
         Returns
         -------
@@ -298,7 +300,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
             few = self._fit_elsewhere(X, y, sample_weight, groups)
             if few is None:
                 return self
-            X, y, sample_weight = few
+            X, y, sample_weight, groups = few
         random_state = check_random_state(self.random_state)
         training = self._take(
             X,

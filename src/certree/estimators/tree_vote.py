@@ -160,8 +160,8 @@ class TreeVoteEstimator(TreeModel):
         X : array-like of shape (n, p)
             Rows; NaN stands for a missing value and goes where the grower sends it. What no row of a
             cell lacks sends new rows that lack it both ways. With a `Cart` that cuts between bins,
-            trees also take paths of files, a `pyarrow.dataset.Dataset` or a collection of Dask; `y` and
-            `sample_weight` then are names of columns, or collections.
+            trees also take paths of files, a `pyarrow.dataset.Dataset` or a collection of Dask; `y`,
+            `sample_weight` and `groups` then are names of columns, or collections.
         y : array-like of shape (n,), or (n, n_outputs)
             Class of each row, or a number; where the estimator takes several targets, a column each.
         sample_weight : array-like of shape (n,), or None
@@ -169,7 +169,9 @@ class TreeVoteEstimator(TreeModel):
             of weight zero as if absent.
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, where rows of one group depend on each other. Folds
-            deal whole groups, so that no row judges a tree that rows of its group have grown.
+            deal whole groups, so that no row judges a tree that rows of its group have grown. Groups
+            are dealt by their order, which is that of their values: of categories, too, and wherever
+            rows lie.
 
         Returns
         -------
@@ -180,13 +182,13 @@ class TreeVoteEstimator(TreeModel):
             few = self._fit_elsewhere(X, y, sample_weight, groups)
             if few is None:
                 return self
-            X, y, sample_weight = few
+            X, y, sample_weight, groups = few
         self._fit(self._take(X, y, sample_weight, groups=groups))
         return self
 
     def _fit_elsewhere(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
-    ) -> tuple[Any, Any, Any] | None:
+    ) -> tuple[Any, Any, Any, Any] | None:
         """Fit to rows in files or on a cluster; so few that memory is meant are given back."""
         return fit_elsewhere(self, X, y, sample_weight, groups)
 

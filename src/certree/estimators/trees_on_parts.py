@@ -17,9 +17,15 @@ from certree.grow.cart import Cart, cart_on_bins
 from certree.grow.growing import limit_of_depth
 from certree.interface.threads import threads
 from certree.parts.cells_of_tree import FoldOfParts, GrowingRows, growing_rows
+from certree.parts.dealt_groups import deal_groups_to_folds
 from certree.parts.exact_sums import rounded
 from certree.parts.executors import Executor, InMemory
-from certree.parts.first_look import Learned, expect_one_target, learn
+from certree.parts.first_look import (
+    Learned,
+    expect_groups_of_all,
+    expect_one_target,
+    learn,
+)
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import deal_to_folds
 from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
@@ -27,6 +33,7 @@ from certree.parts.memory_limit import Need, most_categories, most_leaves
 from certree.parts.part import PartOfRows
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.tree_of_parts import GrowthOfParts, grow_on_parts
+from certree.rows.copies import MOST_COPIES_OF_ROW
 from certree.rows.folds import MOST_COPIES, contents
 from certree.stats import Stats
 from certree.stats.in_any_order import (
@@ -45,21 +52,19 @@ _MOST_FOLDS = 255
 
 def fit_elsewhere(
     model: Any, X: Any, y: Any, sample_weight: Any, groups: Any
-) -> tuple[Any, Any, Any] | None:
+) -> tuple[Any, Any, Any, Any] | None:
     """Fit a tree and the vote of its prunings to rows in files or on a cluster.
 
     Parameters
     ----------
     model : TreeVoteEstimator
         The model.
-    X, y, sample_weight
+    X, y, sample_weight, groups
         As `rows_elsewhere` takes them.
-    groups : object
-        None: rows are dealt to no folds.
 
     Returns
     -------
-    tuple of X, y and weights, or None
+    tuple of X, y, weights and groups, or None
         Rows so few that they are to be fitted in memory; None: the model is fitted.
 
     Raises
@@ -68,10 +73,8 @@ def fit_elsewhere(
         If the fit is one that takes rows in memory, or rows are wrong.
     """
     cart_on_bins(model._grower_of(model.grower))
-    if groups is not None:
-        raise ValueError("groups takes rows in memory, got X that lies elsewhere")
-    shown = model.verbose > 0
-    with rows_elsewhere(X, y, sample_weight, threads(model.n_jobs), shown=shown) as parts:
+    how = {"groups": groups, "shown": model.verbose > 0}
+    with rows_elsewhere(X, y, sample_weight, threads(model.n_jobs), **how) as parts:
         try:
             model._fit_parts(parts)
         except InMemory:
@@ -86,6 +89,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     n_folds = folds_that_choose(model)
     if n_folds:
         expect_rows_for_classes(learned)
+    expect_groups_of_all(learned.found, parts)
     learned.teach(model)
     model._expect_classes()
     parts.keep_to_limit(need_of_tree(learned, n_folds), learned)
@@ -179,10 +183,12 @@ class TreesOfParts:
         known = sketched(parts, learned.reader, copies, learned.found.n)
         warn_of_identifiers(model, known.sketch)
         dealt = None
+        are_grouped = learned.found.are_grouped
         if n_folds:
-            dealt = deal_to_folds(parts, learned.reader, copies, n_folds, random_state)
+            deal = deal_groups_to_folds if are_grouped else deal_to_folds
+            dealt = deal(parts, learned.reader, copies, n_folds, random_state)
         bins, _ = make_parts(parts, learned.reader, known, grower.number_of_bins, dealt)
-        if n_folds:  # go on from where it is in memory
+        if n_folds and not are_grouped:  # go on from where it is in memory
             y: Any = np.zeros(1, np.int32 if growth.are_classes else np.float64)
             contents(np.zeros((1, learned.found.n_features)), y, random_state)
         return cls(model, grower, parts, bins, growth)
@@ -273,6 +279,14 @@ def _expect_foldable(model: Any, learned: Learned) -> None:
     """Refuse weights of which folds deal each copy by itself in memory, and not on parts."""
     weighing, found = learned.weighing, learned.found
     if weighing is None or not found.are_whole:
+        return
+    if found.are_grouped:
+        # Where a side of a fold has copies in memory is decided by its own rows: means of numbers tell.
+        if found.classes is None and found.largest > MOST_COPIES_OF_ROW:
+            raise ValueError(
+                f"whole weights of more than {MOST_COPIES_OF_ROW} take rows in memory where folds deal "
+                "groups and targets are numbers, got X that lies elsewhere"
+            )
         return
     if weighing.are_copies != (rounded(found.total()) <= MOST_COPIES):
         raise ValueError(

@@ -81,7 +81,7 @@ class UpdatableTree(TreeVoteEstimator):
 
     def _fit_elsewhere(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
-    ) -> tuple[Any, Any, Any] | None:
+    ) -> tuple[Any, Any, Any, Any] | None:
         self.seen_rows_ = None
         return super()._fit_elsewhere(X, y, sample_weight, groups)
 

@@ -125,11 +125,19 @@ def as_schema(batch: Any, schema: Any, where: str) -> Any:
 
 
 def known_values(what: str, table: Any, name: str, where: str) -> NDArray[Any]:
-    """A column without missing values as an array: of text objects, of all else what NumPy has."""
+    """A column without missing values as an array; see `values_of`."""
+    if missing := table.column(name).null_count:
+        raise ValueError(f"{what} {name!r} has {missing} missing values in {where}")
+    return values_of(table, name)
+
+
+def values_of(table: Any, name: str) -> NDArray[Any]:
+    """A column as an array: of text objects, of all else what NumPy has; of categories their values.
+
+    Missing values are None, NaN or NaT.
+    """
     column = table.column(name).combine_chunks()
-    if column.null_count:
-        raise ValueError(f"{what} {name!r} has {column.null_count} missing values in {where}")
-    if _is_string(column.type):
+    if _is_string(column.type) and not column.null_count:
         # One object for each word, not for each row.
         words = column if _is_dictionary(column.type) else column.dictionary_encode()
         values: NDArray[Any] = words.dictionary.to_numpy(zero_copy_only=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from certree._core import whole_weights
@@ -34,6 +35,8 @@ class Chunk:
         What errors call them.
     judges : bool
         Whether they judge a fit in which they have no other part.
+    groups : ndarray of shape (n,), or None
+        Group of each row.
     """
 
     X: Any
@@ -41,6 +44,14 @@ class Chunk:
     weight: Any
     where: str
     judges: bool = False
+    groups: NDArray[Any] | None = None
+
+    def at(self, rows: Indices) -> Chunk:
+        """Some of these rows."""
+        y = np.asarray(self.y)[rows]
+        weight = None if self.weight is None else np.asarray(self.weight)[rows]
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(self, X=rows_at(self.X, rows), y=y, weight=weight, groups=groups)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,11 +95,8 @@ def positive(model: Any, chunk: Chunk) -> Chunk | None:
     if found is None:
         return None
     target, weight, rows = found
-    X = chunk.X
-    if len(rows) < len(target):
-        X, target = rows_at(X, rows), target[rows]
-        weight = None if weight is None else weight[rows]
-    return Chunk(X, target, weight, chunk.where)
+    checked = replace(chunk, y=target, weight=weight)
+    return checked if len(rows) == len(target) else checked.at(rows)
 
 
 def positive_rows(model: Any, chunk: Chunk) -> tuple[Any, Float64 | None, Indices] | None:
@@ -107,23 +115,30 @@ def positive_rows(model: Any, chunk: Chunk) -> tuple[Any, Float64 | None, Indice
     return (target, weight, rows) if len(rows) else None
 
 
+# What stands beside the features of a row.
+_BESIDE = ("y", "weight", "groups")
+
+
 def as_list(chunk: Chunk) -> list[Chunk]:
     """One chunk, to which others are added."""
     return [chunk]
 
 
-def joined(chunks: list[Chunk]) -> tuple[Any, Any, Any]:
-    """Rows, target, and weights or None of chunks one behind the other."""
+def joined(chunks: list[Chunk]) -> tuple[Any, Any, Any, Any]:
+    """Rows, target, and weights and groups or None of chunks one behind the other."""
     some = [one for one in chunks if len(one.y)] or chunks[:1]
-    weights = [one.weight for one in some]
     X: Any = [one.X for one in some]
     if not isinstance(X[0], np.ndarray):
         frames = [nw.from_native(one, eager_only=True) for one in X]
         X = nw.concat(frames).to_native()
     else:
         X = np.concatenate(X)
-    y = np.concatenate([np.asarray(one.y) for one in some])
-    return X, y, None if weights[0] is None else np.concatenate([np.asarray(w) for w in weights])
+    y, weight, groups = (_behind([getattr(one, name) for one in some]) for name in _BESIDE)
+    return X, y, weight, groups
+
+
+def _behind(columns: list[Any]) -> Any:
+    return None if columns[0] is None else np.concatenate([np.asarray(one) for one in columns])
 
 
 def reader_of(model: Any, learned: dict[str, Any]) -> Any:
@@ -153,6 +168,7 @@ def training_of(reader: Any, chunk: Chunk, weighing: Weighing | None) -> Trainin
     except (ValueError, TypeError) as error:
         error.add_note(f"in {chunk.where}")
         raise
+    training = replace(training, sides=replace(training.sides, groups=rows.groups))
     if weighing is None or training.weight is None:
         return training
     if weighing.are_copies:

@@ -23,6 +23,8 @@ from certree.parts.memory_limit import Need, Portions
 from certree.parts.on_worker import Below, Leader, OnWorker, Unlinked, received
 from certree.parts.sources import one_or_several
 
+# What stands beside X, by the names of arguments.
+_BESIDE = ("y", "sample_weight", "groups")
 # What so many tell is added up by one task, or where the fit is made.
 _TOGETHER = 8
 # So often the parts of one worker may be lost while one question is answered.
@@ -40,8 +42,8 @@ class Partitions:
         Rows.
     y : collection of shape (n,) or (n, n_targets), str, or list of str
         Target, or several; or their columns in X.
-    weight : collection of shape (n,), str, or None
-        Weights; or their column in X.
+    weight, groups : collection of shape (n,), str, or None
+        Weights, and groups; or their columns in X.
 
     Raises
     ------
@@ -51,30 +53,34 @@ class Partitions:
 
     empty = n_rows = None
 
-    def __init__(self, X: Any, y: Any, weight: Any = None) -> None:
+    def __init__(self, X: Any, y: Any, weight: Any = None, groups: Any = None) -> None:
         y = one_or_several(y)
-        targets = [*y] if isinstance(y, tuple) else [y]
-        columns = [one for one in (*targets, weight) if isinstance(one, str)]
-        if columns and not hasattr(X, "columns"):
-            raise TypeError(
-                f"y={columns[0]!r} names a column, but X is an array, which has no names"
-            )
+        named = [("y", one) for one in (y if isinstance(y, tuple) else [y])]
+        for name, given in (*named, ("sample_weight", weight), ("groups", groups)):
+            if isinstance(given, str) and not hasattr(X, "columns"):
+                raise TypeError(
+                    f"{name}={given!r} names a column, but X is an array, which has no names"
+                )
+        targets = [one for _, one in named]
+        columns = [one for one in (*targets, weight, groups) if isinstance(one, str)]
         unknown = [one for one in columns if one not in X.columns]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is no column of X; there are {[*X.columns]}")
         y = [*y] if isinstance(y, tuple) else y
-        given = [X[one] if isinstance(one, str | list) else one for one in (y, weight)]
+        given = [X[one] if isinstance(one, str | list) else one for one in (y, weight, groups)]
         if columns:
-            X = X.drop(columns=columns)
+            X = X.drop(columns=[*dict.fromkeys(columns)])
         if hasattr(X, "numblocks") and len(X.numblocks) != 2:
             raise ValueError(f"Expected 2D array, got array of shape {X.shape} instead")
         if hasattr(X, "numblocks") and X.numblocks[1] > 1:
             X = X.rechunk({1: -1})
+        if groups is not None and getattr(given[2], "ndim", 1) != 1:
+            raise ValueError(f"groups must have shape (n,), got {given[2].ndim} dimensions")
         self.has_weights = weight is not None
         self._rows = _delayed(X)
         self._beside = [
             None if one is None else _alike(name, one, X)
-            for name, one in zip(("y", "sample_weight"), given, strict=True)
+            for name, one in zip(_BESIDE, given, strict=True)
         ]
 
     @property
@@ -126,16 +132,16 @@ def _alike(name: str, given: Any, X: Any) -> list[Any]:
     return parts
 
 
-def as_chunk(number: int, X: Any, y: Any, weight: Any) -> Chunk:
+def as_chunk(number: int, X: Any, y: Any, weight: Any, groups: Any) -> Chunk:
     """A partition as some of the rows of a fit."""
-    for name, given in (("y", y), ("sample_weight", weight)):
+    for name, given in zip(_BESIDE, (y, weight, groups), strict=True):
         if given is not None and len(given) != len(X):
             raise ValueError(
                 f"X and {name} must be cut alike, but partition {number} has {len(X)} rows of X and "
                 f"{len(given)} of {name}"
             )
-    weights = None if weight is None else np.asarray(weight)
-    return Chunk(X, y, weights, f"partition {number}")
+    weights, groups = (None if one is None else np.asarray(one) for one in (weight, groups))
+    return Chunk(X, y, weights, f"partition {number}", groups=groups)
 
 
 class Partitioned(Protocol):
@@ -332,7 +338,7 @@ class OnCluster:
         for future in [self._submit(_done, f, given, *job) for job in jobs]:
             yield self._result(future)
 
-    def gathered(self) -> tuple[Any, Any, Any]:
+    def gathered(self) -> tuple[Any, Any, Any, Any]:
         """See `Executor`."""
         return joined(self.look(as_list))
 

@@ -135,8 +135,8 @@ class Executor(Protocol):
         """F(*shared, *job) of each job, in their order, wherever there is room."""
         ...
 
-    def gathered(self) -> tuple[Any, Any, Any]:
-        """All rows in memory: X, target, and weights or None."""
+    def gathered(self) -> tuple[Any, Any, Any, Any]:
+        """All rows in memory: X, target, and weights and groups or None."""
         ...
 
 
@@ -306,7 +306,9 @@ class Here(Parts):
     def look(self, f: Callable[..., Any], *given: Any, targets_only: bool = False) -> Any:
         """See `Executor`."""
         chunks = self._read(targets_only=targets_only)
-        return added(self._mapped(self._giving_back(partial(_looked, f, given)), chunks))
+        told = added(self._mapped(self._giving_back(partial(_looked, f, given)), chunks))
+        give_back()  # else libraries keep what one pass has taken beside what the next one takes
+        return told
 
     def _giving_back(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """F, which gives back what it has freed if there is a limit."""
@@ -317,7 +319,9 @@ class Here(Parts):
         each = repeat(()) if own is None else ((one,) for one in own)
         chunks = zip(count(), self._read(), each, strict=False)
         made = self._mapped(self._giving_back(partial(_made, f, given, self._scratch)), chunks)
-        return added(self._put(made))
+        told = added(self._put(made))
+        give_back()
+        return told
 
     def _read(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """The rows as they lie, whose number is shown."""
@@ -344,7 +348,7 @@ class Here(Parts):
         """See `Executor`."""
         return (f(*shared, *job) for job in jobs)
 
-    def gathered(self) -> tuple[Any, Any, Any]:
+    def gathered(self) -> tuple[Any, Any, Any, Any]:
         """See `Executor`."""
         return joined(self.look(as_list))
 

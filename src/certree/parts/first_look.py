@@ -26,6 +26,7 @@ from certree.parts.exact_sums import class_totals, exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.rows.categories import Categories
 from certree.rows.copies import are_few, are_whole
+from certree.rows.split import expect_groups, n_without_group
 from certree.rows.training import balanced_factors, columns_of_targets, expect_class_weights
 
 
@@ -55,6 +56,8 @@ class Found:
         Whether all weights are whole.
     where : str
         A chunk of these.
+    are_grouped : bool
+        Whether rows have groups.
     """
 
     n: int = 0
@@ -67,6 +70,7 @@ class Found:
     largest: float = 0.0
     are_whole: bool = True
     where: str = ""
+    are_grouped: bool = False
 
     def __add__(self, other: Self) -> Self:
         """What both tell together."""
@@ -274,7 +278,7 @@ def _first_look(chunk: Chunk, model: Any) -> Found | None:
         return None
     columns = columns_of_targets(rows.y)
     weight: Float64 | None = rows.weight
-    found = Found(n=len(rows.y), where=chunk.where)
+    found = Found(n=len(rows.y), where=chunk.where, are_grouped=rows.groups is not None)
     if chunk.X is not None:
         found = _with_features(found, rows.X, model)
     if weight is not None:
@@ -334,6 +338,18 @@ def _learned_by(found: Found, *, takes_outputs: bool) -> dict[str, Any]:
     if found.n_targets == 1:
         return learned | {"classes_": classes[0], "n_classes_": numbers[0]}
     return learned | {"classes_": classes, "n_classes_": numbers}
+
+
+def expect_groups_of_all(found: Found, parts: Executor) -> None:
+    """Refuse rows of which some name no group, if they have groups."""
+    if found.are_grouped:
+        expect_groups(*map(int, parts.look(_without_group, targets_only=True)))
+
+
+def _without_group(chunk: Chunk) -> NDArray[np.int64]:
+    """How many rows of a chunk name no group, and how many there are."""
+    groups: Any = chunk.groups
+    return np.array([n_without_group(groups), len(groups)])
 
 
 def expect_one_target(found: Found) -> None:

@@ -24,7 +24,9 @@ from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.parts.first_look import ends_together
 from certree.rows.folds import (
+    Indices,
     contents,
+    distinct_groups,
     expect_folds,
     judging,
     mixed_copies,
@@ -36,6 +38,8 @@ from certree.rows.hashes import mix, sample_hashes
 from certree.rows.training import Training, expect_classes, n_held_out, refuse_lost_classes
 
 Mask = NDArray[np.bool_]
+# The groups that rows have, ascending, and the place of each row's among them.
+Groups = tuple[NDArray[Any], Indices]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +62,8 @@ class RowsToDeal:
         Weights (1 where there are none).
     mixed : ndarray of uint64, shape (n,)
         Numbers in whose order they are dealt, once these are known.
+    group : ndarray of intp, shape (n,), or None
+        Place of the group of each among those of the part, or among all once these are known.
     """
 
     number: int
@@ -67,6 +73,7 @@ class RowsToDeal:
     target: Float64
     weight: Float64
     mixed: UInt64
+    group: Indices | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,11 +158,16 @@ class Division:
         """The rows of a chunk, with their weights as they came; None: there are none."""
         return training_of(reader, chunk, self.copies)
 
-    def order(self, training: Training) -> tuple[Any, UInt64, Int32]:
-        """Rows in an order that hangs on nothing but them; their contents and classes."""
+    def order(self, training: Training) -> tuple[Any, UInt64, Int32, Groups | None]:
+        """Rows in an order that hangs on nothing but them; their contents, classes and groups."""
         content, classes = self._contents(training)
         weight = np.zeros(len(classes)) if training.weight is None else training.weight
-        return np.lexsort((weight, content, *np.atleast_2d(classes.T))), content, classes
+        keys = weight, content, *np.atleast_2d(classes.T)
+        if training.sides.groups is None:
+            return np.lexsort(keys), content, classes, None
+        # Rows that are alike may be in several groups.
+        groups = distinct_groups(training.sides.groups)
+        return np.lexsort((groups[1], *keys)), content, classes, groups
 
     def _contents(self, training: Training) -> tuple[UInt64, Int32]:
         if self.random_state is not None:
@@ -205,28 +217,29 @@ class RowsHeldOut:
 
 def rows_to_deal(
     number: int, chunk: Chunk, reader: Any, division: Division
-) -> tuple[RowsToDeal, list[tuple[int, int]]]:
-    """The rows of a chunk in their order; tells how many they are."""
-    rows, order = in_order(number, division.rows(reader, chunk), division)
-    return rows, [(number, len(order))]
+) -> tuple[RowsToDeal, list[tuple[int, int, NDArray[Any] | None]]]:
+    """The rows of a chunk in their order; tells how many they are, and which groups they have."""
+    rows, order, names = in_order(number, division.rows(reader, chunk), division)
+    return rows, [(number, len(order), names)]
 
 
 def in_order(
     number: int, training: Training | None, division: Division
-) -> tuple[RowsToDeal, NDArray[np.intp]]:
-    """Rows of a part as they are dealt, and their order."""
+) -> tuple[RowsToDeal, Indices, NDArray[Any] | None]:
+    """Rows of a part as they are dealt, their order, and the groups that they have."""
     if training is None:
         none, no_hashes = np.zeros(0), np.zeros(0, dtype=np.uint64)
         no_classes = np.zeros(0, dtype=np.int32)
-        empty = RowsToDeal(number, no_classes, no_classes, no_hashes, none, none, no_hashes)
-        return empty, np.zeros(0, dtype=np.intp)
-    order, content, classes = division.order(training)
+        empty = RowsToDeal(number, no_classes, no_classes, no_hashes, none, none, no_hashes, None)
+        return empty, np.zeros(0, dtype=np.intp), None
+    order, content, classes, groups = division.order(training)
     weight = np.ones(len(order)) if training.weight is None else training.weight
     target = training.y.astype(np.float64)[order]
     content, classes = content[order], classes[order]
     stratum = classes if classes.ndim == 1 else classes[:, 0]
-    rows = RowsToDeal(number, classes, stratum, content, target, weight[order], content.copy())
-    return rows, order
+    names, group = (None, None) if groups is None else (groups[0], groups[1][order])
+    about = classes, stratum, content, target, weight[order], content.copy(), group
+    return RowsToDeal(number, *about), order, names
 
 
 def hold_out(
@@ -324,7 +337,8 @@ def deal_to_folds(
 
 def sizes_of_parts(parts: Executor, reader: Any, division: Division) -> list[int]:
     """Make parts of rows to deal; gives how many rows each has."""
-    sizes = [n_rows for _, n_rows in sorted(parts.make(rows_to_deal, reader, division))]
+    told = sorted(parts.make(rows_to_deal, reader, division), key=itemgetter(0))
+    sizes = [n_rows for _, n_rows, _ in told]
     n_classes = getattr(reader, "n_classes_", 0)
     if isinstance(n_classes, list):
         rank = ranks_of_classes(parts.collect(_sums_of_classes, n_classes))

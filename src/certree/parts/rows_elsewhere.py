@@ -31,6 +31,7 @@ def rows_elsewhere(
     sample_weight: Any,
     n_threads: int,
     *,
+    groups: Any = None,
     judges: tuple[Any, Any, Any] | None = None,
     shown: bool = False,
 ) -> Iterator[Executor]:
@@ -44,6 +45,8 @@ def rows_elsewhere(
         Target and weights; names of columns where rows are in files.
     n_threads : int
         Number of threads, where rows are in files.
+    groups : str, collection of Dask, or None
+        Group of each row, given as `y` is.
     judges : tuple of X, y and weights, or None
         Rows that judge, given as these are; they need not lie where the others do. None: there are
         none.
@@ -55,7 +58,7 @@ def rows_elsewhere(
     Executor
         With rows that judge a `JudgedParts`.
     """
-    client, rows = client_now(), _source(X, y, sample_weight)
+    client, rows = client_now(), _source(X, y, sample_weight, groups)
     if lies_on_cluster(X) and client is None:
         client = current_client()
     source: Any = rows
@@ -72,16 +75,16 @@ def rows_elsewhere(
         yield _judged(Here(source, kept, n_threads, shown=shown, limit=limit_now()), source)
 
 
-def _source(X: Any, y: Any, sample_weight: Any) -> FileRows | Partitions:
+def _source(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> FileRows | Partitions:
     limit = limit_now()
     if not lies_on_cluster(X):
-        return FileRows(X, y, sample_weight, is_limited=limit is not None)
+        return FileRows(X, y, sample_weight, groups, is_limited=limit is not None)
     if limit is not None:
         raise ValueError(
             "memory_limit is for files, got a collection of Dask: workers have a memory_limit of "
             "their own there"
         )
-    return Partitions(X, y, sample_weight)
+    return Partitions(X, y, sample_weight, groups)
 
 
 def _judged(parts: Executor, source: Any) -> Executor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,14 @@ from sklearn.base import is_classifier
 
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, places_among
 from certree.parts.chunks import Chunk, positive_rows, without_class_weights
+from certree.parts.dealt_groups import dealt_by_groups, groups_of_all
 from certree.parts.executors import Executor, SomeRows
-from certree.parts.held_out import Division, Mask, RowsToDeal, dealt_to, in_order
+from certree.parts.held_out import Division, Groups, Mask, RowsToDeal, dealt_to, in_order
 from certree.parts.made_parts import without_rows
 from certree.parts.part import PartOfRows
-from certree.rows.columns import rows_at
-from certree.rows.folds import Indices, word_of_all
+from certree.rows.folds import Indices, distinct_groups, word_of_all
 from certree.rows.hashes import fit_hashes, sample_hashes
-from certree.rows.split import TrainCalibrationSplit, n_that_grow
+from certree.rows.split import TrainCalibrationSplit, groups_that_grow, n_that_grow
 from certree.rows.training import other_class, training_rows
 from certree.tree import Tree
 
@@ -40,8 +41,10 @@ class DealtSides:
         How rows are told apart.
     masks : list of ndarray of bool
         Of each part, which of its rows certify, in their order.
-    n, n_growing : int
-        How many rows there are, and how many of them grow.
+    n, n_certifying : int
+        How many rows there are, and how many of them certify.
+    n_groups : int or None
+        How many groups rows have, which are dealt whole; None: they have none.
     repeats : int
         How many of those that certify are like one that grows, or another one that certifies.
     """
@@ -50,19 +53,20 @@ class DealtSides:
     division: Division
     masks: list[Mask]
     n: int
-    n_growing: int
+    n_certifying: int
+    n_groups: int | None
     repeats: int
 
     @property
-    def n_certifying(self) -> int:
-        """How many rows certify."""
-        return self.n - self.n_growing
+    def n_units(self) -> int:
+        """How many rows, or groups of them, there are."""
+        return self.n if self.n_groups is None else self.n_groups
 
 
 def deal_sides(
     parts: Executor, reader: Any, train_size: float, random_state: np.random.RandomState
 ) -> DealtSides:
-    """Deal rows to growing and certifying, as `Deal` does by their contents.
+    """Deal rows to growing and certifying, as `Deal` does by their contents, or groups of them.
 
     Parameters
     ----------
@@ -71,7 +75,7 @@ def deal_sides(
     reader : object
         Reads them by what all of them tell.
     train_size : float
-        Share of the rows that grow.
+        Share of the rows, or groups, that grow.
     random_state : RandomState
         Source of the order.
 
@@ -81,14 +85,21 @@ def deal_sides(
         If a side would be empty.
     """
     division = Division(None, None)
-    told = sorted(parts.make(_rows_to_deal, reader, division))
-    n = sum(n_rows for _, n_rows, _ in told)
-    n_growing = n_that_grow(train_size, n, n)
-    word = word_of_all(sum(total for *_, total in told), random_state)
-    every = [np.zeros(n_rows, dtype=np.bool_) for _, n_rows, _ in told]
-    masks = dealt_to(parts, every, np.array([n]), lambda place: place >= n_growing, word)
+    told = sorted(parts.make(_rows_to_deal, reader, division), key=itemgetter(0))
+    _, sizes, totals, names = zip(*told, strict=True)
+    n, n_groups = sum(sizes), None
+    if all(one is None for one in names):
+        n_growing = n_that_grow(train_size, n, n)
+        word = word_of_all(sum(totals), random_state)
+        every = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
+        masks = dealt_to(parts, every, np.array([n]), lambda place: place >= n_growing, word)
+    else:
+        n_groups, places = groups_of_all(names)
+        certify = ~groups_that_grow(train_size, n_groups, n, random_state)
+        masks = dealt_by_groups(parts, places, certify)
+    n_certifying = sum(int(one.sum()) for one in masks)
     repeats = _n_repeats(parts, masks, n)
-    return DealtSides(reader, division, masks, n, n_growing, repeats)
+    return DealtSides(reader, division, masks, n, n_certifying, n_groups, repeats)
 
 
 def _n_repeats(parts: Executor, masks: list[Mask], n: int) -> int:
@@ -97,7 +108,9 @@ def _n_repeats(parts: Executor, masks: list[Mask], n: int) -> int:
     n_ranges, repeats = max(1, -(-n // parts.portions.together)), 0
     for i in range(n_ranges):
         told = parts.collect(_alike_in_range, i, n_ranges)
-        grow, certify = (np.concatenate([one[k] for one in told]) for k in (0, 1))
+        grow, certify, *group = (np.concatenate(one) for one in zip(*told, strict=True))
+        if group:
+            certify = np.unique(np.stack([certify, *group]), axis=1)[0]
         distinct = np.unique(certify)
         repeats += len(certify) - int((~places_among(np.unique(grow), distinct)[1]).sum())
     return repeats
@@ -121,26 +134,29 @@ class _AlikeRows(RowsToDeal):
 
 def _rows_to_deal(
     number: int, chunk: Chunk, reader: Any, division: Division
-) -> tuple[_AlikeRows, list[tuple[int, int, int]]]:
-    """The rows of a chunk in their order; tells how many they are, and the sum of their hashes."""
+) -> tuple[_AlikeRows, list[tuple[int, int, int, NDArray[Any] | None]]]:
+    """The rows of a chunk in their order; tells their number, the sum of their hashes, and groups."""
     training, alike = division.rows(reader, chunk), np.zeros(0, dtype=np.uint64)
-    rows, order = in_order(number, training, division)
+    rows, order, names = in_order(number, training, division)
     if training is not None:
         alike = sample_hashes(*training.features.parts, training.y, rounded=True)[order]
     given = {one.name: getattr(rows, one.name) for one in fields(rows)}
     made = _AlikeRows(**given, alike=alike, certifies=np.zeros(len(alike), dtype=np.bool_))
-    return made, [(number, len(alike), int(rows.content.sum(dtype=np.uint64)))]
+    return made, [(number, len(alike), int(rows.content.sum(dtype=np.uint64)), names)]
 
 
 def _knowing_sides(part: _AlikeRows, mask: Mask) -> tuple[_AlikeRows, int]:
     return replace(part, certifies=mask), 0
 
 
-def _alike_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
-    """Hashes of the rows of both sides that are in the i-th of n ranges."""
+def _alike_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, ...]]:
+    """Hashes of the rows of both sides that are in the i-th of n ranges, and groups that certify."""
+    if not len(part.alike):
+        return []
     inside = part.alike % np.uint64(n) == i
     grow, certify = ~part.certifies & inside, part.certifies & inside
-    return [(part.alike[grow], part.alike[certify])]
+    group = () if part.group is None else (part.group[certify].astype(np.uint64),)
+    return [(part.alike[grow], part.alike[certify], *group)]
 
 
 class GrowingSide(SomeRows):
@@ -221,8 +237,7 @@ def _growing(chunk: Chunk, reader: Any, division: Division, mask: Mask) -> Chunk
 
 def _some(chunk: Chunk, target: Any, rows: Indices) -> Chunk:
     """Some rows of a chunk, as they came."""
-    weight = None if chunk.weight is None else np.asarray(chunk.weight)[rows]
-    return Chunk(rows_at(chunk.X, rows), np.asarray(target)[rows], weight, chunk.where)
+    return replace(chunk, y=target).at(rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,6 +256,8 @@ class CertifyingOfPart:
         Their leaves.
     y, weight : ndarray, shape (m,)
         Their codes of classes, or targets, and weights (None: 1 each).
+    groups : tuple of two ndarrays, or None
+        The groups of the k rows, ascending, and places among these; None: there are none.
     """
 
     number: int
@@ -250,6 +267,7 @@ class CertifyingOfPart:
     leaf: Int32
     y: NDArray[Any]
     weight: Float64 | None
+    groups: Groups | None
 
 
 def certifying_of_part(
@@ -269,12 +287,15 @@ def certifying_of_part(
     side = _some(chunk, target, rows[certifies])
     part, n_given = without_rows(number, reader, None, reader.n_features_in_), len(chunk.y)
     given = None if len(rows) == n_given else rows
+    groups = None
+    if chunk.groups is not None and len(rows):
+        groups = distinct_groups(chunk.groups[rows])
     plain, factors = without_class_weights(reader), getattr(reader, "class_weight", None)
     found = positive_rows(plain, side)
     if found is None:
         none = np.zeros(0, dtype=np.int32)
         y = none if is_classifier(reader) else np.zeros(0)
-        return part, [CertifyingOfPart(number, n_given, given, certifies, none, y, None)]
+        return part, [CertifyingOfPart(number, n_given, given, certifies, none, y, None, groups)]
     target, weight, _ = found
     known = target
     if is_classifier(reader):
@@ -290,7 +311,16 @@ def certifying_of_part(
         labels, places = np.unique(target, return_inverse=True)
         factor = np.array([factors.get(label, 1.0) for label in labels.tolist()])[places]
         weight = factor if weight is None else factor * weight
-    return part, [CertifyingOfPart(number, n_given, given, certifies, leaf, y, weight)]
+    return part, [CertifyingOfPart(number, n_given, given, certifies, leaf, y, weight, groups)]
+
+
+def _numbered_groups(told: list[Groups | None]) -> Indices | None:
+    """A number for the group of each row of parts, one behind the other; None: there are none."""
+    if all(one is None for one in told):
+        return None
+    _, places = groups_of_all([None if one is None else one[0] for one in told])
+    pairs = zip(places, told, strict=True)
+    return np.concatenate([place[one[1]] for place, one in pairs if one is not None])
 
 
 def joined_sides(
@@ -302,6 +332,7 @@ def joined_sides(
     sides = TrainCalibrationSplit(
         np.flatnonzero(~certifies),
         np.flatnonzero(certifies),
+        _numbered_groups([one.groups for one in told]),
         indices=_places_of_all(told),
         n_given=sum(one.n_given for one in told),
         repeats=repeats,

@@ -18,6 +18,7 @@ from certree.parts.arrow_types import (
     is_text,
     joined_schema,
     known_values,
+    values_of,
 )
 from certree.parts.chunks import Chunk
 from certree.parts.formats import FIRST_ROWS, SPARE, Piece
@@ -41,8 +42,8 @@ class FileRows:
         Files, or a folder of them.
     y : str, list of str or None
         Name of the column that holds the target, or of those that hold several; None: there is none.
-    weight : str or None
-        Name of the column that holds the weights.
+    weight, groups : str or None
+        Names of the columns that hold the weights, and the group of each row.
     part_rows : int
         Rows of a part.
     is_limited : bool
@@ -60,20 +61,23 @@ class FileRows:
         X: Any,
         y: Any,
         weight: Any = None,
+        groups: Any = None,
         *,
         part_rows: int = PART_ROWS,
         is_limited: bool = False,
     ) -> None:
         needed("pyarrow", "files")
         y = one_or_several(y)
-        for name, given in (("y", y), ("sample_weight", weight)):
-            if given is not None and not isinstance(given, str | tuple):
+        for name, given, kinds in (
+            ("y", y, str | tuple),
+            ("sample_weight", weight, str),
+            ("groups", groups, str),
+        ):
+            if given is not None and not isinstance(given, kinds):
                 raise TypeError(
                     f"rows in files take the name of a column for {name}, got {type(given).__name__}"
                 )
-        if isinstance(weight, tuple):
-            raise TypeError("rows in files take the name of a column for sample_weight, got tuple")
-        self._y, self._weight, self.part_rows = y, weight, part_rows
+        self._y, self._weight, self._groups, self.part_rows = y, weight, groups, part_rows
         self._is_limited = is_limited
         is_set = not isinstance(X, str | os.PathLike | list | tuple)
         if is_set and is_limited:
@@ -86,8 +90,8 @@ class FileRows:
         looks = [(one, *one.look()) for one in self._tables]
         self._schema = reduce(joined_schema, (look[:2] for look in looks))[1]
         self._n_rows = [look[2] for look in looks]
-        named = [("y", one) for one in self._targets], [("sample_weight", weight)]
-        for name, given in (pair for of_kind in named for pair in of_kind):
+        named = [("y", one) for one in self._targets]
+        for name, given in (*named, ("sample_weight", weight), ("groups", groups)):
             if given is not None and given not in self._schema.names:
                 raise ValueError(
                     f"{name}={given!r} is no column of {self._tables[0].name}; there are "
@@ -95,7 +99,8 @@ class FileRows:
                 )
         self.features = [one for one in self._schema.names if one not in self._beside()]
         if not self.features:
-            raise ValueError(f"{self._tables[0].name} has no column beside y and sample_weight")
+            beside = "y and sample_weight" if groups is None else "y, sample_weight and groups"
+            raise ValueError(f"{self._tables[0].name} has no column beside {beside}")
         self.has_weights = weight is not None
 
     @cached_property
@@ -160,7 +165,9 @@ class FileRows:
             weight = known_values("the column of weights", table, self._weight, where)
         columns = [known_values("the target", table, one, where) for one in self._targets]
         y = columns[0] if len(columns) == 1 else beside_each_other(columns) if columns else None
-        return Chunk(table.select(self.features) if with_features else None, y, weight, where)
+        groups = None if self._groups is None else values_of(table, self._groups)
+        X = table.select(self.features) if with_features else None
+        return Chunk(X, y, weight, where, groups=groups)
 
     @property
     def n_parts(self) -> int:
@@ -210,7 +217,8 @@ class FileRows:
 
     def _beside(self) -> list[str]:
         """Columns that are no features, once each."""
-        return [*dict.fromkeys(one for one in (*self._targets, self._weight) if one is not None)]
+        named = *self._targets, self._weight, self._groups
+        return [*dict.fromkeys(one for one in named if one is not None)]
 
     def _in_parts(self, columns: list[str]) -> Iterator[tuple[pa.Table, str]]:
         pa = needed("pyarrow", "files")

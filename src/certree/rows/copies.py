@@ -6,7 +6,7 @@ from certree.interface.arrays import Float64
 from certree.rows.folds import Indices
 
 # More copies than so many for each row take too much time.
-_MOST_COPIES = 10
+MOST_COPIES_OF_ROW = 10
 
 
 def copies(weight: Float64 | None, n: int) -> Indices | None:
@@ -23,7 +23,7 @@ def are_whole(weight: Float64) -> bool:
 
 def are_few(total: float, n: int) -> bool:
     """Whether so many copies of n rows in all do not take too much time."""
-    return bool(total <= _MOST_COPIES * n)
+    return bool(total <= MOST_COPIES_OF_ROW * n)
 
 
 def repeated(weight: Float64) -> Indices:

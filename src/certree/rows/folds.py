@@ -82,14 +82,34 @@ def group_folds(
     grow, judge : ndarray of intp
         Rows of each side, ascending; one pair per fold that leaves rows on both sides.
     """
-    expect_folds(n_folds)
-    group = np.unique(groups, return_inverse=True)[1]
-    n_groups = int(group.max()) + 1 if len(group) else 0
-    dealt = (rng.permutation(n_groups) % n_folds)[group]
-    for k in range(min(n_folds, n_groups)):
+    names, group = distinct_groups(groups)
+    dealt = folds_of_groups(len(names), n_folds, rng)[group]
+    for k in range(min(n_folds, len(names))):
         judges = dealt == k
         if not judges.all():
             yield np.flatnonzero(~judges), np.flatnonzero(judges)
+
+
+def distinct_groups(groups: NDArray[Any]) -> tuple[NDArray[Any], Indices]:
+    """The groups that rows have, ascending, and the place of each row's among them, (n,)."""
+    try:
+        return np.unique(groups, return_inverse=True)
+    except (TypeError, ValueError):
+        raise unordered(groups) from None
+
+
+def unordered(groups: NDArray[Any]) -> TypeError:
+    """Say that groups have no order."""
+    kinds = ", ".join(sorted({type(one).__name__ for one in groups.tolist()}))
+    return TypeError(
+        f"groups must hold values that can be ordered, such as text or numbers, got {kinds}"
+    )
+
+
+def folds_of_groups(n_groups: int, n_folds: int, rng: np.random.RandomState) -> Indices:
+    """The fold that each group is dealt to, (n_groups,), in ascending order of them."""
+    expect_folds(n_folds)
+    return rng.permutation(n_groups) % n_folds
 
 
 def content_folds(
@@ -170,8 +190,8 @@ def group_share(
     groups: NDArray[Any], n_judging: int, rng: np.random.RandomState
 ) -> tuple[Indices, Indices]:
     """Rows that grow and rows that judge: those of so many groups, drawn at random."""
-    group = np.unique(groups, return_inverse=True)[1]
-    judges = (rng.permutation(int(group.max()) + 1) < n_judging)[group]
+    names, group = distinct_groups(groups)
+    judges = (rng.permutation(len(names)) < n_judging)[group]
     return np.flatnonzero(~judges), np.flatnonzero(judges)
 
 

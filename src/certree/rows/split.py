@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from certree.interface.arrays import Float64, UInt64, array_of
 from certree.interface.signatures import checked
 from certree.rows.columns import is_missing
-from certree.rows.folds import Indices, content_order
+from certree.rows.folds import Indices, content_order, distinct_groups, unordered
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,12 +73,27 @@ def checked_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
     given = array_of("groups", groups)
     if given.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), got {given.shape}")
-    values = given.tolist() if given.dtype.kind in "fO" else []
-    if missing := sum(map(is_missing, values)):
+    expect_groups(n_without_group(given), n)
+    return given
+
+
+def n_without_group(groups: NDArray[Any]) -> int:
+    """How many rows name no group."""
+    if groups.dtype.kind in "mM":
+        return int(np.isnat(groups).sum())
+    values = groups.tolist() if groups.dtype.kind in "fO" else []
+    try:
+        return sum(map(is_missing, values))
+    except ValueError:  # of arrays, which are no values
+        raise unordered(groups) from None
+
+
+def expect_groups(missing: int, n: int) -> None:
+    """Refuse n rows of which some name no group."""
+    if missing:
         raise ValueError(
             f"groups must name a group of every row, got none for {missing:,} of {n:,}"
         )
-    return given
 
 
 @checked
@@ -114,19 +129,30 @@ def train_calibration_split(
     if train_size == 0:
         whole = TrainCalibrationSplit.all_grow(n)
         return TrainCalibrationSplit(whole.weigh, whole.grow)
-    part = np.arange(n)
-    if groups is not None:
-        part = np.unique(checked_groups(groups, n), return_inverse=True)[1]
-    n_parts = int(part.max()) + 1 if n else 0
-    n_growing = n_that_grow(train_size, n_parts, n, "rows" if groups is None else "groups")
-    return _first_grow(random_state.permutation(n_parts), n_growing, part)
+    if groups is None:
+        n_growing = n_that_grow(train_size, n, n)
+        return _sides_of(_first_grow(random_state.permutation(n), n_growing))
+    names, group = distinct_groups(checked_groups(groups, n))
+    return _sides_of(groups_that_grow(train_size, len(names), n, random_state)[group])
 
 
-def _first_grow(order: Indices, n_growing: int, part: Indices) -> TrainCalibrationSplit:
-    """Let the first ones of rows or groups in some order grow; part: which of them each row is."""
+def groups_that_grow(
+    train_size: float, n_groups: int, n: int, random_state: np.random.RandomState
+) -> NDArray[np.bool_]:
+    """Which groups grow, (n_groups,), in ascending order of them; n: how many rows they have."""
+    n_growing = n_that_grow(train_size, n_groups, n, "groups")
+    return _first_grow(random_state.permutation(n_groups), n_growing)
+
+
+def _first_grow(order: Indices, n_growing: int) -> NDArray[np.bool_]:
+    """Let the first ones of rows or groups in some order grow."""
     grows = np.zeros(len(order), dtype=bool)
     grows[order[:n_growing]] = True
-    return TrainCalibrationSplit(np.flatnonzero(grows[part]), np.flatnonzero(~grows[part]))
+    return grows
+
+
+def _sides_of(grows: NDArray[np.bool_]) -> TrainCalibrationSplit:
+    return TrainCalibrationSplit(np.flatnonzero(grows), np.flatnonzero(~grows))
 
 
 def n_that_grow(train_size: float, n_units: int, n: int, units: str = "rows") -> int:
@@ -171,4 +197,4 @@ class Deal:
             return train_calibration_split(n, self.train_size, self.random_state, groups)
         n_growing = n_that_grow(self.train_size, n, n)
         order = content_order(contents(), weight, self.random_state)
-        return _first_grow(order, n_growing, np.arange(n))
+        return _sides_of(_first_grow(order, n_growing))
