@@ -84,8 +84,8 @@ class CertifiedFitOfParts:
         expect_groups_of_all(known.found, parts)
         if limit_now() is not None and known.found.are_grouped:
             raise ValueError(
-                "memory_limit takes certified trees of rows without groups, got groups, of which nobody "
-                "knows how many there are before they are held"
+                "memory_limit takes certified trees of rows without groups, got groups, of which "
+                "nobody knows how many there are before they are held"
             )
         parts.keep_to_limit(_need(model, known), known)
         return cls(model, parts, known)
