@@ -36,7 +36,7 @@ def hashes_of_fit(parts: Any, n: int, beside: UInt64 | None = None) -> UInt64:
 
 def between(part: PartOfRows, first: int, last: int) -> list[UInt64]:
     """Those of a part that lie in a range; they ascend."""
-    return [np.array(in_range(part.known, first, last))]
+    return [in_range(part.known, first, last)]  # no copy: parts in files are mapped
 
 
 def in_range(hashes: UInt64, first: int, last: int) -> UInt64:
