@@ -1911,8 +1911,9 @@ def test_what_is_not_for_folders_is_said(tmp_path, folder):
     assert "--memory-limit is for this machine" in call("fit", folder, *rest, *both).stderr
     assert "must be a number of bytes" in call("fit", folder, *rest, "--memory-limit", "a").stderr
     if sys.platform.startswith("linux"):
-        found = call("fit", folder, *rest, "--memory-limit", "1MB")
-        assert "memory_limit=1,000,000 is too little for this fit" in found.stderr
+        for given in ((), ("--model", "certified")):
+            found = call("fit", folder, *rest, "--memory-limit", "1MB", *given)
+            assert "memory_limit=1,000,000 is too little for this fit" in found.stderr
     (tmp_path / "empty").mkdir()
     assert "holds no" in call("fit", tmp_path / "empty", *rest).stderr
     assert not (tmp_path / "m.certree").exists()

@@ -3,6 +3,8 @@
 Certificates are not simulated here: their numbers are those of fits in memory.
 """
 
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,6 +33,7 @@ from same_models import (
     write_parts,
 )
 
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="tells no memory")
 N = 900
 ENDS = (0, 400, 400, N - 1, N)
 
@@ -393,10 +396,39 @@ def test_an_error_leaves_the_model_as_it_was(tmp_path):
     assert (model.tree_, model.certificate_, model.sample_hashes_) == before
 
 
-def test_a_limit_of_memory_is_refused_by_name(tmp_path):
-    files = write_parts(tmp_path, table(N, "two").drop_columns(["w"]))
+@linux
+@pytest.mark.parametrize("target", ["two", "numbers"])
+def test_a_limit_of_memory_changes_nothing(target, tmp_path):
+    files = write_parts(tmp_path, table(N, target), ENDS)
+    free = model_of(target, max_leaf_nodes=5).fit(files, "y", sample_weight="w")
+    with resources(memory_limit="8GB"):
+        same = model_of(target, max_leaf_nodes=5).fit(files, "y", sample_weight="w")
+    expect_same_fit(same, free, tmp_path)
+    with resources(memory_limit="1MB"), pytest.raises(ValueError, match="it takes at least"):
+        model_of(target).fit(files, "y", sample_weight="w")
+
+
+@linux
+def test_a_limit_takes_no_copies_on_the_side_that_grows(tmp_path):
+    rows, weight = table(N).drop_columns(["w"]), np.ones(N)
+    weight[-1] = 10 * N  # which certifies; without it the others are copies
+    files, model = write_parts(tmp_path, rows.append_column("w", pa.array(weight))), model_of("two")
+    model.set_params(train_size=0.1).fit(files, "y", sample_weight="w")
     with (
         resources(memory_limit="8GB"),
-        pytest.raises(ValueError, match="certified trees take no memory_limit"),
+        pytest.raises(ValueError, match="memory_limit takes weights that are no copies"),
     ):
-        model_of("two").fit(files, "y")
+        model.fit(files, "y", sample_weight="w")
+
+
+@linux
+def test_a_limit_takes_no_groups(tmp_path):
+    rows = table(N).drop_columns(["w"]).append_column("g", pa.array(np.arange(N) // 3))
+    files = write_parts(tmp_path, rows)
+    with (
+        resources(memory_limit="8GB"),
+        pytest.raises(
+            ValueError, match="memory_limit takes certified trees of rows without groups"
+        ),
+    ):
+        model_of("two").fit(files, "y", groups="g")

@@ -9,8 +9,9 @@ from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.ensembles.boosting import _copied
 from certree.parts.executors import Here
 from certree.parts.first_look import learn
-from certree.parts.held_out import Division, hold_out
+from certree.parts.held_out import hold_out
 from certree.parts.memory_limit import Portions
+from certree.parts.order_of_rows import Division
 from same_models import InChunks
 
 

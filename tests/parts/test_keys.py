@@ -66,8 +66,11 @@ def test_hashes_that_no_other_part_can_have_are_not_told():
     assert sum(told) < 1200
 
 
-@given(st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=20), min_size=1, max_size=4))
-def test_hashes_of_a_fit(given_hashes):
+HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=20)
+
+
+@given(st.lists(HASHES, min_size=1, max_size=4), HASHES)
+def test_hashes_of_a_fit(given_hashes, others):
     known = [np.unique(np.array(one, dtype=np.uint64)) for one in given_hashes]
     parts = Parts([one[:0] for one in known])
     parts.all = [replace(p, known=one) for p, one in zip(parts.all, known, strict=True)]
@@ -76,3 +79,7 @@ def test_hashes_of_a_fit(given_hashes):
         return
     assert (hashes_of_fit(parts, n) == distinct(*known)).all()
     assert not any(len(part.known) for part in parts.all)
+    # Those of other rows are put among them.
+    parts.all = [replace(p, known=one) for p, one in zip(parts.all, known, strict=True)]
+    beside = np.unique(np.concatenate([known[0], np.array(others, dtype=np.uint64)]))
+    assert (hashes_of_fit(parts, n, beside) == distinct(*known, beside)).all()

@@ -94,18 +94,21 @@ class WalkOfCodes:
 
     def parts(self) -> Iterator[tuple[Int32, Int64, Int32]]:
         """See `Walk`."""
-        n, n_trees = len(self.codes), len(self.trees)
-        step = max(1, min(n_trees, AT_A_TIME // n))
-        ends = np.append(self.trees.root, self.trees.n_nodes)
+        n_trees = len(self.trees)
+        step = max(1, min(n_trees, AT_A_TIME // len(self.codes)))
         with ThreadPoolExecutor(self.n_threads) as pool:
             for begin, end in pairwise([*range(0, n_trees, step), n_trees]):
-                leaf = np.zeros((end - begin, n), dtype=np.int32)
-                # Nodes are numbered among those of these trees.
-                root = self.trees.root[begin:end] - ends[begin]
-                [*pool.map(self._send, range(begin, end), leaf, root)]
-                left = self.trees.left[ends[begin] : ends[end]]
-                left = np.where(left == LEAF, LEAF, left - ends[begin]).astype(np.int32)
-                yield left, root, leaf
+                yield self._part(begin, end, pool)  # which nobody holds once the next is asked for
+
+    def _part(self, begin: int, end: int, pool: ThreadPoolExecutor) -> tuple[Int32, Int64, Int32]:
+        """See `Walk`: some of the trees."""
+        first, last = np.append(self.trees.root, self.trees.n_nodes)[[begin, end]]
+        leaf = np.zeros((end - begin, len(self.codes)), dtype=np.int32)
+        # Nodes are numbered among those of these trees.
+        root = self.trees.root[begin:end] - first
+        [*pool.map(self._send, range(begin, end), leaf, root)]
+        left = self.trees.left[first:last]
+        return np.where(left == LEAF, LEAF, left - first).astype(np.int32), root, leaf
 
     def _send(self, number: int, leaf: Int32, root: int) -> None:
         """Find the leaves (n,) of the rows that are out of the bag of a tree."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import ceil
 from operator import itemgetter
 from typing import Any
 
@@ -15,6 +16,9 @@ from sklearn.base import is_classifier
 
 from certree.ensembles.coded_features import AT_A_TIME, CODES, CodedFeatures
 from certree.ensembles.forest_samples import ForestSamples, GivenRows, ordered
+from certree.ensembles.leaves import JUDGES
+from certree.explain.lanes import Lanes
+from certree.grow.bins import EDGE_ROWS
 from certree.interface.arrays import Float64, UInt64
 from certree.interface.threads import all_threads
 from certree.parts.chunks import Chunk, Weighing, positive, whole_by_all
@@ -28,6 +32,9 @@ from certree.parts.scratch import Scratch
 from certree.rows.copies import repeated
 from certree.rows.folds import Indices
 from certree.rows.hashes import keys_of
+
+# Share of the rows that a tree draws, about; others are drawn again and again.
+_DRAWN = 0.64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,30 +127,51 @@ def _sketched(parts: Executor, learned: Learned, weighing: Weighing | None) -> S
 
 def _need(model: Any, learned: Learned) -> Need:
     """What the fit holds in memory, from above; most of it goes with the rows, however read."""
-    n, p, n_trees = learned.found.n, model.n_features_in_, int(model.n_estimators)
-    n_lanes = 1 + max(2, learned.found.n_targets, int(np.sum(getattr(model, "n_classes_", 1))))
+    n, p, q = learned.found.n, model.n_features_in_, learned.found.n_targets
+    n_trees, n_threads = int(model.n_estimators), all_threads(model.n_jobs)
+    classes = np.atleast_1d(getattr(model, "n_classes_", np.ones(q)))
+    of_weight, n_lanes = 8.0 * (learned.weighing is not None), Lanes.of_classes(classes).width
     grown = model._growth(n, p)
+    # A tree has a leaf for each row that is drawn at most.
+    drawn = _DRAWN if model.bootstrap else 1.0
     of_leaf = grown["min_samples_leaf"] if learned.weighing is None else 1
-    n_leaves = most_leaves(n, model.max_leaf_nodes, model.max_depth, of_leaf)
-    # Of a row keys, places and targets; and those of the rows as they came, and what is said of each.
-    of_row = 90 + (120 + 32 * n_lanes if model.oob_score else 0)
-    # A thread holds drawn rows and their codes, as cells get smaller.
-    of_thread = 40 + p / 6
-    nodes = 2.0 * n_leaves * n_trees * (250 + 80 * n_lanes + 12 * most_categories(learned))
-    n_threads, walked = all_threads(model.n_jobs), 0.0
-    if model.bootstrap:  # rows out of bags walk down the trees, whose leaves are kept
-        leaves = min(n * n_trees, max(n, AT_A_TIME))
-        walked = 5.0 * leaves + n * n_trees / 4 + 10.0 * n_threads * CODES
-        if model.oob_score:
-            walked += 9.0 * leaves + 5.0 * p * min(n, AT_A_TIME // n_trees + 1)
+    n_leaves = most_leaves(ceil(drawn * n), model.max_leaf_nodes, model.max_depth, of_leaf)
+    nodes = 2.0 * n_leaves * n_trees * (80 + 52 * (1 + n_lanes) + 12 * most_categories(learned))
+    # Hashes and keys, as they are put in order, beside rows that have told edges of bins; then targets
+    # and weights, as they are told and taken.
+    at_first, held = 72.0 * n + 8.0 * (p + 1) * min(n, EDGE_ROWS), (16.0 * q + 2 * of_weight) * n
+    # The same as whole numbers; and what a thread draws: numbers of rows, their items, of which some
+    # are moved, and codes of cells that have become small.
+    small = 8 if is_classifier(model) and q == 1 else 16
+    of_draw = 4 + drawn * (2 * (24 if of_weight else small) + p / 6)
+    growing = (8 * q + 12 * q * (q > 1) + of_weight + n_threads * of_draw) * n
+    judging = _need_out_of_bag(model, n, p, n_lanes, classes.sum()) if model.bootstrap else 0.0
     return Need(
         always=16.0 * is_classifier(model) * n,
         worked=17 * p + 200,
         together=150,
-        later=n * (of_row + n_threads * of_thread) + nodes + walked,
+        later=max(at_first, held + max(growing, judging)) + nodes,
         of_thread_row=2 * p + 100,
         sums=2 + 60 / p,
     )
+
+
+def _need_out_of_bag(model: Any, n: int, p: int, n_lanes: int, n_said: float) -> float:
+    """Bytes of where rows out of bags arrive, and of what is said of them, from above.
+
+    n_said: how many numbers are told of a row.
+    """
+    n_trees, n_threads = int(model.n_estimators), all_threads(model.n_jobs)
+    # Which rows are out of bags, and leaves of some trees, and of the rows that judge.
+    known = n * n_trees / 8
+    walked = 4.0 * min(n * n_trees, max(n, AT_A_TIME)) + 14.0 * n_trees * min(n, JUDGES)
+    walked += n_threads * (5.0 * n + 10.0 * CODES)
+    if not model.oob_score:
+        return known + walked
+    # Rows as they came, and leaves of some of them; then what is said of all, and its score.
+    asked = (14.0 * n_trees + 5.0 * p) * min(n, AT_A_TIME // n_trees + 1)
+    asked += (60.0 + 16 * n_lanes) * n
+    return known + max(walked, asked, (80.0 + 28 * n_lanes + 30 * n_said) * n)
 
 
 _NONE = GivenRows(0, np.zeros(0, dtype=np.intp), np.zeros(0), None)

@@ -14,7 +14,7 @@ import numpy as np
 from certree._core import judge_leaves, shrink_leaves, sum_leaves
 from certree.ensembles.forest_samples import Walk
 from certree.explain.lanes import Lanes
-from certree.interface.arrays import Float64, Int32
+from certree.interface.arrays import Float64, Int32, Int64
 from certree.tree import Trees
 
 FilledBy = Literal["in_bag", "all", "out_of_bag"]
@@ -101,11 +101,13 @@ class LeafRows:
     _outside: Float64 = field(init=False)
 
     def __post_init__(self) -> None:
-        sums = [
-            sum_leaves(left, root, leaf, self.y, self.weight, self.lanes.counts, self.n_threads)
-            for left, root, leaf in self.walk.parts()
-        ]
+        # Leaves of all rows are not held once they are added up.
+        sums = [*map(self._added_up, self.walk.parts())]
         self._outside = sums[0] if len(sums) == 1 else np.concatenate(sums)
+
+    def _added_up(self, part: tuple[Int32, Int64, Int32]) -> Float64:
+        """What rows sum up to that arrive in some trees."""
+        return sum_leaves(*part, self.y, self.weight, self.lanes.counts, self.n_threads)
 
     @property
     def trees(self) -> Trees:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.certificates.model_selection import PILOT
+from certree.certificates.model_selection import PILOT, SHARES
 from certree.estimators.trees_on_parts import (
     TreesOfParts,
     expect_rows_for_classes,
     folds_that_choose,
+    need_of_tree,
 )
 from certree.estimators.tune import GrownFold, Mixture
 from certree.interface.arrays import Float64, Int32
@@ -25,6 +26,7 @@ from certree.parts.chunks import without_class_weights
 from certree.parts.executors import Executor
 from certree.parts.first_look import Learned, expect_groups_of_all, learn
 from certree.parts.fit_hashes import hashes_of_fit
+from certree.parts.memory_limit import Need, expect_no_copies
 from certree.parts.part import PartOfRows
 from certree.parts.resources import limit_now
 from certree.parts.sides import (
@@ -35,7 +37,6 @@ from certree.parts.sides import (
     joined_sides,
 )
 from certree.rows.duplicates import expect_few_repeats
-from certree.rows.hashes import distinct
 from certree.rows.split import TrainCalibrationSplit
 from certree.stats import Stats
 from certree.stats.in_any_order import Ask, RowsInLeaves
@@ -43,6 +44,8 @@ from certree.tree import Tree
 
 # Of the learning curve of the pilot.
 _PILOT_FOLDS = 3
+# Bytes of a leaf, and for each class of it, by which classifiers are elected.
+_OF_LEAF = 1200, 400
 
 
 @dataclass(slots=True, eq=False)
@@ -77,9 +80,14 @@ class CertifiedFitOfParts:
         if isinstance(getattr(model, "class_weight", None), str):
             reader = without_class_weights(model)  # rows that certify have no say in them
         known = learn(reader, parts)
-        share = PILOT if isinstance(model.train_size, str) else model.train_size
-        expect_rows_for_classes(known, share)
+        expect_rows_for_classes(known, _shares(model)[0])
         expect_groups_of_all(known.found, parts)
+        if limit_now() is not None and known.found.are_grouped:
+            raise ValueError(
+                "memory_limit takes certified trees of rows without groups, got groups, of which "
+                "nobody knows how many there are before they are held"
+            )
+        parts.keep_to_limit(_need(model, known), known)
         return cls(model, parts, known)
 
     def _dealt(
@@ -93,6 +101,8 @@ class CertifiedFitOfParts:
             reader = copy(reader)  # of all classes, some of which may not grow
             reader.class_weight = self.known.reader.class_weight
         learned = learn(reader, growing)
+        if limit_now() is not None:
+            expect_no_copies(learned)  # as those of all rows are none
         learned.teach(self.model)
         self.model.preprocessor_ = None
         return sides, growing, learned
@@ -142,8 +152,8 @@ class CertifiedFitOfParts:
         about = grown.learned.reader, grown.tree, sides.reader, sides.division
         told = self.parts.make(certifying_of_part, *about, own=sides.masks)
         if is_classifier(self.model):
-            others = hashes_of_fit(self.parts, sides.n_certifying)
-            self.model.sample_hashes_ = distinct(self.model.sample_hashes_, others)
+            known = self.model.sample_hashes_
+            self.model.sample_hashes_ = hashes_of_fit(self.parts, sides.n_certifying, known)
         return joined_sides(told, sides.repeats)
 
 
@@ -251,12 +261,41 @@ def _expect_parts(model: Any) -> None:
     folds_that_choose(model)
     if model.preprocessor is not None:
         raise ValueError("preprocessor takes rows in memory, got X that lies elsewhere")
-    if limit_now() is not None:
-        raise ValueError(
-            "certified trees take no memory_limit: the rows that certify stay with the model"
-        )
     if model.duplicates == "copies":
         raise ValueError(
             'duplicates="copies" takes rows in memory, got X that lies elsewhere: keep one row of '
             "each, and give how many it stands for as sample_weight"
         )
+
+
+def _shares(model: Any) -> tuple[float, float]:
+    """The least and the largest share of the rows that may grow the tree."""
+    if isinstance(model.train_size, str):
+        return PILOT, max(SHARES)
+    return model.train_size, model.train_size
+
+
+def _need(model: Any, known: Learned) -> Need:
+    """What the fit holds in memory, from above: to grow a tree, and then to certify it."""
+    least, most = _shares(model)
+    n_folds = max(folds_that_choose(model), _PILOT_FOLDS if most > least else 0)
+    of_leaf = _OF_LEAF if is_classifier(model) else (0, 0)
+    n, need = known.found.n, need_of_tree(known, n_folds, most, of_leaf)
+    n_certifying, of_weight = (1 - least) * n, 8.0 * (known.weighing is not None)
+    # Which rows certify, also while it is decided; and what parts tell of these.
+    always = need.always + (3 + of_weight) * n + (12 + of_weight) * n_certifying
+    at_last = _at_last(model, n, n_certifying, of_weight)
+    return replace(need, always=always, later=need.later + max(0.0, at_last - always))
+
+
+def _at_last(model: Any, n: int, n_certifying: float, of_weight: float) -> float:
+    """Bytes of what is known of rows where they certify, n_certifying of n."""
+    is_small = model.max_leaf_nodes is not None  # which is certified after the whole tree
+    if is_classifier(model):
+        # Hashes; which rows are on which side, as they are told, kept, and compared with each other;
+        # leaves and classes, as they are told and kept, and places.
+        of_row, of_certifying = 51 + 8 * is_small, 24 + of_weight + 20 * is_small
+    else:
+        # Which rows are on which side; leaves, targets and errors, as they are told and put in order.
+        of_row, of_certifying = 9, 100 + 15 * is_small
+    return (of_row + of_weight) * n + (of_certifying + of_weight) * n_certifying

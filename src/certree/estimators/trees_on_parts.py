@@ -92,7 +92,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     expect_groups_of_all(learned.found, parts)
     learned.teach(model)
     model._expect_classes()
-    parts.keep_to_limit(_need(model, learned, n_folds), learned)
+    parts.keep_to_limit(need_of_tree(learned, n_folds), learned)
     trees = TreesOfParts.of(model, parts, learned, n_folds, check_random_state(model.random_state))
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, learned.found.n)
@@ -218,10 +218,17 @@ class TreesOfParts:
         return stats
 
 
-def _need(model: Any, learned: Learned, n_folds: int) -> Need:
-    """What the fit holds in memory, from above."""
-    cart = cart_on_bins(model._grower_of(model.grower))
-    n, p, K = learned.found.n, model.n_features_in_, getattr(model, "n_classes_", 1)
+def need_of_tree(
+    learned: Learned, n_folds: int, share: float = 1.0, of_leaf: tuple[int, int] = (0, 0)
+) -> Need:
+    """What a tree of a share of the rows and folds of these hold in memory, from above.
+
+    of_leaf: what is held beside of each leaf, and for each of its classes.
+    """
+    model = learned.reader
+    cart, are_dealt = cart_on_bins(model._grower_of(model.grower)), n_folds > 0 or share < 1
+    n, p = int(np.ceil(share * learned.found.n)), learned.found.n_features
+    K = getattr(model, "n_classes_", 1)
     least: Any = cart.min_samples_leaf if learned.weighing is None else 1
     n_leaves = most_leaves(
         n,
@@ -231,18 +238,14 @@ def _need(model: Any, learned: Learned, n_folds: int) -> Need:
     )
     # Hashes of a classifier's rows; the folds of rows, and while they are dealt.
     of_row = 16.0 * is_classifier(model) + 3.0 * (n_folds > 0)
-    # Cells as they are cut, of which there are more than leaves; the trees of folds and of all rows.
-    of_leaf = (
-        2000
-        + 200 * K
-        + 36 * most_categories(learned)
-        + (n_folds > 0) * (n_folds + 1) * (600 + 80 * K)
-    )
+    # Cells as they are cut, and what prunings weigh; the trees of folds, which have some of the rows.
+    bytes_of_leaf = of_leaf[0] + 450 + (of_leaf[1] + 60) * K + 36 * most_categories(learned)
+    bytes_of_leaf += max(0, n_folds - 1) * (750 + 130 * K)
     return Need(
         always=of_row * n,
-        worked=(40 if n_folds else 16) * p + p + 200,
-        together=300 if n_folds else 150,
-        later=float(of_leaf) * n_leaves,
+        worked=(40 if are_dealt else 16) * p + p + 200,
+        together=300 if are_dealt else 150,
+        later=float(bytes_of_leaf) * n_leaves,
         of_thread=100.0 * n_leaves,
         of_thread_row=200,
         sums=7,

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from certree.parts.chunks import Weighing
 from certree.parts.executors import Executor
-from certree.parts.held_out import DealtRows, Division, RowsToDeal, rows_to_deal
+from certree.parts.held_out import DealtRows
+from certree.parts.order_of_rows import Division, RowsToDeal, rows_to_deal
 from certree.rows.folds import Indices, distinct_groups, folds_of_groups
 
 

@@ -356,7 +356,7 @@ def expect_one_target(found: Found) -> None:
     """Refuse rows of several targets, of which no tree is grown from bins."""
     if found.n_targets > 1:
         raise ValueError(
-            f"Cart(max_bins=...) takes one target, got y with {found.n_targets} columns: trees of "
+            f"trees grown from bins take one target, got y with {found.n_targets} columns: those of "
             "several take rows in memory and grower=Cart()"
         )
 

@@ -17,7 +17,8 @@ from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded, hashes_be
 from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
 from certree.parts.executors import Executor
-from certree.parts.held_out import DealtRows, Division, Mask, RowsHeldOut
+from certree.parts.held_out import DealtRows, RowsHeldOut
+from certree.parts.order_of_rows import Division, Mask
 from certree.parts.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
 from certree.rows.hashes import fit_hashes, sample_hashes, target_key

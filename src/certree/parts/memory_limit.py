@@ -27,7 +27,7 @@ _SIZE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 # least; and so many parts at most, as each has files.
 PART_ROWS, _FEWEST, _MOST_PARTS = 2**19, 2**14, 2**11
 # So many rows are looked at together, and bytes of sums asked for, for each row of a part.
-_TOGETHER, _SUMS = 8, 256
+_TOGETHER, _SUMS = 8, 192
 # What objects of Python, modules that are loaded late, stacks of threads and pieces of memory that are
 # too small to be given back take; all else is counted so many times.
 _FIXED, _MARGIN = 24 * 2**20, 1.15

@@ -19,8 +19,8 @@ from certree.interface.arrays import Float64, Int32, Int64, UInt64, places_among
 from certree.parts.chunks import Chunk, positive_rows, without_class_weights
 from certree.parts.dealt_groups import dealt_by_groups, groups_of_all
 from certree.parts.executors import Executor, SomeRows
-from certree.parts.held_out import Division, Groups, Mask, RowsToDeal, dealt_to, in_order
 from certree.parts.made_parts import without_rows
+from certree.parts.order_of_rows import Division, Groups, Mask, RowsToDeal, dealt_to, in_order
 from certree.parts.part import PartOfRows
 from certree.rows.folds import Indices, distinct_groups, word_of_all
 from certree.rows.hashes import fit_hashes, sample_hashes
@@ -248,8 +248,8 @@ class CertifyingOfPart:
     ----------
     number, n_given : int
         Which of the parts it is, and how many rows it was given.
-    rows : ndarray of intp, shape (k,)
-        Those of them of positive weight.
+    rows : ndarray of intp, shape (k,), or None
+        Those of them of positive weight; None: all.
     certifies : ndarray of bool, shape (k,)
         Which of these certify.
     leaf : ndarray of int32, shape (m,)
@@ -262,7 +262,7 @@ class CertifyingOfPart:
 
     number: int
     n_given: int
-    rows: Indices
+    rows: Indices | None
     certifies: Mask
     leaf: Int32
     y: NDArray[Any]
@@ -286,6 +286,7 @@ def certifying_of_part(
     target, rows, certifies = _places(chunk, of_all, division, mask)
     side = _some(chunk, target, rows[certifies])
     part, n_given = without_rows(number, reader, None, reader.n_features_in_), len(chunk.y)
+    given = None if len(rows) == n_given else rows
     groups = None
     if chunk.groups is not None and len(rows):
         groups = distinct_groups(chunk.groups[rows])
@@ -294,7 +295,7 @@ def certifying_of_part(
     if found is None:
         none = np.zeros(0, dtype=np.int32)
         y = none if is_classifier(reader) else np.zeros(0)
-        return part, [CertifyingOfPart(number, n_given, rows, certifies, none, y, None, groups)]
+        return part, [CertifyingOfPart(number, n_given, given, certifies, none, y, None, groups)]
     target, weight, _ = found
     known = target
     if is_classifier(reader):
@@ -310,7 +311,7 @@ def certifying_of_part(
         labels, places = np.unique(target, return_inverse=True)
         factor = np.array([factors.get(label, 1.0) for label in labels.tolist()])[places]
         weight = factor if weight is None else factor * weight
-    return part, [CertifyingOfPart(number, n_given, rows, certifies, leaf, y, weight, groups)]
+    return part, [CertifyingOfPart(number, n_given, given, certifies, leaf, y, weight, groups)]
 
 
 def _numbered_groups(told: list[Groups | None]) -> Indices | None:
@@ -327,16 +328,13 @@ def joined_sides(
 ) -> tuple[TrainCalibrationSplit, Int32, NDArray[Any], Float64 | None]:
     """Both sides of the rows of all parts; leaf, target and weight of those that certify."""
     told = sorted(told, key=lambda one: one.number)
-    ends: Int64 = np.cumsum([0, *(one.n_given for one in told)])
-    rows = np.concatenate([one.rows + end for one, end in zip(told, ends[:-1], strict=True)])
     certifies = np.concatenate([one.certifies for one in told])
-    n_given = int(ends[-1])
     sides = TrainCalibrationSplit(
         np.flatnonzero(~certifies),
         np.flatnonzero(certifies),
         _numbered_groups([one.groups for one in told]),
-        indices=None if len(rows) == n_given else rows,
-        n_given=n_given,
+        indices=_places_of_all(told),
+        n_given=sum(one.n_given for one in told),
         repeats=repeats,
     )
     some = [one for one in told if len(one.leaf)]
@@ -346,3 +344,12 @@ def joined_sides(
         None if weights[0] is None else np.concatenate([one for one in weights if one is not None])
     )
     return sides, leaf, y, weight
+
+
+def _places_of_all(told: list[CertifyingOfPart]) -> Indices | None:
+    """Which of the rows given to all parts, in their order, have a positive weight; None: all."""
+    if all(one.rows is None for one in told):
+        return None
+    ends: Int64 = np.cumsum([0, *(one.n_given for one in told)])
+    rows = (np.arange(one.n_given) if one.rows is None else one.rows for one in told)
+    return np.concatenate([own + end for own, end in zip(rows, ends[:-1], strict=True)])
