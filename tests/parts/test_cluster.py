@@ -484,7 +484,7 @@ def test_a_round_whose_workers_are_killed_is_made_again(at_top, call, loss, mort
     expect_same(here, there, tmp_path)
 
 
-@pytest.mark.parametrize("call", range(3, 15) if LONG else [8])
+@pytest.mark.parametrize("call", range(3, 14) if LONG else [8])
 def test_levels_of_killed_workers_are_seen_anew(call, mortal, tmp_path, monkeypatch):
     X, y, _ = parted(with_towns(table(N, "two"), 300), weighed=False)
     X = X.to_pandas().astype(dict.fromkeys(("colour", "street", "town"), "category"))
@@ -497,9 +497,9 @@ def test_levels_of_killed_workers_are_seen_anew(call, mortal, tmp_path, monkeypa
     expect_same(here, there, tmp_path)
 
 
-PHASES_OF_TREES = [("led", 5)]
+PHASES_OF_TREES = [("led", 12)]
 if LONG:
-    PHASES_OF_TREES += [
+    PHASES_OF_TREES = [
         *(("look", n) for n in range(2)),
         *(("make", n) for n in range(2)),
         *(("led", n) for n in range(24)),
@@ -509,11 +509,10 @@ if LONG:
 @pytest.mark.parametrize(("asks", "call"), PHASES_OF_TREES)
 def test_trees_on_parts_of_killed_workers(asks, call, mortal, tmp_path, monkeypatch):
     X, y = arrays()
-    how = {} if LONG else GIVEN
-    here = tree_of("two", **how).fit(X, y)
+    here = tree_of("two").fit(X, y)
     given = da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400)
     calls = kill_before(monkeypatch, mortal, asks, call)
-    there = tree_of("two", **how).fit(*given)
+    there = tree_of("two").fit(*given)
     assert len(calls) > call
     expect_same_tree(here, there, tmp_path)
 

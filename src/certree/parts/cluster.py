@@ -229,7 +229,9 @@ class OnCluster:
 
     def make(self, f: Callable[..., Any], *given: Any, own: Sequence[Any] | None = None) -> Any:
         """See `Executor`."""
-        self._held, self._made_by, self._have_met = [], (f, given, own), False
+        # As it is now: who calls may change what it has given, such as a random state, afterwards.
+        self._made_by = f, pickle.dumps(given, 5), own
+        self._held, self._have_met = [], False
         self._changes, self._n_changes = [], 0
         pairs = self._of_chunks(_made_of, f, given, own)
         told = self._added([self._submit(itemgetter(1), pair) for pair in pairs])
@@ -320,7 +322,7 @@ class OnCluster:
     def _hold_again(self, place: int) -> None:
         """Let parts of a lost worker be made again, as they were."""
         numbers, (f, given, own) = self._held[place].numbers, self._made_by
-        pairs = self._of_chunks(_made_of, f, given, own, numbers)
+        pairs = self._of_chunks(_made_of, f, pickle.loads(given), own, numbers)
         held = self._holding(numbers, pairs)
         self._waited(held, "change_again", self._changes)
         self._held[place] = held
