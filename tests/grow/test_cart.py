@@ -5,10 +5,12 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils.fixes import parse_version
 
 import certree
 import reference
@@ -596,11 +598,19 @@ def test_limits_of_leaves_count_copies_and_not_the_order_of_rows(criterion, X_y,
     assert_same_tree(a, b)
 
 
+def expect_peer_of_today():
+    """Skip where scikit-learn is of its lowest version, whose trees were mended since."""
+    if parse_version(sklearn.__version__) < parse_version("1.7"):
+        pytest.skip("scikit-learn cuts missing values and weighed absolute errors elsewhere")
+
+
 @pytest.mark.parametrize("least", [{"min_samples_leaf": 20}, {"min_samples_leaf": 0.031}])
 @pytest.mark.parametrize("share", [0.0, 0.0401])
 @pytest.mark.parametrize("criterion", ["gini", "squared_error", "poisson"])
 @pytest.mark.parametrize("missing", [False, True])
 def test_limits_of_leaves_are_those_of_scikit_learn(missing, criterion, share, least):
+    if missing:
+        expect_peer_of_today()
     rng = np.random.default_rng(3)
     X = rng.normal(size=(700, 4)).astype(np.float32)
     signal = X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=len(X))
@@ -632,6 +642,8 @@ def test_weights_may_be_as_far_apart_as_numbers_are(criterion):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("criterion", ["absolute_error", "poisson"])
 def test_absolute_errors_and_deviances_cut_as_in_scikit_learn(criterion, weighted):
+    if criterion == "absolute_error":
+        expect_peer_of_today()
     rng = np.random.default_rng(5)
     X = rng.normal(size=(400, 3)).astype(np.float32)
     y = np.exp(X[:, 0] * X[:, 1] + X[:, 2] / 2 + rng.normal(size=len(X)))

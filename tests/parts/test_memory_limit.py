@@ -1,6 +1,7 @@
 """Fits to files hold no more memory than they are told, and are the same."""
 
 import hashlib
+import inspect
 import os
 import re
 import subprocess
@@ -164,7 +165,7 @@ def test_a_fit_holds_no_more_than_it_may_and_is_the_same(name, folder):
     assert most <= least
     # And is not much more than it takes.
     before = number_in(r"process holds ([\d,]+) before", said)
-    assert least - before <= 3 * (most - before)
+    assert least - before <= 4 * (most - before)
     assert model == digest_of(MODELS[name]().fit(folder, "y"))
 
 
@@ -172,9 +173,9 @@ def test_a_fit_holds_no_more_than_it_may_and_is_the_same(name, folder):
 def test_without_a_limit_more_is_held(folder):
     limit = least_of(fit("boosted", folder, 1)[1])
     free, model = fit("boosted", folder, "none")
-    assert free > limit  # so that the limit does something
     most, same = fit("boosted", folder, limit)
     assert most <= limit
+    assert most < 0.95 * free  # so that the limit does something
     assert model == same
     # Half of what it holds before is refused, however it is written.
     _, said = fit("boosted", folder, "60 MB")
@@ -308,8 +309,10 @@ def test_what_is_read_at_a_time_is_told_of_the_file(tmp_path):
     small, large = tmp_path / "small.parquet", tmp_path / "pages.parquet"
     pq.write_table(table, small)
     # One page of all rows, as some writers make them.
-    how = {"use_dictionary": False, "data_page_size": 2**30, "max_rows_per_page": n}
-    pq.write_table(table, large, write_batch_size=n, **how)
+    how = {"use_dictionary": False, "data_page_size": 2**30, "write_batch_size": n}
+    if "max_rows_per_page" in inspect.signature(pq.ParquetWriter).parameters:
+        how["max_rows_per_page"] = n
+    pq.write_table(table, large, **how)
     usual = FileRows(small, "y", is_limited=True).about
     assert usual.n == n
     assert usual.of_row >= 16

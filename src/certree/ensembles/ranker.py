@@ -134,8 +134,8 @@ class BoostedTreesRanker(BoostedTrees):
     >>> X, group = rng.normal(size=(600, 3)), np.full(60, 10)
     >>> y = np.digitize(X[:, 0] + X[:, 1], [0.5, 1.5])
     >>> model = BoostedTreesRanker(max_iter=50, random_state=0).fit(X, y, group=group)
-    >>> model.predict(X[:10]).argmax() == (X[:10, 0] + X[:10, 1]).argmax()
-    np.True_
+    >>> bool(model.predict(X[:10]).argmax() == (X[:10, 0] + X[:10, 1]).argmax())
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

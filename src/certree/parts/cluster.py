@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from certree.interface.arrays import beside_each_other
 from certree.interface.extras import needed
 from certree.parts.chunks import Chunk, as_list, joined
 from certree.parts.executors import added
@@ -141,6 +142,8 @@ def as_chunk(number: int, X: Any, y: Any, weight: Any, groups: Any) -> Chunk:
                 f"{len(given)} of {name}"
             )
     weights, groups = (None if one is None else np.asarray(one) for one in (weight, groups))
+    if hasattr(y, "columns") and len(y.columns) > 1:  # of whatever types Dask has made them
+        y = beside_each_other([np.asarray(y[name]) for name in y.columns])
     return Chunk(X, y, weights, f"partition {number}", groups=groups)
 
 
@@ -302,9 +305,13 @@ class OnCluster:
         """What an actor answers."""
         distributed = needed("distributed", "dask")
         try:
-            answer = getattr(held.actor, method)(*given)
-        except RuntimeError as error:  # the worker is known to be lost
+            ask = getattr(held.actor, method)
+        except (
+            RuntimeError,
+            ValueError,
+        ) as error:  # the worker is known to be lost, by Dask's version
             raise _Lost from error
+        answer = ask(*given)
         while True:
             try:
                 return answer.result(timeout=_PATIENCE)
