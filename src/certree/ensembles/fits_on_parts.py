@@ -91,30 +91,24 @@ def fit_on_parts(
     known, loss = _sketched(model, parts, learned, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
-    n_held, (weighing, of_held) = known.n_held, known.weighings
+    n, n_held, (weighing, of_held) = known.n, known.n_held, known.weighings
     if isinstance(parts, JudgedParts):
         n_held, of_held = _read_judges(model, parts, learned, stops or bool(callbacks))
     bins, totals = make_parts(parts, learned.reader, known, many=_many_levels(known.sketch))
+    del known  # and the rows that have told edges of bins
     if is_classifier(model):
-        model.sample_hashes_ = hashes_of_fit(parts, known.n + n_held)
+        model.sample_hashes_ = hashes_of_fit(parts, n + n_held)
     judges, hashes = (None, None) if judged is None else judged()
     if judges is not None:
         n_held, of_held = len(judges.y), _put_beside(parts, judges)
-    set_keys(parts, known.n)
-    model._choose_parameters(known.n)
+    set_keys(parts, n)
+    model._choose_parameters(n)
     grower, statistics = _grower(model, parts, loss, bins)
-    run = RoundsOfParts(
-        model._settings(loss),
-        grower,
-        known.n,
-        total_weight(parts, known.n, weighing),
-        model.thresholds_,
-        model._seed,
-        learned.found.n_targets,
-        _held_of(parts, n_held, of_held),
-        statistics,
-    )
-    start = _start(loss, parts, known.n, learned.found.n_targets, totals, weighing)
+    weight, n_targets = total_weight(parts, n, weighing), learned.found.n_targets
+    held_out, settings = _held_of(parts, n_held, of_held), model._settings(loss)
+    how = model.thresholds_, model._seed, n_targets, held_out, statistics
+    run = RoundsOfParts(settings, grower, n, weight, *how)
+    start = _start(loss, parts, n, n_targets, totals, weighing)
     evaluation = _evaluation(model, run, stops, callbacks)
     _boost(model, parts, run, start, n_rounds, evaluation)
     if evaluation.decides and hashes is not None:
