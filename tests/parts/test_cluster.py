@@ -148,8 +148,8 @@ def test_several_targets_on_workers_have_the_same_model(target, names, how, clie
     together = cut(X.join(rows[[*names, "w"]]).iloc[order], ends)
     there = model_of(target, **how).fit(together, names, "w")
     expect_same(here, there, tmp_path)
-    how = {"dataframe.convert-string": False}  # the lowest version converts all objects
-    with pytest.importorskip("dask").config.set(how):
+    kept = {"dataframe.convert-string": False}  # the lowest version converts all objects
+    with pytest.importorskip("dask").config.set(kept):
         said = there.predict(cuts[0]).compute()
     assert np.array_equal(said.to_numpy(), here.predict(X.iloc[order]))
 

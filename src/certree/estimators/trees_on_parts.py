@@ -17,7 +17,6 @@ from certree.grow.cart import Cart, cart_on_bins
 from certree.grow.growing import limit_of_depth
 from certree.interface.threads import threads
 from certree.parts.cells_of_tree import FoldOfParts, GrowingRows, growing_rows
-from certree.parts.dealt_groups import deal_groups_to_folds
 from certree.parts.exact_sums import rounded
 from certree.parts.executors import Executor, InMemory
 from certree.parts.first_look import (
@@ -34,7 +33,7 @@ from certree.parts.part import PartOfRows
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.tree_of_parts import GrowthOfParts, grow_on_parts
 from certree.rows.copies import MOST_COPIES_OF_ROW
-from certree.rows.folds import MOST_COPIES, contents
+from certree.rows.folds import MOST_COPIES
 from certree.stats import Stats
 from certree.stats.in_any_order import (
     Ask,
@@ -183,14 +182,9 @@ class TreesOfParts:
         known = sketched(parts, learned.reader, copies, learned.found.n)
         warn_of_identifiers(model, known.sketch)
         dealt = None
-        are_grouped = learned.found.are_grouped
         if n_folds:
-            deal = deal_groups_to_folds if are_grouped else deal_to_folds
-            dealt = deal(parts, learned.reader, copies, n_folds, random_state)
+            dealt = deal_to_folds(parts, learned.reader, copies, n_folds, random_state)
         bins, _ = make_parts(parts, learned.reader, known, grower.number_of_bins, dealt)
-        if n_folds and not are_grouped:  # go on from where it is in memory
-            y: Any = np.zeros(1, np.int32 if growth.are_classes else np.float64)
-            contents(np.zeros((1, learned.found.n_features)), y, random_state)
         return cls(model, grower, parts, bins, growth)
 
     def fold(self, fold: FoldOfParts) -> FoldTree:

@@ -306,10 +306,7 @@ class OnCluster:
         distributed = needed("distributed", "dask")
         try:
             ask = getattr(held.actor, method)
-        except (
-            RuntimeError,
-            ValueError,
-        ) as error:  # the worker is known to be lost, by Dask's version
+        except (RuntimeError, ValueError) as error:  # the worker is known to be lost
             raise _Lost from error
         answer = ask(*given)
         while True:

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.parts.chunks import Weighing
 from certree.parts.executors import Executor
-from certree.parts.held_out import DealtRows
-from certree.parts.order_of_rows import Division, RowsToDeal, rows_to_deal
-from certree.rows.folds import Indices, distinct_groups, folds_of_groups
+from certree.parts.order_of_rows import RowsToDeal
+from certree.rows.folds import Indices, distinct_groups
 
 
 def groups_of_all(names: Sequence[NDArray[Any] | None]) -> tuple[int, list[Indices]]:
@@ -47,18 +45,3 @@ def _with_groups(
     if part.group is None:
         return part, [(part.number, dealt)]
     return replace(part, group=place[part.group]), [(part.number, dealt[part.group])]
-
-
-def deal_groups_to_folds(
-    parts: Executor,
-    reader: Any,
-    weighing: Weighing | None,
-    n_folds: int,
-    random_state: np.random.RandomState,
-) -> DealtRows:
-    """Deal whole groups to folds as `group_folds` does."""
-    division = Division(weighing, None)
-    told = sorted(parts.make(rows_to_deal, reader, division), key=itemgetter(0))
-    n_groups, places = groups_of_all([names for *_, names in told])
-    of_group = folds_of_groups(n_groups, n_folds, random_state).astype(np.uint8)
-    return DealtRows(division, dealt_by_groups(parts, places, of_group))

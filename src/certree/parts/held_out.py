@@ -5,20 +5,23 @@ Every so many of all rows are held out, or they are dealt to folds in turn, of e
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from certree.interface.arrays import Float64, Int32, Int64, in_units_of_largest
 from certree.parts.chunks import Weighing
+from certree.parts.dealt_groups import dealt_by_groups, groups_of_all
 from certree.parts.exact_sums import exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.parts.first_look import ends_together
 from certree.parts.order_of_rows import Division, Mask, RowsToDeal, dealt_to, sizes_of_parts
-from certree.rows.folds import expect_folds, judging
+from certree.rows.folds import contents, expect_folds, folds_of_groups, judging
 from certree.rows.training import expect_classes, n_held_out, refuse_lost_classes
 
 
@@ -48,9 +51,8 @@ class Side:
 
     def __add__(self, other: Side) -> Side:
         """That of both."""
-        none = np.zeros(
-            0, dtype=np.int64
-        )  # a part without rows does not know how many columns there are
+        # A part without rows does not know how many columns there are.
+        none = np.zeros(0, dtype=np.int64)
         both = zip_longest(self.n_of_class, other.n_of_class, fillvalue=none)
         n_of_class = [_counts_together(*one) for one in both]
         return Side(
@@ -125,7 +127,7 @@ def hold_out(
     """
     copies = weighing if weighing is not None and weighing.are_copies else None
     division = Division(copies, np.random.RandomState(seed))
-    sizes = sizes_of_parts(parts, reader, division)
+    sizes, _ = sizes_of_parts(parts, reader, division)
     n = sum(sizes)
     n_held = n_held_out(size, n, "rows")
     every = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
@@ -179,12 +181,19 @@ def deal_to_folds(
     n_folds: int,
     random_state: np.random.RandomState,
 ) -> DealtRows:
-    """Deal rows to folds as `content_folds` does; see `hold_out`.
+    """Deal rows to folds as `content_folds` does, or groups of them as `group_folds`; see `hold_out`.
 
-    n_folds: at most 255.
+    n_folds: at most 255. random_state: goes on as it does there.
     """
-    division = Division(weighing, random_state)
-    sizes = sizes_of_parts(parts, reader, division)
+    # A copy, as parts are divided by it again later on.
+    division = Division(weighing, deepcopy(random_state))
+    sizes, names = sizes_of_parts(parts, reader, division)
+    if any(one is not None for one in names):
+        n_groups, places = groups_of_all(names)
+        of_group = folds_of_groups(n_groups, n_folds, random_state).astype(np.uint8)
+        return DealtRows(division, dealt_by_groups(parts, places, of_group))
+    y: Any = np.zeros(1, np.int32 if is_classifier(reader) else np.float64)
+    contents(np.zeros((1, reader.n_features_in_)), y, random_state)
     expect_folds(n_folds, sum(sizes))
     every = [np.zeros(n_rows, dtype=np.uint8) for n_rows in sizes]
     of_all = parts.change(sides_of, own=[one.astype(np.bool_) for one in every])

@@ -159,16 +159,17 @@ def in_order(
     return RowsToDeal(number, *about), order, names
 
 
-def sizes_of_parts(parts: Executor, reader: Any, division: Division) -> list[int]:
-    """Make parts of rows to deal; gives how many rows each has."""
+def sizes_of_parts(
+    parts: Executor, reader: Any, division: Division
+) -> tuple[list[int], list[NDArray[Any] | None]]:
+    """Make parts of rows to deal; gives how many rows each has, and which groups."""
     told = sorted(parts.make(rows_to_deal, reader, division), key=itemgetter(0))
-    sizes = [n_rows for _, n_rows, _ in told]
     n_classes = getattr(reader, "n_classes_", 0)
     if isinstance(n_classes, list):
         rank = ranks_of_classes(parts.collect(_sums_of_classes, n_classes))
         sets = _distinct(np.concatenate(parts.collect(_sets_of_classes, n_classes, rank)))
         parts.change(_with_strata, n_classes, rank, sets)
-    return sizes
+    return [n_rows for _, n_rows, _ in told], [names for *_, names in told]
 
 
 def _sums_of_classes(part: RowsToDeal, n_classes: list[int]) -> UInt64 | None:

@@ -41,8 +41,8 @@ class DealtSides:
         How rows are told apart.
     masks : list of ndarray of bool
         Of each part, which of its rows certify, in their order.
-    n, n_certifying : int
-        How many rows there are, and how many of them certify.
+    n : int
+        How many rows there are.
     n_groups : int or None
         How many groups rows have, which are dealt whole; None: they have none.
     repeats : int
@@ -53,9 +53,13 @@ class DealtSides:
     division: Division
     masks: list[Mask]
     n: int
-    n_certifying: int
     n_groups: int | None
     repeats: int
+
+    @property
+    def n_certifying(self) -> int:
+        """How many rows certify."""
+        return sum(int(one.sum()) for one in self.masks)
 
     @property
     def n_units(self) -> int:
@@ -97,9 +101,8 @@ def deal_sides(
         n_groups, places = groups_of_all(names)
         certify = ~groups_that_grow(train_size, n_groups, n, random_state)
         masks = dealt_by_groups(parts, places, certify)
-    n_certifying = sum(int(one.sum()) for one in masks)
     repeats = _n_repeats(parts, masks, n)
-    return DealtSides(reader, division, masks, n, n_certifying, n_groups, repeats)
+    return DealtSides(reader, division, masks, n, n_groups, repeats)
 
 
 def _n_repeats(parts: Executor, masks: list[Mask], n: int) -> int:
