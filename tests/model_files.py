@@ -149,3 +149,15 @@ class Touch:
 
     def __reduce__(self):
         return Path.touch, (self.path,)
+
+
+# What files hold since weights are relative.
+_OF_WEIGHTS = ("weight_unit", "squared_weight", "n_rows", "effective_sample_size")
+
+
+def make_earlier(path):
+    """Take out of a model file what those of earlier versions do not hold."""
+    new = [name for name in arrays_of(path) if name.rpartition(".")[2] in _OF_WEIGHTS]
+    header = header_of(path)
+    header = {k: held for k, held in header.items() if k.rpartition(".")[2] not in _OF_WEIGHTS}
+    rewrite(path, {"header": as_header(header)}, without=new)

@@ -85,7 +85,8 @@ def majority(tree, table):
         u = v
         while u != 0 and table[u].sum() == 0:
             u = path(tree, u)[-2]
-        labels.append(int(np.argmax(table[u])))
+        # Sums that differ by rounding are tied.
+        labels.append(int(np.argmax(table[u] >= table[u].max() * (1 - 1e-12))))
     return np.array(labels)
 
 
@@ -809,7 +810,7 @@ def vote_bounds(risk, one_wrong, differing, n, complexity, log_delta):
 # -- growing ---------------------------------------------------------------------------------------
 
 
-def grow_dyadic(X, y=None, min_samples_split=2, max_depth=None, stop_when_pure=True, weight=None):
+def grow_dyadic(X, y=None, min_samples_split=2, max_depth=None, stop_when_pure=True):
     """Nested lists ("leaf", chain, rows) or ("split", chain, feature, threshold, left, right).
 
     Halves the box one feature after the other; a run of cells with one child that holds rows
@@ -818,7 +819,6 @@ def grow_dyadic(X, y=None, min_samples_split=2, max_depth=None, stop_when_pure=T
     n, p = X.shape
     low = [np.nanmin(X[:, j]) if not np.isnan(X[:, j]).all() else 0.0 for j in range(p)]
     high = [np.nanmax(X[:, j]) if not np.isnan(X[:, j]).all() else 0.0 for j in range(p)]
-    rows_of = np.ones(n) if weight is None else np.maximum(weight, 1)
 
     def threshold(j, share):
         half = high[j] / 2 - low[j] / 2
@@ -826,7 +826,7 @@ def grow_dyadic(X, y=None, min_samples_split=2, max_depth=None, stop_when_pure=T
 
     def grow(rows, box, depth):
         start = depth
-        if rows_of[rows].sum() < min_samples_split or (
+        if len(rows) < min_samples_split or (
             stop_when_pure and y is not None and len(set(y[rows])) == 1
         ):
             return ("leaf", 1, rows)
@@ -858,7 +858,6 @@ def grow_kd(
     n, p = X.shape
     Z = np.where(np.isnan(X), np.inf, X)
     w = np.ones(n) if weight is None else weight
-    rows_of = np.maximum(w, 1)
 
     def deviation(j):
         seen = ~np.isnan(X[:, j])
@@ -873,7 +872,7 @@ def grow_kd(
 
     def grow(rows, cursor, depth):
         pure = stop_when_pure and y is not None and len(set(y[rows])) == 1
-        if rows_of[rows].sum() < min_samples_split or pure or depth == max_depth:
+        if len(rows) < min_samples_split or pure or depth == max_depth:
             return ("leaf", 1, rows)
         varying = [j % p for j in range(cursor, cursor + p) if len({Z[i, j % p] for i in rows}) > 1]
         if not varying:
@@ -1032,7 +1031,7 @@ def is_proper(y, left, criterion):
 
 def is_enough(w, left, min_rows, min_weight):
     """Whether both sides have so many rows, each counted as one at least, and so much weight."""
-    rows = min(np.maximum(w[side], 1.0).sum() for side in (left, ~left))
+    rows = min(side.sum() for side in (left, ~left))
     return rows >= min_rows - 1e-9 and min(w[left].sum(), w[~left].sum()) >= min_weight - 1e-9
 
 
@@ -1627,19 +1626,25 @@ def grow_forest_tree(X, target, seed, tree, **given):
     return nodes
 
 
-def whole_weights(weight):
-    """Times the power of two by which the largest lies in 2^15 .. 2^16, rounded, 1 at least.
+def unit_of_weights(weight):
+    """The largest number of which all weights are multiples, but for 1e-12 of the largest one.
 
-    Smaller ones that are whole stay.
+    It is 0 if there is none of at least 2^-16 of the largest weight.
     """
-    exact, unit = [Fraction(float(one)) for one in weight], Fraction(1)
-    if max(exact) < 2**16 and all(one.denominator == 1 for one in exact):
-        return [int(one) for one in exact]
-    while max(exact) * unit < 2**15:
-        unit *= 2
-    while max(exact) * unit >= 2**16:
-        unit /= 2
-    return [max(round(one * unit), 1) for one in exact]
+    largest, n_units = max(weight), 1
+    for one in weight:
+        share = Fraction(one / largest)
+        fraction = share.limit_denominator(2**16)
+        if not fraction or abs(share - fraction) > 1e-12:
+            return 0.0
+        n_units = math.lcm(n_units, fraction.denominator)
+    return largest / n_units if n_units <= 2**16 else 0.0
+
+
+def whole_weights(weight):
+    """Multiples of that unit; if there is none, of 2^-16 of the largest, rounded, 1 at least."""
+    unit = unit_of_weights(weight) or max(weight) / 2**16
+    return [max(round(one / unit), 1) for one in weight]
 
 
 def grow_on_samples(X, y, n_classes, samples, seeds, weight, **given):
@@ -1752,11 +1757,14 @@ def product_posterior(row, X, y, n_classes, log_density):
     return [product / sum(products) for product in products]
 
 
-def left_out(x, y, log_density):
-    """For each row log_density(value, other rows, their classes, class); None for a row alone."""
+def left_out(x, y, times, log_density):
+    """For each row log_density(value, other rows, their classes, class); None for a row alone.
+
+    A row is there so many times, and goes as a whole.
+    """
     result = []
     for i, (value, k) in enumerate(zip(x, y, strict=True)):
-        others = [j for j in range(len(x)) if j != i]
+        others = [j for j in range(len(x)) if j != i for _ in range(times[j])]
         alone = not any(y[j] == k and not math.isnan(x[j]) for j in others)
         result.append(
             None if alone else log_density(value, [x[j] for j in others], [y[j] for j in others], k)

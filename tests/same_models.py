@@ -73,6 +73,23 @@ def table(n, target="two", seed=0, weights="real"):
     return pa.table({"x0": columns["x0"], "y": y, **columns, "colour": colour, "w": weight})
 
 
+def equal_rows(n, target, weights, seed=0):
+    """Rows of few values, equal ones of which differ in their weights alone: X, targets, weights."""
+    random = np.random.RandomState(seed)
+    X = random.randint(0, 3, (n, 3)).astype(float)
+    y = X[:, 0] * X[:, 1] + random.randint(0, 2, n)
+    if target == "two":
+        y = (y > 1).astype(int)
+    if target == "three":
+        y = np.array(["one", "other", "third"], dtype=object)[np.minimum(y, 2).astype(int)]
+    weight = {
+        "whole": random.randint(0, 5, n).astype(float),
+        "real": random.choice([0.1, 0.25, 0.7, 1.3], n),
+        "any": random.uniform(0.5, 3.0, n),
+    }[weights]
+    return pa.table({f"x{j}": X[:, j] for j in range(3)}), y, weight
+
+
 def in_groups(rows, kind, n_groups=60, seed=4):
     """Groups of rows, of one of which no row weighs anything; and the rows, weights and all."""
     number = np.random.RandomState(seed).randint(0, n_groups, len(rows))

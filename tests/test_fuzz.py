@@ -5,12 +5,13 @@ import os
 import time
 import warnings
 from contextlib import nullcontext
+from math import fsum
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from fuzz import cases, functions, relations, world
+from fuzz import cases, functions, refits, relations, world
 from fuzz.__main__ import options_of
 from fuzz.workers import watch
 
@@ -121,6 +122,42 @@ def test_relations_find_faults(monkeypatch, fault, relation):
         subject.fit()
         with pytest.raises(AssertionError) if finds else nullcontext():
             relation(cases.Random(0), subject)
+
+
+class PlantedMean(BaseEstimator):
+    """A regressor that predicts a weighted mean, with a fault."""
+
+    def __init__(self, fault=""):
+        self.fault = fault
+
+    def fit(self, _, y, sample_weight=None):
+        weight = np.ones(len(y)) if sample_weight is None else sample_weight
+        is_seen = np.full(len(y), True) if self.fault == "counts rows of no weight" else weight > 0
+        n = is_seen.sum()
+        unit = 1.0 if self.fault == "has a unit" else fsum(weight) / n
+        self.mean_ = fsum(weight * y) / unit / (n + 1.0)
+        self.effective_sample_size_ = weight.sum() ** 2 / (weight**2).sum()
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean_)
+
+
+@pytest.mark.parametrize(
+    ("fault", "relation"),
+    [
+        ("has a unit", refits.another_unit_of_weights),
+        ("counts rows of no weight", refits.rows_of_no_weight),
+    ],
+)
+def test_relations_of_weights_find_faults(fault, relation):
+    for planted_fault in ("", fault):
+        subject = relations.Subject(cases.Random(2))
+        subject.model, subject.y = PlantedMean(planted_fault), np.arange(1.0, subject.table.n + 1)
+        subject.fit()
+        with pytest.raises(AssertionError) if planted_fault else nullcontext():
+            for k in range(9):
+                relation(cases.Random(k), subject)
 
 
 def planted(number, kinds):

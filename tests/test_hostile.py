@@ -566,10 +566,11 @@ def test_laws_of_heavy_rows_are_answered_without_a_warning():
     PACBayesTreeClassifier().fit(X, TARGET > 0, np.full(40, 2e278))
 
 
-def test_a_histogram_has_edges_where_rows_are_heavy_and_far_apart():
-    x, weight = np.array([1.0, 2.0, 3.0, 4.0, 1e300]), np.full(5, 1e199)
-    edges = densities.edges_of(x, weight, "fd")
-    np.testing.assert_array_equal(edges, densities.edges_of(x, weight, "sturges"))
+def test_a_histogram_has_edges_where_rows_are_far_apart():
+    x = np.array([1.0, 2.0, 3.0, 4.0, 1e300])
+    edges = densities.edges_of(x, "fd")
+    assert (edges[0], edges[-1]) == (1.0, 1e300)
+    assert 3 <= len(edges) <= 11
 
 
 def shifted(values):

@@ -77,8 +77,8 @@ class Posteriors:
         self.ones = np.ones(len(self.left))
         self.counts = _core.count(self.left, self.leaf, self.y, None, 2)
         self.label = _core.majority(self.left, self.counts)
-        self.gains = _core.error_gains(self.left, self.counts, self.label, 2, False)
-        self.frequency = _core.frequencies(self.left, self.counts, 1.0)
+        self.gains = _core.error_gains(self.left, self.counts, self.label, 1.0, 2, False)
+        self.frequency = _core.frequencies(self.left, self.counts, 1.0, 1.0)
         self.theta = np.array([[-1.0, -0.1]])
         self.many = self.theta * np.linspace(0.1, 2.0, 20)[:, None]
         self.posterior = (self.left, self.gains, self.zeros, self.zeros)
@@ -154,7 +154,8 @@ LOOPS = {
         max_features=2,
         n_jobs=s.n_jobs,
     ),
-    "whole weights": lambda s: _core.whole_weights(s.steps),
+    "whole weights": lambda s: _core.whole_weights(s.steps, s.steps.max(), 1.0),
+    "unit of weights": lambda s: _core.unit_of_weights(s.steps),
     "draws": lambda s: s.forest.draws(0),
     "kd": lambda s: grow_kd(s.X, max_depth=4, n_jobs=s.n_jobs),
     "kd, spread": lambda s: grow_kd(s.X, axis="spread", max_depth=4, n_jobs=s.n_jobs),
@@ -169,10 +170,10 @@ LOOPS = {
     "count entries": lambda s: _core.count_entries(s.left, s.leaf, s.y, None),
     "moments": lambda s: _core.moments(s.left, s.leaf, s.target, None),
     "majority": lambda s: _core.majority(s.left, s.counts),
-    "frequencies": lambda s: _core.frequencies(s.left, s.counts, 1.0),
-    "smoothed means": lambda s: _core.smoothed_means(s.left, s.ones, s.zeros, 1.0),
-    "error gains": lambda s: _core.error_gains(s.left, s.counts, s.label, 2, False),
-    "squared gains": lambda s: _core.squared_gains(s.left, s.ones, s.zeros, 1.0, 2, False),
+    "frequencies": lambda s: _core.frequencies(s.left, s.counts, 1.0, 1.0),
+    "smoothed means": lambda s: _core.smoothed_means(s.left, s.ones, s.zeros, 1.0, 1.0),
+    "error gains": lambda s: _core.error_gains(s.left, s.counts, s.label, 1.0, 2, False),
+    "squared gains": lambda s: _core.squared_gains(s.left, s.ones, s.zeros, 1.0, 1.0, 2, False),
     "weigh": lambda s: _core.weigh(*s.posterior, s.theta[0], np.zeros(2), False),
     "reach": lambda s: _core.reach(s.left, s.zeros),
     "sums below": lambda s: _core.sums_below(s.left, s.zeros, s.ones),

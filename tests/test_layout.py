@@ -55,6 +55,8 @@ SHARED_NAMES = {"forest.py"}
 TESTS = Path(__file__).parent
 # Files of tests that no one module answers for, and why.
 TESTS_OF_NO_MODULE = {
+    "ensembles/test_groups.py": "groups of rows in the rounds and bags of all ensembles",
+    "ensembles/test_relative_weights.py": "weights of rows in all ensembles",
     "test_categorical_estimators.py": "a switch of growth on its way through all estimators",
     "test_core.py": "what the extension itself refuses, of all rooms",
     "test_docs.py": "the documentation",

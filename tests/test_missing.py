@@ -147,12 +147,15 @@ def test_copies_and_files_keep_the_ways(tmp_path):
     assert small.tree_.missing_both.any()
 
 
-def test_weights_and_shuffled_rows_change_no_way():
-    weight = np.random.default_rng(0).integers(0, 3, len(KIND))
+@pytest.mark.parametrize("factor", [1.0, 3.7])
+def test_the_unit_of_weights_and_shuffled_rows_change_no_way(factor):
+    rng = np.random.default_rng(0)
+    weight, order = rng.integers(0, 3, len(KIND)), rng.permutation(len(KIND))
     X = np.where(np.random.default_rng(1).random(CANCER.shape) < 0.2, np.nan, CANCER)
-    repeated = np.repeat(np.arange(len(KIND)), weight)
     one = PACBayesTreeClassifier(random_state=0).fit(CANCER, KIND, weight)
-    other = PACBayesTreeClassifier(random_state=0).fit(CANCER[repeated], KIND[repeated])
+    other = PACBayesTreeClassifier(random_state=0)
+    other.fit(CANCER[order], KIND[order], factor * weight[order])
+    np.testing.assert_array_equal(one.tree_.missing_both, other.tree_.missing_both)
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-9)
 
 

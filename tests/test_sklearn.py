@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
@@ -18,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from certree import (
     KD,
@@ -37,17 +36,12 @@ from certree import (
 from certree.estimators.tune import MIXED_GRID
 from certree.prunings import Pessimistic, cost_complexity, sibling_merge_path
 from certree.prunings.shorthand import RULES
+from sklearn_checks import copies_differ, expect_checks, mark_copies
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
 GROWERS = ["cart", "dyadic", "kd", DecisionTreeClassifier(max_depth=6)]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
 every_grower = pytest.mark.parametrize("grower", GROWERS, ids=str)
-
-
-# Of an estimator for two classes they give the class of the first row a name of its own, after they
-# have shuffled the rows: the same row has another class in the two fits that are compared.
-OLD_CHECKS = sklearn.__version__.startswith("1.6")
-_OF_OLD_CHECKS = "scikit-learn 1.6 compares fits to different classes"
 
 
 def two_classes(seed=0, n=200):
@@ -58,9 +52,8 @@ def two_classes(seed=0, n=200):
     [*(estimator() for estimator in ESTIMATORS), PrunedTreeClassifier(rule="sibling-merge")]
 )
 def test_estimators_pass_the_checks_of_scikit_learn(request, estimator, check):
-    of_weights = "check_sample_weight_equivalence" in str(check)
-    if of_weights and OLD_CHECKS and isinstance(estimator, HelmboldSchapireTreeClassifier):
-        request.applymarker(pytest.mark.xfail(reason=_OF_OLD_CHECKS, strict=False))
+    if not isinstance(estimator, PrunedTreeClassifier):
+        mark_copies(request, check)
     check(estimator)
 
 
@@ -68,30 +61,7 @@ def test_estimators_pass_the_checks_of_scikit_learn(request, estimator, check):
 @pytest.mark.parametrize("grower", ["cart", "dyadic", DecisionTreeClassifier()], ids=str)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_other_growers_pass_the_checks_of_scikit_learn(estimator, grower):
-    expected = {}
-    if (estimator, grower) == (PACBayesTreeClassifier, "dyadic") or (
-        estimator is HelmboldSchapireTreeClassifier and grower != "dyadic"
-    ):
-        # It weighs the rows of two classes by 1e-4, which leaves the decision to the prior.
-        expected["check_class_weight_classifiers"] = "the prior outweighs rows of weight 1e-4"
-    if estimator is HelmboldSchapireTreeClassifier and OLD_CHECKS:
-        expected["check_sample_weight_equivalence_on_dense_data"] = _OF_OLD_CHECKS
-    check_estimator(estimator(grower), expected_failed_checks=expected, on_skip=None)
-
-
-@every_estimator
-@every_grower
-def test_whole_weights_are_repeated_rows_with_tuning_included(estimator, grower):
-    X, y = two_classes()
-    rng = np.random.default_rng(1)
-    weight = rng.integers(0, 4, len(y))
-    for cv in (2, 3):
-        model = estimator(grower, cv=cv, random_state=0)
-        weighted = clone(model).fit(X, y, sample_weight=weight)
-        order = rng.permutation(weight.sum())
-        repeated = clone(model).fit(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order])
-        assert weighted.best_params_ == repeated.best_params_
-        np.testing.assert_array_equal(weighted.predict_proba(X), repeated.predict_proba(X))
+    expect_checks(estimator(grower), {} if estimator is PrunedTreeClassifier else copies_differ())
 
 
 @every_estimator
@@ -350,28 +320,14 @@ def test_other_scikit_learn_trees_are_growers():
 # -- weights ---------------------------------------------------------------------------------------
 
 
-@every_estimator
-@pytest.mark.parametrize("scoring", ["error", "log_loss"])
-def test_whole_weights_are_repeated_rows_for_tied_and_single_precision_rows_too(estimator, scoring):
-    rng = np.random.default_rng(3)
-    X = rng.integers(0, 4, size=(80, 3)).astype(np.float32)
-    y = (X[:, 0] + rng.integers(0, 3, 80) > 2).astype(int)
-    weight = rng.integers(0, 4, 80)
-    for grower in ("cart", "dyadic", "kd"):
-        model = estimator(grower, scoring=scoring, random_state=1)
-        a = clone(model).fit(X, y, sample_weight=weight)
-        b = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-        assert a.best_params_ == b.best_params_
-        np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
-
-
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "misclassification"])
-def test_equally_good_cuts_are_told_apart_in_the_same_way_with_weights(criterion):
+@pytest.mark.parametrize("unit", [0.1, 1.0, 1 / 3])
+def test_equally_good_cuts_are_told_apart_in_the_same_way_with_weights(criterion, unit):
     # Each of the two features separates the classes.
     X = np.array([[3.0, 1.0], [2.0, 0.0], [3.0, 0.0], [1.0, 2.0]])
     y, weight = np.array([0, 0, 0, 1]), np.array([1, 3, 1, 3])
     model = PACBayesTreeClassifier(Cart(criterion), lambda_error=1.0, lambda_penalty=0.1)
-    a = clone(model).fit(X, y, sample_weight=weight)
+    a = clone(model).fit(X, y, sample_weight=weight * unit)
     b = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     np.testing.assert_array_equal(a.tree_.feature, b.tree_.feature)
     np.testing.assert_array_equal(a.tree_.feature, [0, 0, 0])

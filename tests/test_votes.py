@@ -83,6 +83,30 @@ def test_numbers_are_averaged_and_their_variance_is_split(tree_and_stats, lam, p
         np.testing.assert_allclose(parts.between[leaf], distance, atol=1e-9)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 1.5])
+@pytest.mark.parametrize("unit", [1.0, 1000.0])
+def test_how_well_a_variance_is_known_hangs_on_the_effective_number_of_rows(smoothing, unit):
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(200, 2)), rng.normal(size=200), unit * rng.exponential(size=200)
+    tree = certree.grow_cart(X, y, min_samples_leaf=5)
+    stats = certree.measure(tree, X, y, sample_weight=weight)
+    law = certree.pac_bayes(tree, certree.measure(tree, X, y), 0.1, 0.1)
+    parts = certree.votes.prediction_variance(tree, stats, law, Voting("mean", smoothing))
+    inside = np.array(
+        [[v in reference.path(tree, leaf) for leaf in tree.apply(X)] for v in range(tree.n_nodes)]
+    )
+    size = (inside @ weight) ** 2 / (inside @ weight**2)
+    np.testing.assert_allclose(stats.effective_size, size)
+    own = [
+        np.average((y[i] - np.average(y[i], weights=weight[i])) ** 2, weights=weight[i])
+        for i in inside
+    ]
+    variance = reference.smoothed_means(tree, size, own, smoothing)
+    for leaf in np.flatnonzero(tree.is_leaf):
+        path = reference.path(tree, leaf)
+        assert parts.within[leaf] == pytest.approx(law.weight[path] @ variance[path], rel=1e-9)
+
+
 @given(trees_and_targets(), st.floats(0, 5))
 def test_the_best_pruning_of_numbers_costs_least(tree_and_stats, alpha):
     tree, stats = tree_and_stats

@@ -343,10 +343,10 @@ class Trees(OfColumns):
         """Leaf of each checked row in each tree, numbered among all nodes, (T, n)."""
         return find_leaves(*self.packed, self._walked(X), n_threads)
 
-    def out_of_bag(self, X: Any, drawing: tuple[str, int, int], n_threads: int) -> Int32:
+    def out_of_bag(self, X: Any, drawing: tuple[Any, ...], n_threads: int) -> Int32:
         """Complements of leaves (T, n) of rows that were not drawn for a tree; 0 for others.
 
-        Rows come in the order in which they were drawn; see `BinnedGrower.drawing`.
+        Rows come in the order in which they were drawn; see `grow.binned.Drawing`.
         """
         if issparse(X):
             leaf = np.array(self.leaves(X, n_threads))

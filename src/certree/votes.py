@@ -126,9 +126,11 @@ class SparseBallots(OfColumns):
         return self.stats.label if self.kind == "majority" else None
 
     @property
-    def frequency(self) -> tuple[Entries, float] | None:
+    def frequency(self) -> tuple[Entries, float, float] | None:
         """The counts and what smooths them otherwise, as the core takes them."""
-        return None if self.kind == "majority" else (self.stats.table, self.smoothing)
+        if self.kind == "majority":
+            return None
+        return self.stats.table, self.smoothing, self.stats.weight_unit
 
     def cast(self, tree: Trees, weights: NodeWeights) -> DeferredVote:
         """Let all prunings vote with these ballots, each with its weight."""
@@ -201,9 +203,9 @@ class Voting:
         "majority": a pruning votes for the label of the leaf that x is in. "mean": it spreads its
         vote like the class frequencies there, or predicts the mean of a numeric target.
     smoothing : float
-        Rows that are added to those of a node, with classes like its parent's; above the root all
-        classes are equally frequent, and numbers have the mean of all rows. A node without rows is
-        like its parent in any case. Only the mean vote reads it.
+        Rows of mean weight that are added to those of a node, with classes like its parent's; above the
+        root all classes are equally frequent, and numbers have the mean of all rows. A node without
+        rows is like its parent in any case. Only the mean vote reads it.
     slopes : ndarray of int8, shape (p,), or None
         For every feature 1 or -1 if the mean, or the share of the second of two classes, must not
         fall or rise along it, else 0. Values are moved as little as it takes to keep to it in every
@@ -375,7 +377,8 @@ def prediction_variance(
     mean, exponent = scaled_distances(voting.averages(tree, stats)[:, 0], stats.mean[0])
     with np.errstate(over="ignore"):
         own = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
-    variance = smoothed_means(tree.left, stats.rows, own, voting.smoothing)
+    # How well a variance is known hangs on how many rows there are, not on what they weigh.
+    variance = smoothed_means(tree.left, stats.effective_size, own, voting.smoothing, 1.0)
     columns = np.column_stack([mean, mean**2, variance])
     sums = push_down(tree.left, weights.of(tree).weight, None, columns, 3)
     with np.errstate(over="ignore"):

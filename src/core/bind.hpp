@@ -208,8 +208,9 @@ inline Terms terms(const Ints& left, const Doubles2& gains, const Doubles& stop,
 
 inline Rule rule_of(bool prune) { return prune ? Rule::prune : Rule::average; }
 
-// Shares of classes in every node, or the counts and the smoothing that they are made of.
-using SmoothedEntries = std::tuple<Entries, double>;
+// Shares of classes in every node, or what they are made of: counts, the smoothing, and the mean
+// weight of a row.
+using SmoothedEntries = std::tuple<Entries, double, double>;
 using Frequency = std::optional<std::variant<Doubles2, SmoothedEntries>>;
 
 inline Values values(const Shape& tree, const std::optional<Ints>& label, const Doubles2* frequency,
@@ -237,7 +238,7 @@ inline Values values(const Shape& tree, const std::optional<Ints>& label,
   if (label) throw std::invalid_argument("expected either label or frequency");
   Values result;
   result.counts = counts_of("frequency", std::get<Entries>(*entries), tree);
-  result.smoothing = std::get<double>(*entries);
+  result.smoothing = {std::get<1>(*entries), std::get<2>(*entries)};
   result.n_classes = result.counts.n_classes;
   expect_length("frequency's row", static_cast<std::size_t>(result.n_classes),
                 static_cast<std::size_t>(n_classes));

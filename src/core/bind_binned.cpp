@@ -259,8 +259,17 @@ auto grow_samples(const Doubles2& X, const Bytes& category, const std::optional<
   return grown([&] { return certree::grow_samples(all, most_of_tree, growth, response); });
 }
 
-auto whole_weights(const Doubles& weight) {
-  const auto loop = [&](std::span<double> whole) { certree::whole_weights(view(weight), whole); };
+auto unit_of_weights(const Doubles& weight) {
+  const WeightUnit unit = run([&] { return certree::unit_of_weights(view(weight)); });
+  return std::tuple(unit.largest, unit.common);
+}
+
+auto whole_weights(const Doubles& weight, double largest, double common) {
+  if (!(largest > 0.0) || !(common >= 0.0))
+    throw std::invalid_argument("largest must be positive, and common not negative");
+  const auto loop = [&](std::span<double> whole) {
+    certree::whole_weights(view(weight), {largest, common}, whole);
+  };
   return run(loop, Column<double>(weight.size()));
 }
 
@@ -307,8 +316,11 @@ void bind_binned(nb::module_& core) {
            "y"_array, "n_classes"_a, "criterion"_a, "samples"_a, "limits"_a,
            "monotonic"_array_or_none, "groups"_array_or_none, "n_threads"_a,
            "The same of trees that grow on samples of rows, each in bins of its own.");
-  core.def("whole_weights", &whole_weights, "weight"_array,
-           "Weights times a power of two, rounded to whole numbers.");
+  core.def(
+      "unit_of_weights", &unit_of_weights, "weight"_array,
+      "The largest weight, and a number of which all weights are multiples; 0: there is none.");
+  core.def("whole_weights", &whole_weights, "weight"_array, "largest"_a, "common"_a,
+           "Weights as integers, by what unit_of_weights() says of all weights.");
   core.def("draw_rows", &draw_rows, "n_rows"_a, "draws"_a, "tree"_a,
            "How often each row was drawn for a tree.");
 }

@@ -125,15 +125,29 @@ inline auto handed_over(TreeColumns&& nodes, std::vector<std::int64_t>&& root) {
                     owned(std::move(root)));
 }
 
-// Kind, number of draws, seed.
-using Draws = std::tuple<std::string, std::int64_t, std::uint64_t>;
+// Kind, number of draws, seed, and the group of each row.
+using Draws = std::tuple<std::string, std::int64_t, std::uint64_t, std::optional<Ints>>;
 
 inline Drawing drawing_of(const Draws& draws, std::size_t n_rows) {
-  const auto& [kind, n_draws, seed] = draws;
+  const auto& [kind, n_draws, seed, groups] = draws;
   if (n_draws < 1) throw std::invalid_argument("at least one row must be drawn");
-  if (kind == "repeated") return {Sampling::repeated, n_draws, seed};
-  if (std::cmp_greater(n_draws, n_rows)) throw std::invalid_argument("more draws than rows");
-  return {kind == "all" ? Sampling::all : Sampling::some, n_draws, seed};
+  const Sampling sampling = kind == "repeated" ? Sampling::repeated
+                            : kind == "all"    ? Sampling::all
+                                               : Sampling::some;
+  Drawing drawing{sampling, n_draws, seed, sized("group", groups, n_rows)};
+  if (groups) {
+    expect_codes("group", drawing.group, std::ssize(drawing.group));
+    std::vector<std::int64_t> size(n_rows);
+    for (const std::int32_t one : drawing.group) {
+      drawing.n_groups = std::max<std::int64_t>(drawing.n_groups, one + 1);
+      ++size[static_cast<std::size_t>(one)];
+    }
+    drawing.most_rows = n_draws * std::ranges::max(size);
+  }
+  const std::size_t n_units = groups ? static_cast<std::size_t>(drawing.n_groups) : n_rows;
+  if (sampling != Sampling::repeated && std::cmp_greater(n_draws, n_units))
+    throw std::invalid_argument("more draws than rows");
+  return drawing;
 }
 
 inline Criterion criterion_of(const std::string& name) {

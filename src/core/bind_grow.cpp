@@ -31,9 +31,9 @@ Stopping stopping(const In<Real, 2>& X, const Codes& y, const Numbers& weight,
 }
 
 template <class Real>
-auto grow_dyadic(const In<Real, 2>& X, const Codes& y, const Numbers& weight,
-                 double min_samples_split, int max_depth, bool expand, int n_threads) {
-  const auto rule = stopping(X, y, weight, min_samples_split, max_depth);
+auto grow_dyadic(const In<Real, 2>& X, const Codes& y, double min_samples_split, int max_depth,
+                 bool expand, int n_threads) {
+  const auto rule = stopping(X, y, {}, min_samples_split, max_depth);
   const auto x = rows(X);
   return columns(run([&] { return certree::grow_dyadic(x, rule, expand, n_threads); }));
 }
@@ -139,8 +139,8 @@ auto grow_cart(const In<Real, 2>& X, const CodeRows& y, const NumberRows& target
 
 template <class Real>
 void bind_grow_of(nb::module_& core) {
-  core.def("grow_dyadic", &grow_dyadic<Real>, "X"_array, "y"_array_or_none, "weight"_array_or_none,
-           "min_samples_split"_a, "max_depth"_a, "expand"_a, "n_threads"_a,
+  core.def("grow_dyadic", &grow_dyadic<Real>, "X"_array, "y"_array_or_none, "min_samples_split"_a,
+           "max_depth"_a, "expand"_a, "n_threads"_a,
            "Columns of the dyadic tree over the rows of X.");
   core.def("grow_kd", &grow_kd<Real>, "X"_array, "y"_array_or_none, "weight"_array_or_none,
            "min_samples_split"_a, "max_depth"_a, "spread"_a, "n_threads"_a,

@@ -95,17 +95,20 @@ auto majority(const Ints& left, const ClassCounts& counts) {
              Column<std::int32_t>(tree.size()));
 }
 
-auto frequencies(const Ints& left, const Doubles2& counts, double smoothing) {
+auto frequencies(const Ints& left, const Doubles2& counts, double rows, double weight_unit) {
   const Shape tree = shape(left);
   const auto table = counts_of("counts", counts, tree).table;
+  const Smoothing smoothing{rows, weight_unit};
   return run([&](auto frequency) { certree::frequencies(tree, table, smoothing, frequency); },
              Rows<double>(table.n_rows, table.width));
 }
 
-auto smoothed_means(const Ints& left, const Doubles& rows, const Doubles& mean, double smoothing) {
+auto smoothed_means(const Ints& left, const Doubles& rows, const Doubles& mean, double added,
+                    double weight_unit) {
   const Shape tree = shape(left);
   const auto totals = sized("rows", rows, tree.size());
   const auto means = sized("mean", mean, tree.size());
+  const Smoothing smoothing{added, weight_unit};
   return run([&](auto value) { certree::smoothed_means(tree, totals, means, smoothing, value); },
              Column<double>(tree.size()));
 }
@@ -122,6 +125,7 @@ void bind_stats(nb::module_& core) {
   core.def("majority", &majority, "left"_array, "counts"_array,
            "The largest class of each node; a node without rows has its parent's.");
   core.def("frequencies", &frequencies, "left"_array, "counts"_array, "smoothing"_a,
+           "weight_unit"_a,
            "Shares of the classes in each node; a node without rows has its parent's.");
   core.def("moments", &moments, "left"_array, "leaf"_array, "target"_array, "weight"_array_or_none,
            "(rows, mean, sum of squared distances from it) of the targets in each node.");
@@ -134,7 +138,7 @@ void bind_stats(nb::module_& core) {
   core.def("numbers_of_sums", &numbers_of_sums, "sums"_array, "largest"_array, "n"_a,
            "What such sums mean.");
   core.def("smoothed_means", &smoothed_means, "left"_array, "rows"_array, "mean"_array,
-           "smoothing"_a, "Means that are drawn to those of the parents.");
+           "smoothing"_a, "weight_unit"_a, "Means that are drawn to those of the parents.");
 }
 
 }  // namespace certree::door

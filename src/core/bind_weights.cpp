@@ -8,7 +8,7 @@ void expect_terms(std::int64_t n_terms) {
   if (n_terms != 2 && n_terms != 3) throw std::invalid_argument("n_terms must be 2 or 3");
 }
 
-auto error_gains(const Ints& left, const ClassCounts& counts, const Ints& label,
+auto error_gains(const Ints& left, const ClassCounts& counts, const Ints& label, double weight_unit,
                  std::int64_t n_terms, bool empty_leaves_count) {
   const Shape tree = shape(left);
   const Counts known = counts_of("counts", counts, tree);
@@ -16,19 +16,19 @@ auto error_gains(const Ints& left, const ClassCounts& counts, const Ints& label,
   expect_codes("label", labels, known.n_classes);
   expect_terms(n_terms);
   const auto loop = [&](auto gains) {
-    certree::error_gains(tree, known, labels, empty_leaves_count, gains);
+    certree::error_gains(tree, known, labels, weight_unit, empty_leaves_count, gains);
   };
   return run(loop, Rows<double>(tree.size(), n_terms));
 }
 
 auto squared_gains(const Ints& left, const Doubles& rows, const Doubles& mean, double unit,
-                   std::int64_t n_terms, bool empty_leaves_count) {
+                   double weight_unit, std::int64_t n_terms, bool empty_leaves_count) {
   const Shape tree = shape(left);
   const auto totals = sized("rows", rows, tree.size());
   const auto means = sized("mean", mean, tree.size());
   expect_terms(n_terms);
   const auto loop = [&](auto gains) {
-    certree::squared_gains(tree, totals, means, unit, empty_leaves_count, gains);
+    certree::squared_gains(tree, totals, means, unit, weight_unit, empty_leaves_count, gains);
   };
   return run(loop, Rows<double>(tree.size(), n_terms));
 }
@@ -70,11 +70,11 @@ auto likeliest(const Ints& left, const Doubles& log_odds, const Doubles& chain_m
 }  // namespace
 
 void bind_weights(nb::module_& core) {
-  core.def("error_gains", &error_gains, "left"_array, "counts"_array, "label"_array, "n_terms"_a,
-           "empty_leaves_count"_a,
+  core.def("error_gains", &error_gains, "left"_array, "counts"_array, "label"_array,
+           "weight_unit"_a, "n_terms"_a, "empty_leaves_count"_a,
            "Gains in errors, square roots of rows and, with three terms, leaves.");
   core.def("squared_gains", &squared_gains, "left"_array, "rows"_array, "mean"_array, "unit"_a,
-           "n_terms"_a, "empty_leaves_count"_a,
+           "weight_unit"_a, "n_terms"_a, "empty_leaves_count"_a,
            "Gains in sums of squares over unit, square roots of rows and leaves.");
   core.def("weigh", &weigh, "left"_array, "gains"_array, "stop"_array, "split"_array, "theta"_array,
            "root"_array, "prune"_a, "(weight, log_odds, log evidence) of one posterior.");

@@ -6,6 +6,16 @@
 
 namespace certree {
 
+// Rows like those of its parent that are added to the rows of a node. The sums of a node are
+// divided by the mean weight of a row first, so that no unit of weights matters.
+struct Smoothing {
+  double rows = 0.0;
+  double weight_unit = 1.0;
+
+  // Where no row is added the unit cancels out, and sums stay exact.
+  double unit() const { return rows > 0.0 ? weight_unit : 1.0; }
+};
+
 // Entries begin[v], ..., begin[v + 1] - 1 are those of node v, by ascending class.
 struct CountEntries {
   std::span<const std::int64_t> begin;  // (m + 1,)

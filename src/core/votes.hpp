@@ -11,7 +11,7 @@ struct Values {
   std::span<const std::int32_t> label;
   Table<const double> frequency;
   Counts counts;
-  double smoothing = 0.0;
+  Smoothing smoothing;
   std::int64_t n_classes = 0;
 
   bool are_counts() const { return label.empty() && !frequency.data; }
@@ -22,6 +22,7 @@ class NodeValues {
  public:
   explicit NodeValues(const Values& values)
       : values_(values),
+        unit_(values.smoothing.unit()),
         counted_(values.are_counts() ? static_cast<std::size_t>(values.n_classes) : 0) {}
 
   // Goes on to a node; the node before is forgotten.
@@ -29,8 +30,9 @@ class NodeValues {
     if (!counted_.empty()) {
       values_.counts.each(at_, [&](std::int64_t k, double) { counted(k) = 0.0; });
       n_ = 0.0;
-      values_.counts.each(v, [&](std::int64_t k, double weight) { n_ += counted(k) = weight; });
-      n_ += values_.smoothing;
+      values_.counts.each(
+          v, [&](std::int64_t k, double weight) { n_ += counted(k) = weight / unit_; });
+      n_ += values_.smoothing.rows;
     }
     at_ = v;
   }
@@ -39,7 +41,7 @@ class NodeValues {
   CERTREE_INLINE double operator()(std::int64_t k, double at_parent) {
     if (values_.frequency.data) return values_.frequency.row(at_)[k];
     if (counted_.empty()) return static_cast<double>(values_.label[at_] == k);
-    return n_ > 0.0 ? (counted(k) + values_.smoothing * at_parent) / n_ : at_parent;
+    return n_ > 0.0 ? (counted(k) + values_.smoothing.rows * at_parent) / n_ : at_parent;
   }
 
   // The values (n_classes,) of the parent become those of the node.
@@ -50,7 +52,7 @@ class NodeValues {
     } else if (n_ > 0.0) {
       const double* const own = counted_.data();
       for (std::int64_t k = 0; k < n_classes; ++k)
-        value[k] = (own[k] + values_.smoothing * value[k]) / n_;
+        value[k] = (own[k] + values_.smoothing.rows * value[k]) / n_;
     }
   }
 
@@ -58,6 +60,7 @@ class NodeValues {
   double& counted(std::int64_t k) { return counted_[static_cast<std::size_t>(k)]; }
 
   const Values& values_;
+  double unit_;
   std::vector<double> counted_;  // (n_classes,) zero but for the classes of the node
   std::size_t at_ = 0;
   double n_ = 0.0;

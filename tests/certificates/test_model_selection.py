@@ -2,17 +2,32 @@
 
 import pickle
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 import certree
-from certree import NodeWeights, Vote, Voting
+from certree import (
+    CertifiedBoostedTreesClassifier,
+    CertifiedBoostedTreesRegressor,
+    CertifiedForestClassifier,
+    CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
+    Grid,
+    NodeStats,
+    NodeWeights,
+    Vote,
+    Voting,
+)
 from certree.certificates import LabelledSelection, ModelSelection, select_labelled, select_model
 from certree.certificates.inequalities import bounds
 from certree.certificates.model_selection import PATH
 from certree.votes import Ballots
 from certree.weights.family import Family
+from weight_units import expect_no_unit
 
 MAJORITY, MEAN = Voting("majority"), Voting("mean", smoothing=0.1)
 N, GROWING = 600, 200
@@ -210,3 +225,75 @@ def test_labelled_prunings_take_weighted_rows(groups):
     assert selected.certificate.n == (N if groups is None else 120)
     wrong = errors(standing, selected.ballot.label)
     assert selected.certificate.risk == pytest.approx(wrong / N)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(N) // 4])
+def test_rows_that_certify_have_a_mean_weight_of_their_own(groups):
+    X, y = rows()
+    weight = np.random.default_rng(1).uniform(0.1, 5, N)
+    model = CertifiedTreeClassifier(random_state=0).fit(X, y, weight, groups=groups)
+    standing = model.model_selection_
+    grown, weighing = standing.held.grown, standing.weighing
+    grow, weigh = standing.held.grow, standing.held.weigh
+    assert grown.n[0] == pytest.approx(weight[grow].sum())
+    assert grown.weight_unit == pytest.approx(weight[grow].mean())
+    # A group counts once, whatever its size: its mean weight is that of a row.
+    n_of_group = 1 if groups is None else np.bincount(groups)[groups[weigh]]
+    assert weighing.n[0] == pytest.approx((weight[weigh] / n_of_group).sum())
+    assert weighing.n[0] / weighing.weight_unit == pytest.approx(standing.held.n)
+    assert standing.both.n[0] / standing.both.weight_unit == pytest.approx(
+        len(grow) + standing.held.n
+    )
+
+
+def test_the_unit_of_the_rows_that_certify_does_not_shape_the_law():
+    weight = np.random.default_rng(1).uniform(0.1, 5, N)
+    unit = weight[GROWING:].mean()
+    plain = model_selection(weight=weight)
+    # Rows that have grown the tree are on another side, and keep their own unit.
+    one, other = (
+        replace(
+            plain, weighing=NodeStats(c * plain.weighing.counts, plain.weighing.label, c * unit)
+        )
+        for c in (1.0, 2.0**9)
+    )
+    for selection in ("best", "vote"):
+        found, expected = (select_model(each, selection=selection) for each in (other, one))
+        assert found.certificate == expected.certificate
+        np.testing.assert_array_equal(found.ballot.label, expected.ballot.label)
+    assert one.both.weight_unit != other.both.weight_unit
+
+
+MODELS = [
+    CertifiedTreeClassifier(random_state=0),
+    CertifiedTreeClassifier(random_state=0, selection="vote", train_size="auto"),
+    CertifiedTreeClassifier(Grid([[0.0, 0.0], [1.0, 1.0]]), max_depth=6, random_state=0),
+    CertifiedTreeClassifier(random_state=0, max_leaf_nodes=6, class_weight="balanced"),
+    CertifiedTreeRegressor(random_state=0),
+    CertifiedForestClassifier(6, random_state=0),
+    CertifiedBoostedTreesClassifier(max_iter=4, random_state=0),
+    CertifiedBoostedTreesRegressor(max_iter=4, random_state=0),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "groups"),
+    [
+        *((model, None) for model in MODELS),
+        *((model, np.arange(N) // 4) for model in MODELS if has_fit_parameter(model, "groups")),
+    ],
+)
+def test_a_certificate_depends_on_ratios_of_weights_alone(model, groups):
+    X, y = rows()
+    weight = np.random.default_rng(1).uniform(0.1, 5, N)
+
+    def told(weight):
+        how = {} if groups is None else {"groups": groups}
+        if isinstance(model.get_params().get("grower"), Grid):
+            how["classes"] = [0, 1]  # no row grows the tree
+        one = clone(model).fit(X, y, sample_weight=weight, **how)
+        promised = one.certificate_
+        says = one.predict_proba if hasattr(one, "predict_proba") else one.predict
+        return np.append([promised.bound, promised.risk, promised.complexity], says(X))
+
+    expect_no_unit(told, weight)

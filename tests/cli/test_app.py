@@ -1893,7 +1893,7 @@ def test_what_is_not_for_folders_is_said(tmp_path, folder):
         ),
         (("--model", "tree", "--grower", "kd"), "Cart(max_bins=255)"),
         (("--test-size", "0.2"), "--test-size takes a single table"),
-        (("--model", "forest", "--groups", "key"), "--groups is not for TreeForestClassifier"),
+        (("--model", "forest", "--groups", "key"), "groups takes rows in memory"),
         (("--model", "boosted", "--groups", "key"), "groups takes rows in memory"),
         (("--model", "certified", "--groups", "place"), "groups='place' is no column"),
         (("--increasing", "height"), "no feature 'height'"),

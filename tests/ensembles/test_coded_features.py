@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from certree._core import draw_rows
 from certree.ensembles import coded_features
 from certree.ensembles.coded_features import CodedFeatures, comparing_codes, numbers_of
-from certree.grow.binned import BinnedGrower
+from certree.grow.binned import BinnedGrower, Drawing
 from certree.grow.bins import Bins
 from certree.rows.features import FeatureColumns
 
@@ -60,10 +60,12 @@ def leaf_of(tree, codes):
     return v
 
 
+@pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_walks_find_the_rows_out_of_bags(n_threads, monkeypatch):
+def test_walks_find_the_rows_out_of_bags(n_threads, grouped, monkeypatch):
     X, bins, trees = grown(1, n_trees=5, max_features=3, bootstrap=True)
-    drawing = ("repeated", len(X), 1)
+    group = np.random.RandomState(0).randint(0, 90, len(X)).astype(np.int32) if grouped else None
+    drawing = Drawing("repeated", 90 if grouped else len(X), 1, group)
     known = trees.out_of_bag(X, drawing, 1)
     for number, own in enumerate(known):
         assert ((own < 0) == (draw_rows(len(X), drawing, number) == 0)).all()

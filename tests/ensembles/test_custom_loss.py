@@ -18,6 +18,7 @@ from certree import (
 )
 from certree.ensembles import CustomLoss
 from certree.ensembles.custom_loss import LossOfFunctions
+from weight_units import expect_no_unit
 
 SHORT = {"max_iter": 12, "random_state": 0}
 
@@ -147,18 +148,19 @@ def test_a_loss_in_python_is_lowered():
     assert (y[1::2] < high.predict(X[1::2])).mean() == pytest.approx(0.9, abs=0.05)
 
 
-def test_neither_the_order_of_rows_nor_copies_matter():
+def test_neither_the_order_of_rows_nor_the_unit_of_weights_matters():
     X, y, offset = rows()
     order = np.random.default_rng(0).permutation(len(y))
-    weight = np.random.default_rng(1).integers(0, 3, len(y))
-    copies = np.repeat(np.arange(len(y)), weight)
+    weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
     for parameters in ({}, {"max_iter": "auto"}, {"early_stopping": True}):
         model = BoostedTreesRegressor(LOG_COSH, **{**SHORT, **parameters})
         one = model.fit(X, y, offset=offset).predict(X)
         again = model.fit(X[order], y[order], offset=offset[order]).predict(X)
         np.testing.assert_array_equal(one, again)
         weighed = model.fit(X, y, weight).predict(X)
-        np.testing.assert_array_equal(weighed, model.fit(X[copies], y[copies]).predict(X))
+        again = model.fit(X[order], y[order], weight[order]).predict(X)
+        np.testing.assert_array_equal(weighed, again)
+        expect_no_unit(lambda one: model.fit(X, y, one).predict(X), weight)  # noqa: B023
 
 
 def test_a_warm_start_is_one_longer_fit():

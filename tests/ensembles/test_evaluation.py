@@ -38,6 +38,7 @@ from certree.ensembles.rounds import advance
 from certree.rows.features import FeatureColumns
 from certree.rows.split import TrainCalibrationSplit
 from certree.rows.training import Training
+from weight_units import expect_no_unit
 
 STOPS = {"early_stopping": True, "max_iter": 60, "n_iter_no_change": 5, "random_state": 0}
 LOSSES = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
@@ -225,9 +226,10 @@ def test_auto_stops_from_many_rows_on(monkeypatch):
     model = BoostedTreesClassifier(**{**STOPS, "early_stopping": "auto"})
     stopped = BoostedTreesClassifier(**STOPS).fit(X, y)
     np.testing.assert_array_equal(model.fit(X, y).validation_score_, stopped.validation_score_)
-    # A row of weight 2 is two of them.
+    # A row of weight 2 is one of them, and one of weight 0 none.
     assert not hasattr(model.fit(X[1:], y[1:]), "validation_score_")
-    assert hasattr(model.fit(X[1:], y[1:], np.append(np.ones(398), 2)), "validation_score_")
+    assert not hasattr(model.fit(X[1:], y[1:], np.append(np.ones(398), 2)), "validation_score_")
+    assert hasattr(model.fit(X, y, np.full(400, 0.1)), "validation_score_")
     assert not hasattr(model.fit(X, y, np.append(np.ones(399), 0)), "validation_score_")
 
 
@@ -263,14 +265,34 @@ def test_neither_the_order_of_rows_nor_threads_matter(scoring):
 
 
 @pytest.mark.parametrize("scoring", ["loss", "accuracy"])
-def test_weights_are_copies_and_rows_of_weight_zero_are_as_if_absent(scoring):
+def test_a_row_is_held_out_as_a_whole_and_its_weight_has_no_unit(scoring):
+    X, y = noisy(200)
+    weight = np.random.default_rng(0).integers(0, 4, 200).astype(float)
+    there = weight > 0
+    model = BoostedTreesClassifier(**STOPS, scoring=scoring)
+    train, held = parts_of(model, X, y, weight)
+    assert len(held.y) == round(0.1 * there.sum())
+    rows, sides = np.column_stack([X, weight])[there], [train, held]
+    given = np.concatenate([np.column_stack([one.X, one.weight]) for one in sides])
+    np.testing.assert_array_equal(*(one[np.lexsort(one.T)] for one in (rows, given)))
+
+    def told(weight):
+        fitted = clone(model).fit(X, y, weight)
+        return np.append(fitted.predict_proba(X), fitted.validation_score_)
+
+    expect_no_unit(told, weight)
+    alone = clone(model).fit(X[there], y[there], weight[there])
+    expected = np.append(alone.predict_proba(X), alone.validation_score_)
+    np.testing.assert_array_equal(told(weight), expected)
+
+
+@pytest.mark.parametrize("scoring", ["loss", "accuracy"])
+def test_weights_of_rows_that_judge_alone_are_copies(scoring):
     X, y = noisy(200)
     weight = np.random.default_rng(0).integers(0, 4, 200).astype(float)
     copies = np.repeat(np.arange(200), weight.astype(int))
-    model = BoostedTreesClassifier(**STOPS, scoring=scoring).fit(X, y, weight)
-    other = clone(model).fit(X[copies], y[copies])
-    np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
-    np.testing.assert_allclose(model.validation_score_, other.validation_score_)
+    model = BoostedTreesClassifier(**STOPS, scoring=scoring)
+    other = clone(model)
     X_val, y_val = noisy(200, seed=1)
     given = {"X_val": X_val, "y_val": y_val, "sample_weight_val": weight}
     model.fit(X, y, **given)
@@ -622,8 +644,9 @@ def test_rows_that_cannot_be_held_out_are_refused():
     lonely = np.append(y[:-1], 2)
     with pytest.raises(ValueError, match="least populated class in y has only 1 member"):
         model.fit(X, lonely)
-    # Two copies are two members, and an evaluation set needs none.
-    assert model.fit(X, lonely, np.append(np.ones(39), 2)).n_classes_ == 3
+    # A row of weight 2 is one member, and an evaluation set needs none.
+    with pytest.raises(ValueError, match="least populated class in y has only 1 member"):
+        model.fit(X, lonely, np.append(np.ones(39), 2))
     assert model.fit(X, lonely, X_val=X, y_val=y).n_classes_ == 3
     with pytest.raises(ValueError, match=r"n_samples=1 rows and .* the resulting train"):
         BoostedTreesRegressor(**STOPS).fit([[0.0]], [1.0])

@@ -27,7 +27,15 @@ from certree.parts import binned_parts, executors, resources, scratch, sources, 
 from certree.parts.executors import Here, InMemory
 from certree.parts.made_parts import _sketch
 from certree.parts.part import begin_tree, go_on
-from same_models import InChunks, expect_same, parted, table, with_towns, write_parts
+from same_models import (
+    InChunks,
+    equal_rows,
+    expect_same,
+    parted,
+    table,
+    with_towns,
+    write_parts,
+)
 
 N = 1500
 
@@ -213,6 +221,7 @@ UNUSUAL = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight differs so much:UserWarning")
 @pytest.mark.parametrize("target", UNUSUAL)
 @pytest.mark.parametrize(
     "how", [*QUANTILES, {"loss": "quantile", "quantile": 1 / 3}, {"loss": "tweedie", "power": 1.2}]
@@ -273,11 +282,29 @@ def test_however_rows_are_divided(seed, target, ends, weights, leaves, shuffles)
     moved = X.take(order), y[order], None if weight is None else weight[order]
     try:
         there = fit_in_chunks(model_of(target, **how), *moved, sorted([0, *ends, 1100]))
-    except InMemory:
+    except InMemory:  # few rows weigh more than nothing
         assert target == "numbers"
         assert weights == "whole"
         return
     expect_same(here, there)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    target=st.sampled_from(["two", "three", "numbers"]),
+    ends=st.lists(st.integers(0, N), max_size=8),
+    weights=st.sampled_from(["real", "whole", "any"]),
+    stops=st.booleans(),
+)
+@settings(max_examples=max(10, settings().max_examples // 6))
+def test_equal_rows_of_other_weights_may_lie_in_any_part(seed, target, ends, weights, stops):
+    X, y, weight = equal_rows(N, target, weights, seed)
+    how = {**(STOPPING if stops else {}), "max_iter": 3, "random_state": seed}
+    here = model_of(target, **how).fit(X, y, weight)
+    order = np.random.RandomState(seed).permutation(N)
+    for moved in (X, y, weight), (X.take(order), y[order], weight[order]):
+        there = fit_in_chunks(model_of(target, **how), *moved, sorted([0, *ends, N]))
+        expect_same(here, there)
 
 
 STOPPING = {
@@ -381,10 +408,9 @@ def test_rows_in_files_judge_the_same(
         there = model_of(target, **how)
         there.fit(files, "y", "w" if weights else None, X_val=place, **beside)
         expect_same(here, there, tmp_path)
-    if weights != "whole":
-        with resources(memory_limit="4GB"):
-            there.fit(files, "y", "w" if weights else None, X_val=place, **beside)
-        expect_same(here, there, tmp_path)
+    with resources(memory_limit="4GB"):
+        there.fit(files, "y", "w" if weights else None, X_val=place, **beside)
+    expect_same(here, there, tmp_path)
     assert len(there.validation_score_) > there.n_iter_
 
 
@@ -425,14 +451,14 @@ def test_few_rows_that_others_judge_are_fitted_in_memory(tmp_path, left_nothing)
 
 
 def test_early_stopping_is_chosen_by_the_number_of_rows(monkeypatch):
-    monkeypatch.setattr(evaluation, "_MANY_ROWS", 1400)
     X, y, weight = parted(table(N, "two", weights="whole"))
+    monkeypatch.setattr(evaluation, "_MANY_ROWS", (N + (weight > 0).sum()) // 2)
     how = {**STOPPING, "early_stopping": "auto"}
     for of_rows in (None, weight):
         here = model_of("two", **how).fit(X, y, of_rows)
         there = fit_in_chunks(model_of("two", **how), X, y, of_rows, [0, 700, N])
         expect_same(here, there)
-        assert hasattr(there, "validation_score_") == (of_rows is None or of_rows.sum() > 1400)
+        assert hasattr(there, "validation_score_") == (of_rows is None)
 
 
 @pytest.mark.parametrize(
@@ -455,12 +481,13 @@ def test_a_class_of_one_row_is_not_held_out(tmp_path, left_nothing):
         model_of("two", early_stopping=True).fit(file, "y")
 
 
-def test_copies_that_are_dealt_one_by_one_take_rows_in_memory(tmp_path, left_nothing):
+def test_rows_of_large_whole_weights_are_held_out_as_in_memory(tmp_path, left_nothing):
     rows = table(N, "two", weights="whole")
     place = rows.column_names.index("w")
     many = rows.set_column(place, "w", pa.array(20 + rows["w"].to_numpy()))
-    with pytest.raises(ValueError, match=r"whole weights of more than ten .* early_stopping"):
-        model_of("two", early_stopping=True).fit(written(tmp_path, many), "y", "w")
+    here = model_of("two", **STOPPING).fit(*parted(many))
+    there = model_of("two", **STOPPING).fit(written(tmp_path, many), "y", "w")
+    expect_same(here, there, tmp_path)
 
 
 def test_threads_change_nothing():

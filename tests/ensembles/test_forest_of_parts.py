@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from certree._core import whole_weights
 from certree.ensembles import TreeForestClassifier, TreeForestRegressor, coded_features, leaves
 from certree.ensembles.forest_of_parts import WholeWeighing, at_places, samples_of_parts
 from certree.ensembles.forest_samples import ForestSamples, GivenRows
@@ -20,8 +19,18 @@ from certree.parts.executors import Here
 from certree.parts.memory_limit import Portions
 from certree.parts.part import PartOfRows
 from certree.parts.scratch import Scratch
+from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit, integer_weights
 from certree.rows.training import training_rows
-from same_models import InChunks, assert_same, expect_same, parted, table, with_columns, write_parts
+from same_models import (
+    InChunks,
+    assert_same,
+    equal_rows,
+    expect_same,
+    parted,
+    table,
+    with_columns,
+    write_parts,
+)
 
 N = 1500
 pytestmark = pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
@@ -169,6 +178,28 @@ def test_however_rows_are_divided(seed, target, ends, weights, how, shuffles):
         assert_same(getattr(here, name), getattr(there, name), name)
 
 
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    target=st.sampled_from(["two", "three", "numbers"]),
+    ends=st.lists(st.integers(0, 300), max_size=8),
+    weights=st.sampled_from(["real", "whole", "any"]),
+)
+@settings(max_examples=max(10, settings().max_examples // 6), deadline=None)
+def test_equal_rows_of_other_weights_may_lie_in_any_part(seed, target, ends, weights):
+    X, y, weight = equal_rows(300, target, weights, seed)
+    here = model_of(target, random_state=seed).fit(X, y, weight)
+    order = np.random.RandomState(seed).permutation(300)
+    for moved in (X, y, weight), (X.take(order), y[order], weight[order]):
+        there = model_of(target, random_state=seed)
+        rows, given_rows, kept = read(there, *moved, sorted([0, *ends, 300]))
+        with kept:
+            there._seed = here._seed
+            there._fit_samples(rows, given_rows, None)
+        assert_same(here.trees_.value, there.trees_.value, "value")
+        assert_same(here.trees_.threshold, there.trees_.threshold, "threshold")
+        assert here._origin == there._origin
+
+
 def read(model, X, y, weight, ends):
     """The rows of a forest in chunks, and the folder in which they lie."""
     folder = tempfile.TemporaryDirectory()
@@ -203,10 +234,11 @@ def test_rows_of_parts_are_those_of_one_table(target, weights):
 @example(weight=[303.0, 0.5], cuts=1)
 def test_weights_of_parts_become_the_whole_numbers_of_all(weight, cuts):
     weight = np.array(weight)
-    weighing = WholeWeighing(False, weight.max(), are_whole=bool((weight % 1 == 0).all()))
     parts = np.split(weight, [cuts % len(weight)])
+    unit = sum(map(WeightUnit.of, parts), NO_WEIGHTS)
+    weighing = WholeWeighing(weight.max(), of_weights=unit)
     told = np.concatenate([weighing(one) for one in parts])
-    assert_same(told, whole_weights(weight), "weights")
+    assert_same(told, integer_weights(weight), "weights")
 
 
 def test_threads_change_nothing(tmp_path, left_nothing):

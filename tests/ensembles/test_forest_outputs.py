@@ -25,6 +25,7 @@ from certree.explain import shapley_values
 from certree.explain.lanes import Lanes
 from certree.show import plot_calibration, plot_ranking, plot_tree, report
 from several_targets import table
+from weight_units import expect_no_unit
 
 LEAVES = ["auto", "plain", "refilled", "shrunk", "honest"]
 SHORT = {"n_estimators": 12, "random_state": 0}
@@ -97,7 +98,16 @@ def test_flags_are_judged_as_scikit_learn_does():
     assert model.score(X, flags) == accuracy_score(flags, model.predict(X))
 
 
-@parametrize_with_checks([TreeForestClassifier(5), TreeForestRegressor(5)])
+def expected_failures(_):
+    one_draw = "a row is one draw whatever it weighs: copies go to bags one by one"
+    return {
+        f"check_sample_weight_equivalence_on_{kind}_data": one_draw for kind in ("dense", "sparse")
+    }
+
+
+@parametrize_with_checks(
+    [TreeForestClassifier(5), TreeForestRegressor(5)], expected_failed_checks=expected_failures
+)
 def test_scikit_learns_contract_of_several_outputs(estimator, check):
     assert get_tags(estimator).target_tags.multi_output
     check(estimator)
@@ -165,16 +175,17 @@ def test_columns_may_be_in_any_order(leaves):
             np.testing.assert_array_equal(a, b)
 
 
-def test_rows_may_be_in_any_order_and_copies_are_weights():
+def test_rows_may_be_in_any_order_and_weights_have_no_unit():
     X, *_ = table()
     random = np.random.default_rng(1)
-    order, weight = random.permutation(300), random.integers(0, 3, 300)
+    order, weight = random.permutation(300), random.integers(0, 3, 300).astype(float)
     for model, y in models():
         first, second = clone(model).fit(X, y), clone(model).set_params(n_jobs=2)
         np.testing.assert_array_equal(told(first, X), told(second.fit(X[order], y[order]), X))
-        weighed = clone(model).fit(X, y, weight)
-        copied = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight, axis=0))
-        np.testing.assert_array_equal(told(weighed, X), told(copied, X))
+        expect_no_unit(lambda one: told(clone(model).fit(X, y, one), X), weight)  # noqa: B023
+        weighed, again = clone(model).fit(X, y, weight), clone(model)
+        again.fit(X[order], y[order], weight[order])
+        np.testing.assert_array_equal(told(weighed, X), told(again, X))
         np.testing.assert_array_equal(told(first, X[:1]), told(first, X)[:1])
 
 

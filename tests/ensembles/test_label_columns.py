@@ -32,6 +32,7 @@ from certree.ensembles.several_losses import SeveralLosses
 from certree.explain import shapley_values
 from certree.show import plot_loss, report
 from model_files import arrays_of, refuses, rewrite
+from weight_units import expect_no_unit
 
 SHORT = {"max_iter": 12, "random_state": 0}
 
@@ -254,17 +255,18 @@ def test_the_order_of_columns_is_that_of_their_classes():
 
 @pytest.mark.threads
 @pytest.mark.parametrize("n", [300, 1200])
-def test_rows_may_be_in_any_order_and_copies_are_weights(n):
+def test_rows_may_be_in_any_order_and_weights_have_no_unit(n):
     X, labels = table(n)
     random = np.random.default_rng(1)
-    order, weight = random.permutation(n), random.integers(0, 3, n)
+    order, weight = random.permutation(n), random.integers(0, 3, n).astype(float)
     how = {"max_iter": "auto"} if n < 500 else {}
     model = classifier(**how, n_jobs=1).fit(X, labels)
     shuffled = classifier(**how, n_jobs=2).fit(X[order], labels[order])
     np.testing.assert_array_equal(told(model, X), told(shuffled, X))
     weighed = classifier(**how).fit(X, labels, weight)
-    copied = classifier(**how).fit(np.repeat(X, weight, axis=0), np.repeat(labels, weight, axis=0))
-    np.testing.assert_array_equal(told(weighed, X), told(copied, X))
+    again = classifier(**how).fit(X[order], labels[order], weight[order])
+    np.testing.assert_array_equal(told(weighed, X), told(again, X))
+    expect_no_unit(lambda one: told(classifier(**how).fit(X, labels, one), X), weight)
     np.testing.assert_array_equal(told(model, X[:1]), told(model, X)[:1])
     np.testing.assert_array_equal(
         told(model, X.astype(np.float32)), told(model, X.astype(np.float32).astype(float))

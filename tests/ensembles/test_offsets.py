@@ -1,6 +1,7 @@
 """Offsets: what scores start from before the first tree, in fits and in predictions."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,7 @@ from certree.ensembles.losses import (
     SquaredLoss,
     TweedieLoss,
 )
+from weight_units import expect_no_unit
 
 SHORT = {"max_iter": 15, "random_state": 0}
 NUMBERS = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
@@ -196,20 +198,25 @@ def test_exposures_are_worth_knowing():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_neither_the_order_of_rows_nor_copies_matter(kind):
+def test_neither_the_order_of_rows_nor_the_unit_of_weights_matters(kind):
     X, y, offset = rows_of(kind)
     X[150:], y[150:] = X[:150], y[:150]  # rows that only offsets tell apart
     order = np.random.default_rng(0).permutation(len(y))
-    weight = np.random.default_rng(1).integers(0, 3, len(y))
-    copies = np.repeat(np.arange(len(y)), weight)
+    weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
     for parameters in ({}, {"max_iter": "auto"}, {"early_stopping": True}):
         model = made(kind, **parameters)
         one = model.fit(X, y, offset=offset).predict(X, offset=offset)
         again = model.fit(X[order], y[order], offset=offset[order]).predict(X, offset=offset)
         np.testing.assert_array_equal(one, again)
-        weighed = model.fit(X, y, weight, offset=offset).predict(X, offset=offset)
-        copied = model.fit(X[copies], y[copies], offset=offset[copies]).predict(X, offset=offset)
-        np.testing.assert_array_equal(weighed, copied)
+        told = partial(scores_beside, model, X, y, offset)
+        expect_no_unit(told, weight)
+        turned = scores_beside(model, X[order], y[order], offset[order], weight[order])
+        np.testing.assert_array_equal(told(weight)[order], turned)
+
+
+def scores_beside(model, X, y, offset, weight):
+    """What a fit says of its own rows."""
+    return model.fit(X, y, weight, offset=offset).predict(X, offset=offset)
 
 
 @pytest.mark.parametrize("kind", ["squared_error", "poisson", "two", "three"])

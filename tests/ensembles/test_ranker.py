@@ -16,6 +16,7 @@ from certree import BoostedTreesRanker, _core, load, save
 from certree.ensembles.rounds import advance
 from certree.explain import shapley_values
 from certree.rows.documents import query_numbers
+from weight_units import expect_no_unit
 
 FAST = {"max_iter": 12, "random_state": 0}
 
@@ -170,15 +171,32 @@ def test_rows_and_queries_that_are_alike_change_places_unseen():
     same(model, clone(model).fit(X[order], y[order], qid=-qid[order]), X)
 
 
-def test_a_weight_of_two_is_a_query_twice():
+def test_a_query_is_one_draw_whatever_it_weighs(monkeypatch):
+    X, y, group, qid = worlds(20)
+    weight = np.random.default_rng(0).integers(1, 4, size=len(group))[qid].astype(float)
+    runs = []
+    monkeypatch.setattr(
+        "certree.ensembles.evaluation.advance",
+        lambda made, *how: runs.append(made[0]) or advance(made, *how),
+    )
+    model = BoostedTreesRanker(**FAST)
+    for weights in (None, weight):
+        model.fit(X, y, weights, group=group)
+    plain, weighed = runs[0], runs[-1]
+    assert len(weighed.keys) == len(y)
+    assert len(np.unique(weighed.keys)) == len(group)
+    # Nothing that draws queries knows their weights.
+    np.testing.assert_array_equal(np.sort(plain.keys), np.sort(weighed.keys))
+
+
+def test_a_score_takes_a_weight_of_two_as_a_query_twice():
     X, y, group, qid = worlds(20)
     weight = np.random.default_rng(0).integers(0, 4, size=len(group))[qid]
     copies = np.concatenate([np.flatnonzero(weight > k) for k in range(3)])
     of_copy = np.concatenate([qid[weight > k] + 100 * k for k in range(3)])
-    weighed = BoostedTreesRanker(**FAST).fit(X, y, weight, group=group)
-    same(weighed, clone(weighed).fit(X[copies], y[copies], qid=of_copy), X)
-    score = weighed.score(X, y, weight, qid=qid)
-    assert score == pytest.approx(weighed.score(X[copies], y[copies], qid=of_copy))
+    model = BoostedTreesRanker(**FAST).fit(X, y, group=group)
+    score = model.score(X, y, weight, qid=qid)
+    assert score == pytest.approx(model.score(X[copies], y[copies], qid=of_copy))
 
 
 def test_weights_that_are_not_whole_tell():
@@ -187,8 +205,7 @@ def test_weights_that_are_not_whole_tell():
     model = BoostedTreesRanker(**FAST).fit(X, y, weight, group=group)
     plain = clone(model).fit(X, y, group=group)
     assert (model.predict(X) != plain.predict(X)).any()
-    # Their unit means nothing.
-    same(model, clone(model).fit(X, y, 4 * weight, group=group), X)
+    expect_no_unit(lambda one: clone(model).fit(X, y, one, group=group).predict(X), weight)
 
 
 def test_rounds_are_those_of_the_literal_twin(monkeypatch):

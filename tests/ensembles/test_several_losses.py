@@ -24,6 +24,7 @@ from certree.ensembles import CustomLoss
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.several_losses import SeveralLosses
 from certree.explain import shapley_values
+from weight_units import expect_no_unit
 
 SHORT = {"max_iter": 12, "random_state": 0}
 QUANTILES = [0.1, 0.5, 0.9]
@@ -94,15 +95,16 @@ def test_units_of_columns_do_not_matter():
 
 
 @pytest.mark.parametrize("n", [300, 1200])
-def test_rows_may_be_in_any_order_and_copies_are_weights(n):
+def test_rows_may_be_in_any_order_and_weights_have_no_unit(n):
     X, y = table(n)
     random = np.random.default_rng(1)
-    order, weight = random.permutation(n), random.integers(0, 3, n)
+    order, weight = random.permutation(n), random.integers(0, 3, n).astype(float)
     model = regressor().fit(X, y)
     np.testing.assert_array_equal(model.predict(X), regressor().fit(X[order], y[order]).predict(X))
-    weighed = regressor().fit(X, y, weight)
-    copies = regressor().fit(np.repeat(X, weight, axis=0), np.repeat(y, weight, axis=0))
-    np.testing.assert_array_equal(weighed.predict(X), copies.predict(X))
+    weighed, again = regressor().fit(X, y, weight), regressor()
+    again.fit(X[order], y[order], weight[order])
+    np.testing.assert_array_equal(weighed.predict(X), again.predict(X))
+    expect_no_unit(lambda one: regressor().fit(X, y, one).predict(X), weight)
 
 
 def test_a_number_that_never_varies_is_told_exactly():

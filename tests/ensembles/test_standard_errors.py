@@ -13,6 +13,7 @@ import reference
 from certree import BoostedTreesClassifier, BoostedTreesRegressor, load, save
 from certree.ensembles import BoostedTreesRanker, CertifiedBoostedTreesRegressor, CustomLoss
 from certree.ensembles.standard_errors import Thirds
+from weight_units import expect_no_unit
 
 SHORT = {"max_iter": 8, "standard_errors": True, "random_state": 0}
 
@@ -121,7 +122,7 @@ def test_more_rows_and_less_noise_make_them_smaller():
 
 
 @pytest.mark.parametrize(("model", "table"), models())
-def test_rows_alone_threads_orders_and_copies_change_nothing(model, table):
+def test_rows_alone_threads_orders_and_units_of_weights_change_nothing(model, table):
     X, y = table
     told = model.fit(X, y).predict_std(X)
     assert told.shape == ((len(X),) if told.ndim == 1 else (len(X), len(model.classes_)))
@@ -131,10 +132,11 @@ def test_rows_alone_threads_orders_and_copies_change_nothing(model, table):
     np.testing.assert_array_equal(model.set_params(n_jobs=2).fit(X, y).predict_std(X), told)
     order = np.random.default_rng(0).permutation(len(y))
     np.testing.assert_array_equal(model.fit(X[order], y[order]).predict_std(X), told)
-    twice = np.tile([1, 2], len(y) // 2)
-    copies = np.repeat(X, twice, axis=0), np.repeat(y, twice)
-    weighted = model.fit(X, y, sample_weight=twice).predict_std(X)
-    np.testing.assert_array_equal(model.fit(*copies).predict_std(X), weighted)
+    weight = np.tile([1.0, 2.0], len(y) // 2)
+    weighted = model.fit(X, y, sample_weight=weight).predict_std(X)
+    turned = model.fit(X[order], y[order], sample_weight=weight[order]).predict_std(X)
+    np.testing.assert_array_equal(turned, weighted)
+    expect_no_unit(lambda one: model.fit(X, y, sample_weight=one).predict_std(X), weight)
 
 
 @pytest.mark.parametrize(("model", "table"), models())

@@ -409,16 +409,33 @@ def test_a_limit_of_memory_changes_nothing(target, tmp_path):
 
 
 @linux
-def test_a_limit_takes_no_copies_on_the_side_that_grows(tmp_path):
-    rows, weight = table(N).drop_columns(["w"]), np.ones(N)
-    weight[-1] = 10 * N  # which certifies; without it the others are copies
-    files, model = write_parts(tmp_path, rows.append_column("w", pa.array(weight))), model_of("two")
-    model.set_params(train_size=0.1).fit(files, "y", sample_weight="w")
-    with (
-        resources(memory_limit="8GB"),
-        pytest.raises(ValueError, match="memory_limit takes weights that are no copies"),
-    ):
-        model.fit(files, "y", sample_weight="w")
+@pytest.mark.parametrize("target", ["two", "numbers"])
+def test_a_limit_takes_whole_weights_of_any_size(target, tmp_path):
+    rows = table(N, target, weights="whole")
+    heavy = pa.array(10_000 * rows["w"].to_numpy())
+    files = write_parts(tmp_path, rows.drop_columns(["w"]).append_column("w", heavy), ENDS)
+    free = model_of(target).fit(files, "y", sample_weight="w")
+    with resources(memory_limit="8GB"):
+        same = model_of(target).fit(files, "y", sample_weight="w")
+    expect_same_fit(same, free, tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:sample_weight differs so much:UserWarning")
+@pytest.mark.parametrize("how", [{}, {"class_weight": "balanced"}])
+def test_the_effective_number_is_that_of_all_rows(how):
+    X, y, weight = parted(table(N))
+    weight = np.where(np.arange(N) == 0, 3000.0, weight)
+    here = model_of("two", **how).fit(X, y, weight)
+    there = fit_in_chunks(model_of("two", **how), X, y, weight, [0, 300, N])
+    assert there.effective_sample_size_ == here.effective_sample_size_ < N / 10
+
+
+def test_uneven_weights_are_worth_one_warning():
+    X, y, weight = parted(table(N))
+    weight = np.where(np.arange(N) == 0, 3000.0, weight)
+    with pytest.warns(UserWarning, match="sample_weight differs so much that 900 rows") as found:
+        fit_in_chunks(model_of("two"), X, y, weight, [0, 300, N])
+    assert len(found) == 1
 
 
 @linux

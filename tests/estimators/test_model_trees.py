@@ -1,5 +1,7 @@
 """Trees with models in their leaves: what they keep, how nodes are judged, what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import certree
 import reference
@@ -33,6 +35,7 @@ from certree.prunings import Polynomial, SquareRoot
 from certree.prunings.scott_nowak import fragment_prunings
 from certree.rows.folds import content_folds
 from prunings.test_scott_nowak import literal_penalties, paid
+from sklearn_checks import copies_differ, expect_checks, mark_copies
 
 ESTIMATORS = [DecoratedTreeClassifier, DecoratedTreeRegressor]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -57,22 +60,16 @@ def target(estimator, X, y):
         DecoratedTreeClassifier(rule=Polynomial(smoothness=3), alpha=0.01),
     ]
 )
-def test_decorated_trees_pass_the_checks_of_scikit_learn(estimator, check):
+def test_decorated_trees_pass_the_checks_of_scikit_learn(request, estimator, check):
+    mark_copies(request, check)
     check(estimator)
 
 
 @every_estimator
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_small_cells_pass_the_checks_of_scikit_learn(estimator):
-    expected = {}
-    if estimator is DecoratedTreeClassifier:
-        weights = "check_sample_weight_equivalence_on_dense_data"
-        expected[weights] = "logistic regression stops within a tolerance"
-    check_estimator(
-        estimator(min_samples_model=4, max_depth=2, grower=Cart(min_samples_split=5)),
-        expected_failed_checks=expected,
-        on_skip=None,
-    )
+    small = estimator(min_samples_model=4, max_depth=2, grower=Cart(min_samples_split=5))
+    expect_checks(small, copies_differ())
 
 
 def test_rows_of_nodes_are_those_that_pass_them():
@@ -129,8 +126,9 @@ def test_the_pruning_is_the_best_of_all_by_the_judged_losses(scoring):
 
 def nodes_by_training_errors(tree, X, y, weight, leaf, scoring, X_new, y_new, weight_new):
     """Errors of the model or constant of each node on its rows, and its loss on new rows."""
-    stats = certree.count(tree, X, y, 2, sample_weight=weight)
-    shares = reference.smoothed(tree, stats.counts, 1.0)
+    unit = weight.mean() if len(weight) else 1.0
+    stats = replace(certree.count(tree, X, y, 2, sample_weight=weight), weight_unit=unit)
+    shares = reference.smoothed(tree, stats.counts / unit, 1.0)
     cost, loss = [], []
     sides = [_rows_of_nodes(tree, tree.apply(side)) for side in (X, X_new)]
     for v, (inside, outside) in enumerate(zip(*sides, strict=True)):
@@ -138,7 +136,8 @@ def nodes_by_training_errors(tree, X, y, weight, leaf, scoring, X_new, y_new, we
         predicted = np.tile(shares[v], (len(outside), 1))
         if len(set(y[inside])) > 1:
             model = clone(leaf)
-            weights = {f"{name}__sample_weight": weight[inside] for name, _ in model.steps}
+            relative = weight[inside] / unit
+            weights = {f"{name}__sample_weight": relative for name, _ in model.steps}
             model.fit(X[inside], y[inside], **weights)
             by_model = weight[inside] @ (model.predict(X[inside]) != y[inside])
             if by_model < errors:
@@ -175,17 +174,20 @@ def test_the_polynomial_rule_prunes_by_training_errors_like_the_function(smoothn
             rule=Polynomial(smoothness), alpha=alpha, max_depth=3, random_state=0
         ).fit(X, y, sample_weight=weight)
         weights = certree.prunings.polynomial_penalised(tree, stats, smoothness, alpha, cost=cost)
-        rows = _rows_of_nodes(tree, tree.apply(X))
-        expected = {frozenset(rows[v]) for v in np.flatnonzero(weights.weight)}
+        inside = _rows_of_nodes(tree, tree.apply(X))
+        expected = {frozenset(inside[v]) for v in np.flatnonzero(weights.weight)}
         assert leaves_with_rows(model, X) == expected
         assert model.best_params_ == {"alpha": alpha}
         # Its leaves make the errors that it was chosen for.
         assert weight @ (model.predict(X) != y) == weights.weight @ cost
         # No pruning pays less, with any root fragment.
-        penalties = literal_penalties(tree, stats, alpha, smoothness, np.log(tree.n_leaves))
         rule = fragment_prunings(tree, stats, smoothness=smoothness, cost=cost)
-        value = paid(tree, stats, rule, alpha, penalties, False, cost)
-        least = reference.smallest_fragment_cost_of_all(tree, cost, stats.n, *penalties, False)
+        # Rows of mean weight, and their errors.
+        rows = certree.NodeStats(stats.counts / weight.mean(), stats.label)
+        errors = cost / weight.mean()
+        penalties = literal_penalties(tree, rows, alpha, smoothness, np.log(tree.n_leaves))
+        value = paid(tree, rows, rule, alpha, penalties, False, errors)
+        least = reference.smallest_fragment_cost_of_all(tree, errors, rows.n, *penalties, False)
         assert value == pytest.approx(least)
         sizes.add(model.get_n_leaves())
     assert min(sizes) == 1 < len(sizes)
@@ -418,6 +420,7 @@ def test_weights_and_threads(estimator):
 def test_weights_reach_the_steps_of_a_pipeline():
     X, y, _ = curved(300)
     weight = np.random.default_rng(0).integers(1, 4, 300)
+    relative = weight / weight.mean()
     leaf = make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1000))
     settings = {"rule": Polynomial(smoothness=3), "alpha": 0.01, "max_depth": 2}
     for scale in (False, True):
@@ -425,7 +428,7 @@ def test_weights_reach_the_steps_of_a_pipeline():
         model.fit(X, y, sample_weight=weight)
         for v, whole in model.leaf_estimators_.items():
             inside = model.apply(X) == v
-            rows, w, fitted = X[inside], weight[inside], whole
+            rows, w, fitted = X[inside], relative[inside], whole
             if scale:
                 scaler = StandardScaler().fit(rows, sample_weight=w)
                 rows, fitted = scaler.transform(rows), whole[-1]

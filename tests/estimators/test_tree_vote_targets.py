@@ -174,7 +174,7 @@ def test_targets_may_stand_in_any_order(estimator, grower):
 
 
 @every_estimator
-def test_rows_threads_and_copies_say_the_same(estimator):
+def test_the_order_of_rows_threads_and_the_unit_of_weights_say_nothing(estimator):
     model, X, y = fitted(estimator)
     random = np.random.default_rng(1)
     order, weight = random.permutation(200), random.integers(0, 3, 200)
@@ -182,9 +182,12 @@ def test_rows_threads_and_copies_say_the_same(estimator):
     np.testing.assert_array_equal(told(model, X), told(again, X))
     shuffled = clone(model).fit(X[order], y[order])
     np.testing.assert_allclose(told(model, X), told(shuffled, X), rtol=1e-6, atol=1e-9)
-    weighed = clone(model).fit(X, y, weight)
-    copied = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight, axis=0))
-    np.testing.assert_allclose(told(weighed, X), told(copied, X), rtol=1e-6, atol=1e-9)
+    weighed, half, times = (clone(model).fit(X, y, w * weight) for w in (1.0, 0.5, 3.7))
+    np.testing.assert_array_equal(told(weighed, X), told(half, X))
+    np.testing.assert_allclose(told(weighed, X), told(times, X), rtol=1e-9, atol=1e-9)
+    some = weight > 0
+    kept = clone(model).fit(X[some], y[some], weight[some])
+    np.testing.assert_array_equal(told(weighed, X), told(kept, X))
     np.testing.assert_array_equal(told(model, X[:1]), told(model, X)[:1])
     np.testing.assert_array_equal(told(model, X.astype(np.float32)[:1]), told(model, X[:1]))
     before = told(model, X)

@@ -100,12 +100,17 @@ def test_weights_mean_the_same(target, class_weight, weights, leaf, tmp_path):
     expect_same_tree(here, fit_in_chunks(there, *moved, [0, 1, 1, 600, N]), tmp_path)
 
 
-def test_copies_weigh_as_rows_of_whole_weight_do(tmp_path):
-    X, y, weight = parted(table(400, "numbers", weights="whole"))
-    own = np.repeat(np.arange(400), weight.astype(int))
-    model = fit_in_chunks(model_of("numbers"), X, y, weight, [0, 100, 400])
-    copied = fit_in_chunks(model_of("numbers"), X.take(own), y[own], None, [0, 50, len(own)])
-    expect_same_tree(model, copied, tmp_path)
+@pytest.mark.parametrize("target", ["two", "numbers"])
+def test_the_unit_of_weights_says_nothing(target):
+    X, y, weight = parted(table(400, target, weights="whole"))
+    ask = "predict" if target == "numbers" else "predict_proba"
+    said, *others = (
+        getattr(fit_in_chunks(model_of(target), X, y, factor * weight, [0, 100, 400]), ask)(X)
+        for factor in (1.0, 0.25, 3.7, 1e-4)
+    )
+    np.testing.assert_array_equal(said, others[0])
+    for other in others[1:]:
+        np.testing.assert_allclose(said, other, rtol=1e-9)
 
 
 @given(
@@ -209,10 +214,12 @@ CHOSEN = [
 ]
 
 
-@pytest.mark.parametrize("weights", ["real", "whole", None])
+@pytest.mark.parametrize("weights", ["real", "whole", "heavy", None])
 @pytest.mark.parametrize(("kind", "target", "how"), CHOSEN)
 def test_folds_choose_the_same(kind, target, how, weights, tmp_path):
-    X, y, weight = parted(table(700, target, weights=weights or "real"), weights is not None)
+    named = "whole" if weights == "heavy" else weights or "real"
+    X, y, weight = parted(table(700, target, weights=named), weights is not None)
+    weight = weight * 37.0 if weights == "heavy" else weight
     grower = Cart(max_bins=255, max_leaf_nodes=60)
     here, there = (kind(grower, random_state=3, **how) for _ in range(2))
     order = np.random.RandomState(4).permutation(700)
@@ -223,7 +230,7 @@ def test_folds_choose_the_same(kind, target, how, weights, tmp_path):
 
 OF_GROUPS = [
     *((*CHOSEN[0], weights) for weights in ("real", "whole", "heavy", None)),
-    *((*CHOSEN[2], weights) for weights in ("whole", None)),
+    *((*CHOSEN[2], weights) for weights in ("whole", "heavy", None)),
     *((*CHOSEN[i], "whole") for i in (3, 4, 5, 6)),
 ]
 
@@ -264,13 +271,6 @@ def test_few_rows_are_fitted_in_memory(tmp_path):
     here, there = (PACBayesTreeClassifier(Cart(max_bins=9), random_state=0) for _ in range(2))
     here.fit(rows.drop_columns(["y"]), rows["y"].to_numpy())
     expect_same_tree(here, there.fit(tmp_path / "rows.parquet", "y"), tmp_path)
-
-
-def test_heavy_copies_are_dealt_in_memory(tmp_path):
-    X, y, weight = parted(table(400, weights="whole"))
-    model = PACBayesTreeClassifier(Cart(max_bins=9))
-    with pytest.raises(ValueError, match=r"folds deal each copy by itself.*set lambda_error"):
-        fit_in_chunks(model, X, y, weight * 37, [0, 400])
 
 
 @pytest.mark.parametrize("target", ["two", "numbers"])
@@ -358,16 +358,6 @@ def test_what_takes_rows_in_memory_is_refused_by_name(model, said, tmp_path, lef
     with pytest.raises(ValueError, match=said):
         model.fit(files, "y")
     assert not hasattr(model, "tree_")
-
-
-def test_heavy_copies_of_numbers_in_groups_are_summed_in_memory():
-    groups, rows = in_groups(table(400, "numbers", weights="whole"), "ints")
-    X, y, weight = parted(rows.drop_columns(["g"]))
-    model = PACBayesTreeRegressor(Cart(max_bins=9))
-    with pytest.raises(
-        ValueError, match="more than 10 take rows in memory where folds deal groups"
-    ):
-        fit_in_chunks(model, X, y, weight * 6, [0, 400], groups=groups)
 
 
 def test_two_classes_where_two_are_expected(tmp_path, left_nothing):

@@ -1,6 +1,7 @@
 import itertools
 import math
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -101,14 +102,21 @@ def noisy(n, seed, n_classes=2):
 
 def grow_fold(fold, grower, rows, summarise):
     (tree,) = grow_trees(grower, rows, [fold])
-    return GrownFold.of(fold, tree, summarise, tree.route(rows.X, 1), rows.y)
+    unit = 1.0 if rows.weight is None else rows.weight.mean()
+    training = SimpleNamespace(y=rows.y, weight=rows.weight, weight_unit=unit)
+    return GrownFold.of(fold, tree, summarise, tree.route(rows.X, 1), training)
+
+
+def counting(n_classes):
+    """What summarises rows of so many classes."""
+    return lambda tree, leaf, y, weight, unit: counted(tree, leaf, y, weight, n_classes, unit)
 
 
 def grown(X, y, weight=None, n_classes=2, grower=GROWERS[0], n_folds=2, seed=0):
     rng = np.random.RandomState(seed)
     folds = content_folds(X, y, n_folds, rng, weight)
-    rows, summarise = TrainingSamples(X, y), partial(counted, n_classes=n_classes)
-    return [grow_fold(fold, grower, rows, summarise) for fold in folds]
+    rows = TrainingSamples(X, y, weight)
+    return [grow_fold(fold, grower, rows, counting(n_classes)) for fold in folds]
 
 
 def literal_loss(folds, candidate, scoring, temperatures):
@@ -131,11 +139,11 @@ def literal_loss(folds, candidate, scoring, temperatures):
 def of_several(kind):
     """What summarises rows of several targets."""
 
-    def summarise(tree, leaf, y, weight):
+    of_one = measured if kind == "squared" else counting(3)
+
+    def summarise(tree, leaf, y, weight, unit):
         columns = np.ascontiguousarray(y.T)
-        if kind == "squared":
-            return SeveralStats(tuple(measured(tree, leaf, one, weight) for one in columns))
-        return SeveralStats(tuple(counted(tree, leaf, one, weight, 3) for one in columns))
+        return SeveralStats(tuple(of_one(tree, leaf, one, weight, unit) for one in columns))
 
     return summarise
 
@@ -179,7 +187,8 @@ def test_squared_losses_are_those_of_every_held_out_row(seed, weighted, grower):
     y = 100 + X[:, 0] + rng.normal(size=40)
     weight = rng.integers(1, 4, 40).astype(float) if weighted else None
     folds = list(content_folds(X, y, 2, np.random.RandomState(0), weight))
-    grown = [grow_fold(fold, grower, TrainingSamples(X, y), measured) for fold in folds]
+    rows = TrainingSamples(X, y, weight)
+    grown = [grow_fold(fold, grower, rows, measured) for fold in folds]
     candidate = Candidate(partial(pac_bayes_family, prior="branching"), Voting("mean", 1.5))
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(5, 2))
     losses = Objective.of(grown, candidate, "squared").losses(temperatures)
@@ -189,7 +198,7 @@ def test_squared_losses_are_those_of_every_held_out_row(seed, weighted, grower):
             weights = candidate.family(part.tree, part.stats).at(*row)
             score = vote(part.tree, part.stats, weights, Voting("mean", 1.5)).score[:, 0]
             distance = y[fold.judge] - score[part.tree.apply(X[fold.judge])]
-            once = np.ones(len(fold.judge)) if weight is None else fold.judge_weight
+            once = np.ones(len(fold.judge)) if weight is None else weight[fold.judge]
             literal += (once * distance**2).sum()
         assert loss == pytest.approx(literal, rel=1e-10)
 
@@ -378,8 +387,8 @@ def test_a_grown_fold_counts_the_rows_of_its_two_sides():
     weight = np.random.default_rng(4).uniform(0.5, 2.0, 50)
     judge = np.arange(0, 50, 3)
     grow = np.setdiff1d(np.arange(50), judge)
-    fold = Fold(grow, judge, weight[grow], weight[judge])
-    fold = grow_fold(fold, KD(), TrainingSamples(X, y), partial(counted, n_classes=3))
+    fold = grow_fold(Fold(grow, judge), KD(), TrainingSamples(X, y, weight), counting(3))
+    assert fold.stats.weight_unit == weight.mean()  # of all rows
     for rows, counts in ((grow, fold.stats.counts), (judge, fold.judging)):
         leaf = fold.tree.apply(X[rows])
         for node in np.flatnonzero(fold.tree.is_leaf):
@@ -397,8 +406,9 @@ def test_the_tree_of_a_fold_is_that_of_its_growing_rows_alone(grower, weighted):
     X, y = noisy(60, 4, 3)
     weight = np.random.default_rng(0).integers(1, 4, 60).astype(float) if weighted else None
     for fold in content_folds(X, y, 3, np.random.RandomState(0), weight):
-        whole = grow_fold(fold, grower, TrainingSamples(X, y), partial(counted, n_classes=3)).tree
-        alone = grower.grow(TrainingSamples(X[fold.grow], y[fold.grow], fold.grow_weight))
+        whole = grow_fold(fold, grower, TrainingSamples(X, y, weight), counting(3)).tree
+        own = None if weight is None else weight[fold.grow]
+        alone = grower.grow(TrainingSamples(X[fold.grow], y[fold.grow], own))
         for name in ("feature", "threshold", "left", "chain"):
             np.testing.assert_array_equal(getattr(whole, name), getattr(alone, name))
 
@@ -419,16 +429,21 @@ def test_the_candidate_whose_laws_lose_least_is_chosen(search):
 
 
 @pytest.mark.parametrize("scoring", ["error", "log_loss"])
-def test_whole_weights_tune_like_repeated_rows(scoring):
+@pytest.mark.parametrize("factor", [0.25, 3.7, 1e-5])
+def test_the_unit_of_weights_tunes_nothing(scoring, factor):
     X, y = noisy(40, 6)
     weight = np.random.default_rng(6).integers(1, 4, 40).astype(float)
-    copy = np.repeat(np.arange(40), weight.astype(int))
-    for candidate in (PAC_BAYES, CANDIDATES["PAC-Bayes, mean"]):
-        weighted = Objective.of(grown(X, y, weight), candidate, scoring)
-        repeated = Objective.of(grown(X[copy], y[copy]), candidate, scoring)
-        grid = np.stack(np.meshgrid(LOG_GRID, LOG_GRID, indexing="ij"), -1).reshape(-1, 2)
-        np.testing.assert_array_equal(weighted.losses(grid), repeated.losses(grid))
-        assert tune(weighted, [None, None]) == tune(repeated, [None, None])
+    grid = np.stack(np.meshgrid(LOG_GRID, LOG_GRID, indexing="ij"), -1).reshape(-1, 2)
+    for name, candidate in CANDIDATES.items():
+        one, other = (
+            Objective.of(grown(X, y, w), candidate, scoring) for w in (weight, factor * weight)
+        )
+        n = N_TEMPERATURES[name]
+        losses = [factor * one.losses(grid[:, :n]), other.losses(grid[:, :n])]
+        np.testing.assert_allclose(*losses, rtol=1e-9)
+        if factor == 0.25:
+            np.testing.assert_array_equal(*losses)
+        assert tune(one, [None] * n) == tune(other, [None] * n)
 
 
 def test_weights_change_the_losses():

@@ -21,7 +21,11 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 import certree
 from certree import (
     KD,
+    AdaBoostTreeClassifier,
+    BoostedTreesClassifier,
     Cart,
+    CertifiedBoostedTreesClassifier,
+    CertifiedForestClassifier,
     CertifiedTreeClassifier,
     CertifiedTreeRegressor,
     DecoratedTreeClassifier,
@@ -29,11 +33,13 @@ from certree import (
     Dyadic,
     Grid,
     HelmboldSchapireTreeClassifier,
+    NaiveBayesClassifier,
     PACBayesPosteriors,
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
     PrunedTreeRegressor,
+    TreeForestClassifier,
     Voting,
 )
 from certree.files.archive import opened, write_archive
@@ -59,6 +65,7 @@ from model_files import (
     damaged,
     form_of,
     header_of,
+    make_earlier,
     misshapen,
     npy,
     plain,
@@ -889,6 +896,86 @@ def test_files_of_unreleased_versions_are_said_to_be_old(saved, model, version):
 
 def test_files_are_of_the_fourth_version(saved):
     assert header_of(saved)["version"] == 4
+
+
+EARLIER = [
+    NaiveBayesClassifier(),
+    NaiveBayesClassifier("histogram", power=1.0),
+    PACBayesTreeClassifier(random_state=0),
+    PACBayesTreeRegressor(random_state=0),
+    PrunedTreeClassifier(random_state=0),
+    HelmboldSchapireTreeClassifier(random_state=0),
+    CertifiedTreeClassifier(duplicates="genuine", random_state=0),
+    CertifiedTreeRegressor(duplicates="genuine", random_state=0),
+    AdaBoostTreeClassifier(n_estimators=3, random_state=0),
+    BoostedTreesClassifier(max_iter=3, random_state=0),
+    CertifiedBoostedTreesClassifier(max_iter=3, duplicates="genuine", random_state=0),
+    TreeForestClassifier(3, random_state=0),
+    CertifiedForestClassifier(3, duplicates="genuine", random_state=0),
+]
+
+
+def told(model):
+    """What it says of rows, and of itself."""
+    names = ("predict", "predict_proba", "predict_log_proba", "predict_std", "predict_set")
+    said = {name: getattr(model, name)(X) for name in names if hasattr(model, name)}
+    said["certificate"] = str(getattr(model, "certificate_", None))
+    return said
+
+
+@pytest.mark.parametrize("model", EARLIER, ids=lambda model: type(model).__name__)
+def test_files_of_before_weights_were_relative_predict_as_they_did(model, tmp_path):
+    path = tmp_path / "model"
+    model = clone(model).fit(X, TWO)
+    certree.save(model, path)
+    make_earlier(path)
+    loaded = certree.load(path)
+    expected = told(model)
+    for name, said in told(loaded).items():
+        np.testing.assert_array_equal(said, expected[name], err_msg=name)
+    # They do not say how even the weights were.
+    assert not hasattr(loaded, "effective_sample_size_")
+    again = through_file(loaded, tmp_path / "again")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("densities", ["normal", "histogram"])
+def test_naive_bayes_of_unknown_many_rows_predicts_and_learns_no_more(densities, tmp_path):
+    path = tmp_path / "model"
+    weight = np.arange(len(X)) % 3 + 1.0
+    model = NaiveBayesClassifier(densities).fit(X, Y, weight)
+    certree.save(model, path)
+    assert header_of(path)["n_rows"] == len(X)
+    make_earlier(path)
+    loaded = certree.load(path)
+    for one in (loaded, through_file(loaded, tmp_path / "again")):
+        same_bits(one.predict_proba(TEST), model.predict_proba(TEST))
+        with pytest.raises(ValueError, match="partial_fit must know the number of rows of the fit"):
+            one.partial_fit(X, Y)
+        same_bits(one.predict_proba(TEST), model.predict_proba(TEST))
+    # A new fit knows it.
+    same_bits(
+        loaded.fit(X, Y, weight).partial_fit(X, Y).class_count_,
+        model.partial_fit(X, Y).class_count_,
+    )
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+def test_rows_of_earlier_files_that_stand_in_another_order_come_and_go(weighed, tmp_path):
+    path, order = tmp_path / "model", np.random.default_rng(0).permutation(len(X))
+    weight = np.arange(len(X)) % 3 + 1.0 if weighed else None
+    model = PACBayesTreeClassifier(Grid(BOX), max_depth=4, lambda_error=1.0, lambda_penalty=0.1)
+    model.partial_fit(X, TWO, sample_weight=weight)
+    certree.save(model, path)
+    rows = {k: held for k, held in arrays_of(path).items() if k.startswith("seen_rows.")}
+    assert {f"seen_rows.{name}" for name in ("hashes", "leaf", "y")} <= rows.keys()
+    rewrite(path, {k: held[order] if held.shape == (len(X),) else held for k, held in rows.items()})
+    loaded = certree.load(path)
+    same_bits(loaded.predict_proba(TEST), model.predict_proba(TEST))
+    gone = None if weight is None else weight[:50]
+    for one in (loaded, model):
+        one.forget(X[:50], TWO[:50], sample_weight=gone)
+    same_bits(loaded.predict_proba(TEST), model.predict_proba(TEST))
 
 
 @pytest.mark.parametrize(

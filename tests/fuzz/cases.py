@@ -70,6 +70,7 @@ def run(case: int, kinds: Sequence[str]) -> str | None:
         )  # tables are toys
         warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")  # forests are small
         warnings.filterwarnings("ignore", ".* nearly is an identifier")  # numbers as categories
+        warnings.filterwarnings("ignore", "sample_weight differs so much")  # some are drawn so
         for attempt in KINDS[kind][0](random):
             try:
                 attempt()

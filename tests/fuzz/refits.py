@@ -97,27 +97,49 @@ def another_order_of_columns(random: Random, subject: Subject) -> None:
     same({"predict_proba": told}, {"predict_proba": expected})
 
 
-def copies_of_rows(random: Random, subject: Subject) -> None:
-    """A row of weight w counts like w copies; of weight zero like none."""
+def rows_of_no_weight(random: Random, subject: Subject) -> None:
+    """A row of weight 0 is as if absent, whatever the others weigh."""
     model, table = subject.model, subject.table
     if not has_fit_parameter(model, "sample_weight"):
         return
-    # Some deal or count rows by their places, others multiply weights by numbers that are not whole.
-    # The depth of a box comes from the number of rows, as weights may follow classes; and where many
-    # categories are asked whether they tell more than chance, weights have no unit.
-    is_plain = (
-        getattr(model, "class_weight", None) is None
-        and not isinstance(model, _BY_PLACE)
-        and not isinstance(getattr(model, "grower", None), certree.Grid)
-        and isinstance(getattr(model, "categorical_features", None), str | None)
+    weight = _drawn_weights(random, table.n, may_lack=True)
+    rows = np.flatnonzero(weight)
+    given = None if (weight[rows] == 1).all() and random.random() < 0.5 else weight[rows]
+    whole = clone(model).fit(subject.X, subject.y, sample_weight=weight)
+    some = clone(model).fit(table.at(rows).X, subject.y[rows], sample_weight=given)
+    # Weights of 1 are as if there were none, but for roots of their squares.
+    _compare(some, subject.X, whole, subject.X, 1e-12 if given is None else 0.0)
+
+
+def another_unit_of_weights(random: Random, subject: Subject) -> None:
+    """Weights are relative: times a power of two they change no bit."""
+    model = subject.model
+    if not has_fit_parameter(model, "sample_weight"):
+        return
+    weight = _drawn_weights(random, subject.table.n, may_lack=random.random() < 0.3)
+    scaled = np.ldexp(weight, random.choice([-30, -7, -1, 1, 2, 40]))
+    one = clone(model).fit(subject.X, subject.y, sample_weight=weight)
+    other = clone(model).fit(subject.X, subject.y, sample_weight=scaled)
+    same(of_rows(other, subject.X), of_rows(one, subject.X))
+    assert other.effective_sample_size_ == one.effective_sample_size_
+
+
+def _drawn_weights(random: Random, n: int, *, may_lack: bool) -> np.ndarray:
+    """Weights that are whole, have no common unit, differ much or are the same; some are 0."""
+    draw: Callable[[], float] = random.choice(
+        [
+            lambda: random.choice([1, 2, 3]),
+            lambda: 1.0,
+            lambda: 0.1,
+            lambda: random.choice([0.1, 0.7]),
+            lambda: random.uniform(0.5, 2),
+            lambda: 10 ** random.uniform(-3, 3),
+        ]
     )
-    times = np.array(random.choices([0, 1, 2, 3] if is_plain else [0, 1], k=table.n))
-    times[0] = 1
-    rows, y = np.repeat(np.arange(table.n), times), _exact_target(subject)
-    weighed = clone(model).fit(subject.X, y, sample_weight=times)
-    copied = clone(model).fit(table.at(rows).X, y[rows])
-    is_same = not is_plain or isinstance(model, _SAME_BITS)
-    _compare(copied, subject.X, weighed, subject.X, 0.0 if is_same else 1e-9)
+    weight = np.array([draw() for _ in range(n)], dtype=float)
+    if may_lack:
+        weight[1:][np.array(random.choices([False, True], [3, 1], k=n - 1))] = 0.0
+    return weight
 
 
 def another_container(random: Random, subject: Subject) -> None:
@@ -205,8 +227,8 @@ def rows_in_files(random: Random, subject: Subject) -> None:
     X = replace(table, container="pyarrow").X
     frame = X.append_column("what to learn", [y])
     if random.random() < 0.5:
-        weight = np.array(random.choices([1, 2, 3], k=table.n))
-        frame = frame.append_column("how often", [weight])
+        weight = _drawn_weights(random, table.n, may_lack=random.random() < 0.3)
+        frame = frame.append_column("how much", [weight])
     at = Path(folder().name) / "rows"
     at.mkdir(exist_ok=True)
     for old in at.iterdir():
@@ -214,7 +236,7 @@ def rows_in_files(random: Random, subject: Subject) -> None:
     cuts = [0, *sorted(random.choices(range(table.n + 1), k=2)), table.n]
     for k, (first, end) in enumerate(pairwise(cuts)):
         parquet.write_table(frame.slice(first, end - first), at / f"{k}.parquet")
-    other = clone(model).fit(at, "what to learn", None if weight is None else "how often")
+    other = clone(model).fit(at, "what to learn", None if weight is None else "how much")
     _compare(other, X, model.fit(X, y, weight), X)
 
 
@@ -247,7 +269,8 @@ def another_unit(random: Random, subject: Subject) -> None:
 REFITS: list[Callable[[Random, Subject], None]] = [
     another_order,
     another_order_of_columns,
-    copies_of_rows,
+    rows_of_no_weight,
+    another_unit_of_weights,
     another_container,
     another_layout,
     sparse_rows,

@@ -41,12 +41,13 @@ def _pac_bayes(world: World, answer: Any, tree: Tree, stats: Any, **given: Any) 
     if cost is None or not _few_prunings(tree) or not 0 < stop < 1:
         return
     lambdas = given["lambda_error"], given["lambda_penalty"]
-    if max(lambdas) * float(stats.n[0]) > 1e6 or 0 < stats.n[0] < 1e-100:
+    rows = stats.n / stats.weight_unit
+    if max(lambdas) * float(rows[0]) > 1e6 or 0 < stats.n[0] < 1e-100:
         return  # beyond the range in which float64 can tell such prunings apart
     if given.get("loss") == "log_loss":
         cost = reference.log_losses(stats.counts)
     every, masses, _ = reference.pac_bayes(
-        tree, stats.n, cost, *lambdas, given.get("prior", "leaves"), stop
+        tree, rows, cost / stats.weight_unit, *lambdas, given.get("prior", "leaves"), stop
     )
     _close(answer.weight, reference.leaf_weights(tree, every, masses), 1e-7, 1e-9)
 

@@ -1,6 +1,7 @@
 """Arguments that belong together: one table, one tree, its statistics, laws, priors and votes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from random import Random
 from typing import Any
@@ -133,11 +134,13 @@ class World:
 
     @cached_property
     def stats(self) -> NodeStats:
-        return count(self.tree, self.X, self.y, self.n_classes, self.sample_weight)
+        stats = count(self.tree, self.X, self.y, self.n_classes, self.sample_weight)
+        return replace(stats, weight_unit=self.weight_unit())
 
     @cached_property
     def target_stats(self) -> TargetStats:
-        return measure(self.tree, self.X, self.target, self.sample_weight)
+        stats = measure(self.tree, self.X, self.target, self.sample_weight)
+        return replace(stats, weight_unit=self.weight_unit())
 
     @cached_property
     def posterior(self) -> Any:
@@ -183,6 +186,13 @@ class World:
         return HeldOutNumbers(
             self.tree, self.target_stats, leaf, self.target, weight, limit, self.n
         )
+
+    def weight_unit(self) -> float:
+        """The mean weight of the rows, as estimators set it, or 1."""
+        weight = self.sample_weight
+        if weight is None or self.random.random() < 0.5 or not weight.any():
+            return 1.0
+        return float(weight[weight > 0].mean())
 
     def inverse_temperature(self) -> float:
         return self.random.choice([0.0, 1e-300, 0.1, 1.0, 7.5, 1e3, 1e300])
@@ -268,6 +278,7 @@ PLAUSIBLE: dict[str, Callable[[World], Any]] = {
     "sse": lambda w: w.target_stats.sse,
     "n_classes": lambda w: w.n_classes,
     "unit": lambda w: w.random.choice([None, 1.0, 1e-300]),
+    "weight_unit": World.weight_unit,
     "grow": lambda w: w.held.grow,
     "weigh": lambda w: w.held.weigh,
     "groups": lambda w: w.random.choice([None, w.generator.integers(0, 3, w.n)]),

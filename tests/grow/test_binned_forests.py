@@ -12,6 +12,12 @@ from certree import _core
 from certree.grow import BinnedGrower, Bins
 from certree.grow.binned import grow_on_samples
 from certree.rows.hashes import content_keys
+from certree.rows.relative_weights import (
+    NO_WEIGHTS,
+    WeightUnit,
+    integer_weights,
+    relative_weights,
+)
 from certree.tree import Trees
 
 SWITCHES = {"min_samples_leaf": "min_leaf", "min_samples_split": "min_split"}
@@ -329,7 +335,7 @@ def test_trees_on_samples_are_those_of_growers_on_their_bins(monkeypatch, n_edge
     assert np.array_equal(one.trees.root[1:] - one.trees.root[:-1] > 100, [True] * 2)
     for number, (sample, seed) in enumerate(zip(samples, seeds, strict=True)):
         bins = Bins.of(X[sample], [3], fine_ends=True)
-        whole = reference.whole_weights(weight[sample])
+        whole = integer_weights(weight[sample])
         alone = BinnedGrower(bins, seed=int(seed), **options).grow_classes(
             y[sample], 4, 1, criterion=criterion, sample_weight=whole
         )
@@ -341,15 +347,38 @@ def test_trees_on_samples_are_those_of_growers_on_their_bins(monkeypatch, n_edge
         assert np.array_equal(said, alone.class_weights(4))
 
 
-@given(st.lists(st.floats(1e-300, 1e300) | st.integers(1, 2**18).map(float), min_size=1))
-def test_weights_are_made_whole_as_by_the_twin(weight):
-    assert _core.whole_weights(np.array(weight)).tolist() == reference.whole_weights(weight)
+WEIGHTS = st.floats(1e-300, 1e300) | st.integers(1, 2**18).map(float)
 
 
-def test_ties_of_weights_are_rounded_to_even():
-    weight = np.array([2.0**16, 1.0, 3.0, 5.0])
-    assert _core.whole_weights(weight).tolist() == [2.0**15, 1, 2, 2]
-    assert reference.whole_weights(weight) == [2**15, 1, 2, 2]
+@given(st.lists(WEIGHTS, min_size=1) | st.lists(st.integers(1, 40).map(float), min_size=1))
+def test_weights_are_made_integers_as_by_the_twin(weight):
+    assert _core.unit_of_weights(np.array(weight))[1] == reference.unit_of_weights(weight)
+    assert integer_weights(np.array(weight)).tolist() == reference.whole_weights(weight)
+
+
+@given(st.lists(st.integers(1, 2**16 - 1), min_size=1), st.floats(1e-9, 1e9))
+def test_multiples_of_a_unit_are_integers_in_any_unit(multiples, unit):
+    expected = np.array(multiples) // np.gcd.reduce(multiples)
+    assert integer_weights(np.array(multiples) * unit).tolist() == expected.tolist()
+
+
+@given(st.lists(st.floats(1e-6, 1), min_size=2), st.integers(-60, 60))
+def test_weights_times_a_power_of_two_become_the_same_numbers(weight, power):
+    weight = np.array(weight)
+    for made in (integer_weights, relative_weights):
+        assert made(weight).tolist() == made(np.ldexp(weight, power)).tolist()
+    assert np.allclose(
+        relative_weights(weight) / relative_weights(weight)[0], weight / weight[0], 1e-8
+    )
+
+
+@given(st.lists(st.lists(WEIGHTS, max_size=4), min_size=1, max_size=4))
+def test_units_of_parts_add_up_to_that_of_all(parts):
+    total = sum((WeightUnit.of(np.array(part)) for part in parts), NO_WEIGHTS)
+    whole = WeightUnit.of(np.concatenate([*map(np.array, parts)]))
+    assert total.largest == whole.largest
+    if total.common > 0 and whole.common > 0:
+        assert total.common == pytest.approx(whole.common, rel=1e-6)
 
 
 # -- what a forest depends on

@@ -548,8 +548,7 @@ def test_the_best_of_the_cuts_that_leave_enough_is_made(criterion, X_y, least, w
     y = y.astype(float if criterion in OF_NUMBERS else int)
     w = np.random.default_rng(seed).choice(weights, len(y))
     leaf, fraction = least
-    counted = np.maximum(w, 1).sum()
-    limits = leaf if leaf >= 1 else np.ceil(leaf * counted), fraction * w.sum()
+    limits = leaf if leaf >= 1 else np.ceil(leaf * len(w)), fraction * w.sum()
     tree = grow_cart(
         X,
         y,
@@ -570,7 +569,7 @@ def test_the_best_of_the_cuts_that_leave_enough_is_made(criterion, X_y, least, w
         ]
         allowed = [gain for gain, left in sets if reference.is_enough(ones, left, *limits)]
         if tree.left[v] < 0:
-            assert not bound or len(set(answer)) == 1 or np.maximum(ones, 1).sum() < 2
+            assert not bound or len(set(answer)) == 1 or len(ones) < 2
             continue
         left = np.array([reference.goes_left(tree, v, x) for x in here])
         assert reference.is_enough(ones, left, *limits)
@@ -585,16 +584,16 @@ def test_the_best_of_the_cuts_that_leave_enough_is_made(criterion, X_y, least, w
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 @given(X_y=categorical_rows(), least=least_sides(), seed=st.integers(0, 50))
-def test_limits_of_leaves_count_copies_and_not_the_order_of_rows(criterion, X_y, least, seed):
+def test_limits_of_leaves_know_neither_the_order_of_rows_nor_the_unit(criterion, X_y, least, seed):
     X, y = X_y
     rng = np.random.default_rng(seed)
-    weight = rng.integers(0, 4, len(X))
+    weight = rng.integers(0, 4, len(X)).astype(float)
     weight[0] = 1
-    order = rng.permutation(weight.sum())
+    order = rng.permutation(len(X))
     switches = {"criterion": criterion, "categorical_features": [0]}
     switches |= dict(zip(("min_samples_leaf", "min_weight_fraction_leaf"), least, strict=True))
-    a = grow_cart(X, y, sample_weight=weight.astype(float), **switches)
-    b = grow_cart(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order], **switches)
+    a = grow_cart(X, y, sample_weight=weight, **switches)
+    b = grow_cart(X[order], y[order], sample_weight=0.3 * weight[order], **switches)
     assert_same_tree(a, b)
 
 
@@ -620,7 +619,6 @@ def test_limits_of_leaves_are_those_of_scikit_learn(missing, criterion, share, l
     y = np.exp(signal / 2) if of_numbers else (signal > 0).astype(int)
     model = DecisionTreeRegressor if of_numbers else DecisionTreeClassifier
     limits = {**least, "min_weight_fraction_leaf": share}
-    # A row counts once there, and here as many as it weighs: the same where rows weigh alike.
     weight = np.full(len(X), 0.25) if share else None
     tree = grow_cart(X, y, criterion=criterion, sample_weight=weight, **limits)
     pairs = []
@@ -1042,30 +1040,36 @@ def test_rows_ranked_beforehand_grow_the_same_tree(X_y, criterion, seed, single,
     X[:, categorical] = rng.integers(0, 4, (len(X), categorical.sum()))
     part = np.flatnonzero(rng.random(len(X)) < 0.7)
     part = part if len(part) else np.array([0])
-    weight = rng.integers(1, 4, len(part)).astype(float) if weighted else None
+    weight = rng.integers(1, 4, len(X)).astype(float) if weighted else None
     response = y.astype(float) if criterion in OF_NUMBERS else y
-    whole = TrainingSamples.of(X, response, categorical_features=categorical)
-    ranked = whole.part(part, weight)
+    whole = TrainingSamples.of(X, response, weight, categorical_features=categorical)
+    ranked = whole.part(part)
     assert ranked.ranked is not None
     other = grow_cart(
         X[part],
         response[part],
         criterion=criterion,
-        sample_weight=weight,
+        sample_weight=weight[part] if weighted else None,
         categorical_features=categorical,
     )
     assert_same_tree(Cart(criterion).grow(ranked), other)
     # What has been ranked for a part serves the whole too.
     assert_same_tree(
         Cart(criterion).grow(whole),
-        grow_cart(X, response, criterion=criterion, categorical_features=categorical),
+        grow_cart(
+            X,
+            response,
+            criterion=criterion,
+            sample_weight=weight,
+            categorical_features=categorical,
+        ),
     )
 
 
 def test_rows_that_stand_in_another_order_are_ranked_anew():
     X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 3
     part = np.random.default_rng(1).permutation(40)[:25]
-    rows = TrainingSamples.of(X, y).part(part, None)
+    rows = TrainingSamples.of(X, y).part(part)
     assert rows.ranked is None
     assert_same_tree(Cart().grow(rows), grow_cart(X[part], y[part]))
 

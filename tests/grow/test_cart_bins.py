@@ -141,19 +141,23 @@ def test_order_threads_and_memory_of_rows_change_no_bit(criterion, switches):
 
 
 @pytest.mark.parametrize("numeric", [False, True])
-def test_whole_weights_are_copies(numeric):
+def test_repeated_rows_and_weights_differ_only_where_rows_are_counted(numeric):
     rng = np.random.default_rng(2)
-    X = np.concatenate([rng.normal(size=(900, 2)), rng.integers(0, 9, (900, 2))], axis=1)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    y = (np.nan_to_num(X[:, 0]) + rng.normal(size=900) > 0).astype(np.int32)
+    # So few values that each has a bin of its own, however often rows are repeated.
+    X = rng.integers(0, 9, (900, 4)).astype(float)
+    y = (X[:, 0] + rng.normal(size=900) > 4).astype(np.int32)
     y = y + rng.integers(0, 9, 900) / 8 if numeric else y
     weight = rng.integers(0, 4, 900).astype(float)
     rows = np.repeat(np.arange(900), weight.astype(int))
-    for least in (1, 4):
-        given = {"max_bins": 32, "min_samples_leaf": least}
-        weighed = grow_cart(X, y, sample_weight=weight, **given)
-        expect_same(weighed, grow_cart(X[rows], y[rows], **given))
+    weighed = grow_cart(X, y, sample_weight=weight, max_bins=32)
+    repeated = grow_cart(X[rows], y[rows], max_bins=32)
+    for name in ("feature", "threshold", "left"):  # missing values go where more rows are
+        np.testing.assert_array_equal(getattr(weighed, name), getattr(repeated, name))
     assert weighed.n_leaves > 30
+    few = grow_cart(X, y, sample_weight=weight, max_bins=32, min_samples_leaf=4)
+    assert np.bincount(few.apply(X[weight > 0])).max() >= 4
+    sizes = np.bincount(few.apply(X[weight > 0]), minlength=few.n_nodes)[few.is_leaf]
+    assert sizes.min() >= 4
 
 
 @pytest.mark.parametrize("numeric", [False, True])
@@ -165,7 +169,8 @@ def test_weights_move_cuts_and_their_unit_does_not(numeric):
     weight = rng.random(500) + 0.1
     plain = grow_cart(X, y, max_bins=20)
     tree = grow_cart(X, y, sample_weight=weight, max_bins=20)
-    expect_same(tree, grow_cart(X, y, sample_weight=weight * 4.0, max_bins=20))
+    for unit in (4.0, 0.3, 1e-4):
+        expect_same(tree, grow_cart(X, y, sample_weight=weight * unit, max_bins=20))
     assert plain.n_nodes != tree.n_nodes or (plain.threshold != tree.threshold).any()
 
 
@@ -180,7 +185,7 @@ def test_folds_share_the_bins_of_all_rows():
     X, y = rng.normal(size=(1000, 2)), rng.integers(0, 2, 1000).astype(np.int32)
     rows, grower = TrainingSamples(X, y), Cart(max_bins=10)
     indices = np.flatnonzero(rng.random(1000) < 0.6)
-    part = rows.part(indices, None)
+    part = rows.part(indices)
     bins = Bins.of(X, max_bins=10)
     tree = grower.grow(part)
     assert "X" not in vars(part)  # rows of a part are not copied
@@ -191,7 +196,7 @@ def test_folds_share_the_bins_of_all_rows():
     np.testing.assert_array_equal(part.X, X[indices])
     few = TrainingSamples(X.round(1), y)
     expect_same(
-        Cart(max_bins=255).grow(few.part(indices, None)),
+        Cart(max_bins=255).grow(few.part(indices)),
         Cart(max_bins=255).grow(TrainingSamples(few.X[indices], y[indices])),
     )
 

@@ -156,13 +156,25 @@ def test_features_scaled_by_powers_of_two_give_the_same_tree(grow, X_y, power):
 
 @every_grower
 @given(X_y=rows(), seed=st.integers(0, 100))
-def test_weights_are_repeated_rows(grow, X_y, seed):
+def test_medians_are_weighted_and_rows_are_counted_once(grow, X_y, seed):
     X, y = X_y
     weight = np.random.default_rng(seed).integers(0, 4, len(X))
     weight[0] = 2
     repeated = np.repeat(X, weight, axis=0), np.repeat(y, weight)
-    for options in ({}, {"min_samples_split": 4}, {"max_depth": "log"}, {"stop_when_pure": False}):
+    for options in ({}, {"stop_when_pure": False}):
         same_columns(grow(X, y, sample_weight=weight, **options), grow(*repeated, **options))
+    for options in ({"min_samples_split": 4}, {"max_depth": "log"}):
+        tree = grow(X, y, sample_weight=weight, **options)
+        same_columns(tree, grow(X, y, sample_weight=0.3 * weight, **options))
+        inside = X[weight > 0]
+        rows = np.bincount(tree.apply(inside), minlength=tree.n_nodes)
+        for v in range(tree.n_nodes - 1, -1, -1):
+            if tree.left[v] >= 0:
+                rows[v] = rows[tree.left[v]] + rows[tree.left[v] + 1]
+        if "min_samples_split" in options:
+            assert (rows[~tree.is_leaf] >= 4).all()
+        else:
+            assert tree.depth <= X.shape[1] * int(np.log(len(inside))) + 1
 
 
 @pytest.mark.threads
@@ -231,14 +243,12 @@ def test_stopping_switches(grow):
 
 
 @every_grower
-def test_weights_need_not_be_whole_where_rows_are_counted(grow):
-    X, weight = np.arange(3.0)[:, None], np.full(3, 1.5)
-    for least, is_split in ((4, True), (4.5, True), (4.6, False), (5, False)):
-        tree = grow(X, sample_weight=weight, min_samples_split=least)
+@pytest.mark.parametrize("weight", [0.25, 1.5, 100.0])
+def test_a_row_counts_once_whatever_it_weighs(grow, weight):
+    X, weights = np.arange(3.0)[:, None], np.full(3, weight)
+    for least, is_split in ((2.5, True), (3, True), (3.5, False), (4, False)):
+        tree = grow(X, sample_weight=weights, min_samples_split=least)
         assert (tree.n_nodes > 1) == is_split
-    light = np.full(3, 0.25)  # a row counts as one at least
-    assert grow(X, sample_weight=light, min_samples_split=3).n_nodes > 1
-    assert grow(X, sample_weight=light, min_samples_split=4).n_nodes == 1
 
 
 @every_grower

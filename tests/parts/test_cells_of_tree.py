@@ -21,6 +21,7 @@ from certree.parts.cells_of_tree import (
     tables_of,
 )
 from certree.parts.part import PartOfRows
+from certree.rows.relative_weights import WeightUnit
 
 P = 3
 
@@ -30,6 +31,8 @@ def parts_of(rs, n, ends, n_classes, weighed):
     codes = rs.choice([0, 1, 2, 7, 255], size=(P, n)).astype(np.uint8)
     y = rs.randint(0, n_classes or 20, n).astype(float)
     weight = rs.randint(1, 9, n).astype(float) if weighed else None
+    if weighed:
+        weight[0] = 1.0  # the common unit
     none = np.zeros(0, dtype=np.uint64)
     parts = []
     for number, (a, b) in enumerate(pairwise(ends)):
@@ -72,7 +75,8 @@ def test_tables_are_those_of_loops_over_rows(seed, n_classes, weighed, ends):
     known = {part.number: part.digest for part in parts}
     goes_left = rs.randint(0, 2, (1, 256)).astype(np.uint8)
     for i, part in enumerate(parts):
-        begun, total = begin_cells(part, known, WholeUnits(n_classes), None)
+        units = WholeUnits(n_classes, WeightUnit.of(weight))
+        begun, total = begin_cells(part, known, units, None)
         assert total.sum() >= len(part.y)
         parts[i], _ = divide(begun, np.zeros(1, np.int32), np.full(1, 1, np.int32), goes_left)
     cells = [c for c, side in enumerate((1, 0), start=1) if (goes_left[0, codes[1]] == side).any()]
@@ -112,7 +116,8 @@ def test_tables_are_those_of_loops_over_rows(seed, n_classes, weighed, ends):
 def test_what_one_side_leaves_are_the_sums_of_the_other(seed, n_classes, weighed):
     rs = np.random.RandomState(seed)
     codes, y, weight, (part,) = parts_of(rs, 60, [0, 60], n_classes, weighed)
-    begun, _ = begin_cells(part, {0: part.digest}, WholeUnits(n_classes), None)
+    units = WholeUnits(n_classes, WeightUnit.of(weight))
+    begun, _ = begin_cells(part, {0: part.digest}, units, None)
     goes_left = rs.randint(0, 2, (1, 256)).astype(np.uint8)
     goes_left[0, codes[1, :2]] = 0, 1  # both sides have rows, if the first two differ there
     if len({*codes[1, :2]}) < 2:

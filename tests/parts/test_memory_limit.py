@@ -14,6 +14,7 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+from sklearn.base import clone
 
 from certree import (
     BoostedTreesClassifier,
@@ -266,10 +267,22 @@ def written(folder, **columns):
 
 
 @linux
-def test_what_no_number_of_rows_tells_is_refused(tmp_path):
-    numbers = written(tmp_path, w=np.arange(400) % 2 + 1)
-    refused("memory_limit takes weights that are no copies", numbers, weight="w")
-    refused("memory_limit takes paths of files, got a data set", pa.dataset.dataset(numbers))
+def test_a_data_set_is_refused(tmp_path):
+    numbers = pa.dataset.dataset(written(tmp_path))
+    refused("memory_limit takes paths of files, got a data set", numbers)
+
+
+@linux
+@pytest.mark.parametrize(
+    "model",
+    [BoostedTreesClassifier(max_iter=2, random_state=0), TreeForestClassifier(2, random_state=0)],
+)
+def test_rows_of_whole_weights_are_held_once(model, tmp_path):
+    file = written(tmp_path, w=np.arange(400) % 2 + 1)
+    free = clone(model).fit(file, "y", sample_weight="w")
+    with resources(memory_limit="100GB"):
+        same = clone(model).fit(file, "y", sample_weight="w")
+    assert digest_of(free) == digest_of(same)
 
 
 @linux

@@ -1,6 +1,7 @@
 """Optimal prunings against the enumeration of all prunings, merges against literal ones."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.special import betainc
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeRegressor
 
@@ -433,6 +435,29 @@ def test_at_the_pessimistic_limit_so_few_errors_have_the_confidence_s_probabilit
     share = upper_errors(NodeStats([[right, errors]], [0]), confidence)[0] / n
     few = sum(math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(errors + 1))
     assert few == pytest.approx(confidence, rel=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.3, 1000.0])
+def test_pessimistic_limits_of_weighted_rows_are_those_of_their_effective_number(unit):
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(150, 2)), rng.integers(0, 3, 150), rng.exponential(size=150)
+    tree = certree.grow_cart(X, y, min_samples_leaf=4)
+    m = unit * weight.mean()
+    stats = replace(certree.count(tree, X, y, 3, sample_weight=unit * weight), weight_unit=m)
+    upper, leaves = upper_errors(stats, 0.25), tree.apply(X)
+    for v in range(tree.n_nodes):
+        inside = np.array([v in reference.path(tree, leaf) for leaf in leaves])
+        w, wrong = weight[inside], y[inside] != stats.label[v]
+        size = w.sum() ** 2 / (w**2).sum()
+        assert size <= inside.sum()
+        share = upper[v] / (w.sum() / weight.mean())
+        errors = size * (w @ wrong) / w.sum()
+        # A binomial share so large gives at most so many errors with the confidence's probability.
+        assert 1 - betainc(errors + 1, size - errors, share) == pytest.approx(0.25, rel=1e-9)
+    added = upper - stats.errors / m
+    expected = certree.prune(tree, stats.errors / m + 2 * added)
+    found = certree.prunings.pessimistic(tree, stats, 2.0)
+    np.testing.assert_array_equal(found.weight, expected.weight)
 
 
 def test_pessimistic_pruning_does_what_the_book_does():

@@ -1,6 +1,7 @@
 """The prunings of Scott and Nowak against all prunings with all root fragments, and by their sizes."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.utils.estimator_checks import check_estimator
 
 import certree
 import reference
@@ -31,7 +31,9 @@ from certree import (
 from certree.estimators.tune import LOG_GRID, linear_grid
 from certree.prunings import CostComplexity, Polynomial, SpatiallyAdaptive, SquareRoot
 from certree.prunings.scott_nowak import fragment_prunings
+from certree.stats.targets import noise_variance
 from prunings.test_prunings import deep_tree_and_stats, is_pruning
+from sklearn_checks import copies_differ, expect_checks
 from strategies import temperatures, trees_and_stats, trees_and_targets
 
 UNIT = [[0, 0], [1, 1]]
@@ -360,13 +362,16 @@ def test_the_paper_s_tree_halves_all_sides_equally_often(p):
         np.testing.assert_array_equal(tree.left, same.left)
 
 
-def test_the_paper_s_tree_counts_weights_as_rows():
-    X = np.random.default_rng(0).random((40, 1))
-    heavy = grow_dyadic(X, resolution="paper", sample_weight=np.full(40, 100.0))
-    np.testing.assert_array_equal(
-        heavy.left, grow_dyadic(np.repeat(X, 100, axis=0), resolution="paper").left
-    )
-    assert heavy.n_leaves > grow_dyadic(X, resolution="paper").n_leaves
+def test_the_paper_s_tree_counts_rows_whatever_they_weigh():
+    rng = np.random.default_rng(0)
+    X = rng.random((40, 1))
+    plain = grow_dyadic(X, resolution="paper")
+    for weight in (np.full(40, 100.0), rng.uniform(0.01, 100, 40)):
+        weighted = grow_dyadic(X, resolution="paper", sample_weight=weight)
+        np.testing.assert_array_equal(weighted.left, plain.left)
+    # Repeated rows are more of them.
+    repeated = grow_dyadic(np.repeat(X, 100, axis=0), resolution="paper")
+    assert repeated.n_leaves > plain.n_leaves
 
 
 @pytest.mark.parametrize("alpha", [0.005, 0.01, 0.02, 0.05])
@@ -406,25 +411,29 @@ def a_problem(estimator, n, p, seed=0):
     return X, y, rng.integers(1, 4, n).astype(float)
 
 
-def summarised(tree, X, y, weight):
+def summarised(tree, X, y, weight, weight_unit=None):
+    """Statistics of rows that weigh `weight_unit` on average (None: as these do)."""
+    weight_unit = weight.mean() if weight_unit is None else weight_unit
     if y.dtype.kind == "i":
-        return count(tree, X, y, 2, sample_weight=weight)
-    return measure(tree, X, y, sample_weight=weight)
+        return replace(count(tree, X, y, 2, sample_weight=weight), weight_unit=weight_unit)
+    stats = measure(tree, X, y, sample_weight=weight)
+    unit = noise_variance(tree, stats.rows, stats.sse, weight_unit)
+    return replace(stats, unit=unit, weight_unit=weight_unit)
 
 
-def by_the_functions(rule, X, y, weight, alpha):
+def by_the_functions(rule, X, y, weight, alpha, weight_unit=None):
     """The tree of the paper, and its pruning."""
     p, name, smoothness = X.shape[1], type(rule), getattr(rule, "smoothness", None)
     if name is Polynomial:
         exponent = 1 / (p + 2 * smoothness - 2)
     else:
         exponent = 1 / (p + 1) if name is SquareRoot else 1 / p
-    tree = grow_dyadic(X, resolution="paper", exponent=exponent, sample_weight=weight)
-    stats = summarised(tree, X, y, weight)
+    tree = grow_dyadic(X, resolution="paper", exponent=exponent)
+    stats = summarised(tree, X, y, weight, weight_unit)
     options = {"count_empty": rule.count_empty}
     if name is SquareRoot:
         return tree, certree.prunings.square_root_penalised(tree, stats, alpha, **options)
-    halvings = certree.grow.dyadic_resolution(weight.sum(), p, exponent)
+    halvings = certree.grow.dyadic_resolution(len(y), p, exponent)
     options["log_cells"] = math.log((2**halvings) ** p)
     if name is SpatiallyAdaptive:
         return tree, certree.prunings.spatially_adaptive(tree, stats, alpha, **options)
@@ -466,7 +475,7 @@ def test_estimators_prune_the_paper_s_tree_like_the_functions(estimator, rule, w
 @both_estimators
 @every_published_rule
 def test_the_price_is_tuned_on_the_trees_of_the_folds_rows(estimator, rule):
-    X, y, weight = a_problem(estimator, 300, 2)
+    X, y, weight = a_problem(estimator, 600, 2)
     folds = list(KFold(3).split(X))
     rule = clone(rule).set_params(count_empty=True)
     model = estimator(PAPER, rule=rule, cv=folds).fit(X, y, sample_weight=weight)
@@ -475,8 +484,8 @@ def test_the_price_is_tuned_on_the_trees_of_the_folds_rows(estimator, rule):
         loss = 0.0
         for grow, judge in folds:
             growing = X[grow], y[grow], weight[grow]
-            tree, weights = by_the_functions(rule, *growing, alpha)
-            stats = summarised(tree, *growing)
+            tree, weights = by_the_functions(rule, *growing, alpha, weight.mean())
+            stats = summarised(tree, *growing, weight.mean())
             leaf = leaves_of(tree, weights, X[judge])
             if estimator is PrunedTreeClassifier:
                 loss += weight[judge] @ (stats.label[leaf] != y[judge])
@@ -496,7 +505,7 @@ def test_off_the_paper_s_tree_its_leaves_are_counted(estimator):
     X, y, weight = a_problem(estimator, 200, 2)
     rule = Polynomial(smoothness=3, count_empty=True)
     model = estimator("dyadic", rule=rule, alpha=0.005).fit(X, y, sample_weight=weight)
-    tree = grow_dyadic(X, y, sample_weight=weight)
+    tree = grow_dyadic(X, y)
     stats = summarised(tree, X, y, weight)
     weights = certree.prunings.polynomial_penalised(tree, stats, 3, 0.005, count_empty=True)
     assert as_sets(model.apply(X)) == as_sets(leaves_of(tree, weights, X))
@@ -510,7 +519,7 @@ def test_an_exponent_that_is_given_stays(estimator, rule):
     grower = Dyadic(resolution="paper", exponent=0.6)
     model = estimator(grower, rule=rule, alpha=0.0).fit(X, y, sample_weight=weight)
     assert grower.exponent == 0.6
-    tree = grow_dyadic(X, resolution="paper", exponent=0.6, sample_weight=weight)
+    tree = grow_dyadic(X, resolution="paper", exponent=0.6)
     stats = summarised(tree, X, y, weight)
     weights = rule.family(tree, stats, exponent=0.6).at(0.0)
     assert as_sets(model.apply(X)) == as_sets(leaves_of(tree, weights, X))
@@ -591,7 +600,9 @@ def test_a_fit_leaves_its_grower_and_its_rule_as_they_are(estimator, rule):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_the_settings_pass_the_checks_of_scikit_learn(estimator):
     rule = Polynomial(smoothness=3, count_empty=True)
-    check_estimator(estimator(Dyadic(), rule=rule), on_skip=None)
+    # The penalty grows like the root of the number of rows, errors like the number itself.
+    expected = copies_differ() if estimator is PrunedTreeClassifier else {}
+    expect_checks(estimator(Dyadic(), rule=rule), expected)
 
 
 @both_estimators
@@ -667,9 +678,9 @@ def test_too_few_rows_for_the_paper_s_tree_are_refused_in_folds_too(estimator):
     with pytest.raises(ValueError, match=message.format(18)):
         model.fit(X, y)
     model.set_params(alpha=1.0).fit(X, y)
-    with pytest.raises(ValueError, match=message.format(26)):
-        model.fit(X[1:], y[1:])
-    model.fit(X[1:], y[1:], sample_weight=np.full(26, 1.1))
+    for weight in (None, np.full(26, 100.0)):  # no weight makes more rows of them
+        with pytest.raises(ValueError, match=message.format(26)):
+            model.fit(X[1:], y[1:], sample_weight=weight)
 
 
 # -- as objects ------------------------------------------------------------------------------------

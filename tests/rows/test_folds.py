@@ -16,20 +16,14 @@ def deal(X, y, n_folds=2, seed=0, weight=None):
 
 
 def contents(X, y, rows, weight):
-    """How often (or with what weight) each content and class occurs among some rows."""
-    total = Counter()
-    for i, w in zip(rows, np.ones(len(rows)) if weight is None else weight, strict=True):
-        total[tuple(float(value) for value in X[i]), int(y[i])] += float(w)
-    return total
+    """How often each content, class and weight occurs among some rows."""
+    weight = np.ones(len(y)) if weight is None else weight
+    return Counter((*map(float, X[i]), int(y[i]), float(weight[i])) for i in rows)
 
 
-def sides(X, y, folds):
+def sides(X, y, folds, weight=None):
     return [
-        (
-            contents(X, y, fold.grow, fold.grow_weight),
-            contents(X, y, fold.judge, fold.judge_weight),
-        )
-        for fold in folds
+        (contents(X, y, fold.grow, weight), contents(X, y, fold.judge, weight)) for fold in folds
     ]
 
 
@@ -51,27 +45,38 @@ def test_every_row_judges_once_and_grows_in_all_other_folds(rows, n_folds, seed)
     for fold in folds:
         together = np.concatenate([fold.grow, fold.judge])
         np.testing.assert_array_equal(np.sort(together), np.arange(len(y)))
-        assert fold.grow_weight is None
-        assert fold.judge_weight is None
 
 
-@given(few_contents(), st.integers(2, 7), st.booleans(), st.integers(0, 1000))
-def test_weights_of_both_sides_add_up_to_those_of_the_rows(rows, n_folds, whole, seed):
+@given(few_contents(), st.integers(2, 7), st.sampled_from([1.0, 0.25, 1e12]), st.integers(0, 1000))
+def test_a_row_is_in_one_fold_as_a_whole_whatever_it_weighs(rows, n_folds, unit, seed):
+    X, y = rows
+    weight = np.random.default_rng(seed).integers(1, 50, len(y)) * unit
+    folds = deal(X, y, n_folds, seed, weight)
+    judged = np.concatenate([fold.judge for fold in folds])
+    np.testing.assert_array_equal(np.sort(judged), np.arange(len(y)))
+    for fold in folds:
+        assert not set(fold.grow) & set(fold.judge)
+
+
+@given(few_contents(), st.integers(2, 7), st.sampled_from([0.5, 3.0, 1e9]), st.integers(0, 1000))
+def test_weights_decide_only_which_of_equal_rows_is_the_first(rows, n_folds, unit, seed):
+    X, y = rows
+    weight = np.random.default_rng(seed).integers(1, 5, len(y)).astype(float)
+    plain, weighted = deal(X, y, n_folds, seed), deal(X, y, n_folds, seed, weight)
+    assert sides(X, y, plain) == sides(X, y, weighted)
+    for fold, other in zip(weighted, deal(X, y, n_folds, seed, unit * weight), strict=True):
+        np.testing.assert_array_equal(fold.judge, other.judge)
+
+
+@given(few_contents(), st.integers(2, 7), st.integers(0, 1000))
+def test_equal_rows_are_told_apart_by_their_weights_wherever_they_stand(rows, n_folds, seed):
     X, y = rows
     rng = np.random.default_rng(seed)
-    weight = rng.integers(1, 5, len(y)).astype(float)
-    weight += 0.0 if whole else 0.25
-    folds = deal(X, y, n_folds, seed, weight)
-    judged = np.zeros(len(y))
-    for fold in folds:
-        np.add.at(judged, fold.judge, fold.judge_weight)
-        both = np.zeros(len(y))
-        np.add.at(both, fold.grow, fold.grow_weight)
-        np.add.at(both, fold.judge, fold.judge_weight)
-        np.testing.assert_array_equal(both, weight)
-        assert (fold.grow_weight > 0).all()
-        assert (fold.judge_weight > 0).all()
-    np.testing.assert_array_equal(judged, weight)
+    weight, order = rng.integers(1, 4, len(y)).astype(float), rng.permutation(len(y))
+    before = sides(X, y, deal(X, y, n_folds, seed, weight), weight)
+    shuffled = X[order], y[order]
+    folds = deal(*shuffled, n_folds, seed, weight[order])
+    assert before == sides(*shuffled, folds, weight[order])
 
 
 @given(few_contents(), st.integers(2, 5), st.integers(0, 1000))
@@ -83,47 +88,12 @@ def test_folds_hold_the_same_contents_after_shuffling(rows, n_folds, seed):
     assert before == after
 
 
-@given(few_contents(), st.integers(2, 5), st.integers(0, 1000))
-def test_a_row_of_whole_weight_is_dealt_as_that_many_copies(rows, n_folds, seed):
-    X, y = rows
-    rng = np.random.default_rng(seed)
-    weight = rng.integers(1, 6, len(y)).astype(float)
-    copy = rng.permutation(np.repeat(np.arange(len(y)), weight.astype(int)))
-    weighted = sides(X, y, deal(X, y, n_folds, seed, weight))
-    copied = sides(X[copy], y[copy], deal(X[copy], y[copy], n_folds, seed))
-    assert weighted == copied
-
-
 def test_weights_of_one_deal_like_no_weights():
     rng = np.random.default_rng(1)
     X, y = rng.integers(0, 4, size=(50, 2)).astype(float), rng.integers(0, 2, 50)
     for plain, weighted in zip(deal(X, y, 3), deal(X, y, 3, weight=np.ones(50)), strict=True):
         np.testing.assert_array_equal(plain.grow, weighted.grow)
         np.testing.assert_array_equal(plain.judge, weighted.judge)
-        np.testing.assert_array_equal(weighted.judge_weight, np.ones(len(plain.judge)))
-
-
-def test_rows_of_other_weights_stay_in_one_piece():
-    rng = np.random.default_rng(2)
-    X, y = rng.normal(size=(60, 2)), rng.integers(0, 3, 60)
-    weight = np.where(np.arange(60) % 2, 3.0, 2.5)
-    folds = deal(X, y, 4, weight=weight)
-    assert len(folds) == 4
-    for fold in folds:
-        assert not set(fold.grow) & set(fold.judge)
-        np.testing.assert_array_equal(fold.grow_weight, weight[fold.grow])
-        np.testing.assert_array_equal(fold.judge_weight, weight[fold.judge])
-    judged = np.concatenate([fold.judge for fold in folds])
-    np.testing.assert_array_equal(np.sort(judged), np.arange(60))
-
-
-def test_whole_weights_too_large_to_copy_stay_in_one_piece():
-    X, y = np.arange(4.0)[:, None], [0, 0, 1, 1]
-    weight = np.array([1e12, 2e12, 3.0, 5e15])
-    folds = deal(X, y, 2, weight=weight)
-    assert sorted(np.concatenate([fold.judge for fold in folds])) == [0, 1, 2, 3]
-    for fold in folds:
-        np.testing.assert_array_equal(fold.judge_weight, weight[fold.judge])
 
 
 @given(few_contents(), st.integers(2, 6), st.booleans(), st.integers(0, 1000))
@@ -132,8 +102,7 @@ def test_classes_and_rows_are_spread_evenly_over_folds(rows, n_folds, weighted, 
     weight = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float) if weighted else None
     counts = np.zeros((n_folds, 4))
     for k, fold in enumerate(deal(X, y, n_folds, seed, weight)):
-        ones = np.ones(len(fold.judge)) if weight is None else fold.judge_weight
-        counts[k] = np.bincount(y[fold.judge], ones, minlength=4)
+        counts[k] = np.bincount(y[fold.judge], minlength=4)
     assert (np.ptp(counts, axis=0) <= 1).all()
     assert np.ptp(counts.sum(axis=1)) <= 1
 
@@ -145,11 +114,9 @@ def test_fewer_rows_than_folds_give_a_fold_per_row():
     assert all(len(fold.grow) == 2 for fold in folds)
 
 
-def test_one_row_gives_no_fold_unless_its_weight_is_several_rows():
-    assert deal([[1.0]], [0]) == []
-    assert deal([[1.0]], [0], weight=np.array([0.5])) == []
-    folds = deal([[1.0]], [0], weight=np.array([3.0]))
-    assert sorted((fold.grow_weight[0], fold.judge_weight[0]) for fold in folds) == [(1, 2), (2, 1)]
+@pytest.mark.parametrize("weight", [None, 0.5, 3.0])
+def test_one_row_gives_no_fold(weight):
+    assert deal([[1.0]], [0], weight=None if weight is None else np.array([weight])) == []
 
 
 @st.composite
@@ -169,11 +136,11 @@ def test_columns_of_classes_are_dealt_by_their_rarest_ones(rows, n_folds, seed, 
         np.random.default_rng(seed).integers(1, 4, len(y)).astype(float) if is_weighed else None
     )
     folds = deal(X, y, n_folds, seed, weight)
-    times = np.ones(len(y)) if weight is None else weight
+    times = np.ones(len(y))
     strata = reference.label_strata(y, times)
     for fold in folds:
         judging = np.zeros(len(y))
-        judging[fold.judge] = 1 if fold.judge_weight is None else fold.judge_weight
+        judging[fold.judge] = 1
         least = min(strata)[0]
         if all(one == least for stratum in strata for one in stratum if one[0] == least[0]):
             # Rows of the rarest class stand one behind the other, and are dealt in turn.
@@ -274,19 +241,12 @@ def test_rows_of_several_columns_of_classes_are_dealt_by_all_of_them():
     weight = rng.integers(1, 3, 600).astype(float)
     for columns in ([0, 1], [1, 0]):
         folds = deal(X, y[:, columns], 3, weight=weight)
-        for fold, first in zip(folds, deal(X, y, 3, weight=weight), strict=True):
+        for fold, first in zip(folds, deal(X, y, 3), strict=True):
             np.testing.assert_array_equal(fold.judge, first.judge)
-            np.testing.assert_array_equal(fold.judge_weight, first.judge_weight)
-    copied = np.repeat(np.arange(600), weight.astype(int))
-    for fold, one in zip(folds, deal(X[copied], y[copied], 3), strict=True):
-        again = np.bincount(copied[one.judge], minlength=600)
-        np.testing.assert_array_equal(np.flatnonzero(again), fold.judge)
-        np.testing.assert_array_equal(again[again > 0], fold.judge_weight)
+    for fold in folds:
         sets = np.unique(y[fold.judge], axis=0, return_inverse=True)[1].ravel()
         expected = np.unique(y, axis=0, return_inverse=True)[1].ravel()
-        assert (
-            abs(np.bincount(sets, fold.judge_weight, 6) - np.bincount(expected, weight, 6) / 3) <= 1
-        ).all()
+        assert (abs(np.bincount(sets, minlength=6) - np.bincount(expected) / 3) <= 1).all()
 
 
 @pytest.mark.parametrize("seed", range(10))

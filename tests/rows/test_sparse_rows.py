@@ -112,4 +112,4 @@ def test_folds_are_those_of_the_dense_table(numeric):
     ]
     for mine, theirs in zip(*both, strict=True):
         np.testing.assert_array_equal(mine.grow, theirs.grow)
-        np.testing.assert_array_equal(mine.judge_weight, theirs.judge_weight)
+        np.testing.assert_array_equal(mine.judge, theirs.judge)

@@ -409,7 +409,12 @@ def test_the_door_tells_what_it_learned_and_changes_no_model():
     model._take(X, [0, 1] * 3)
     assert not hasattr(model, "feature_names_in_")
     _, of_numbers = training_rows(Regressor(), X, X[:, 0])
-    assert set(of_numbers) == {"categories_", "feature_names_in_", "n_features_in_"}
+    assert set(of_numbers) == {
+        "categories_",
+        "effective_sample_size_",
+        "feature_names_in_",
+        "n_features_in_",
+    }
 
 
 def test_rows_that_grow_stand_by_themselves_where_others_weigh():
@@ -497,12 +502,8 @@ def test_given_folds_number_all_rows_and_splitters_those_that_are_left(as_mask):
     grow, judge = np.arange(0, 20, 2), np.arange(1, 20, 2)
     masks = [np.isin(np.arange(20), side) for side in (grow, judge)]
     (fold,) = rows.folds([masks if as_mask else (grow, judge)], RandomState(0))
-    for side, sides_weight, wanted in (
-        (fold.grow, fold.grow_weight, grow),
-        (fold.judge, fold.judge_weight, judge),
-    ):
+    for side, wanted in ((fold.grow, grow), (fold.judge, judge)):
         np.testing.assert_array_equal(rows.sides.indices[side], wanted[weight[wanted] > 0])
-        np.testing.assert_array_equal(sides_weight, np.full(len(side), 2.0))
     folds = rows.folds(KFold(3), RandomState(0))
     expected = list(KFold(3).split(rows.X))
     for fold, (grow, judge) in zip(folds, expected, strict=True):

@@ -70,8 +70,8 @@ def test_moments_are_those_of_other_trees_but_for_rounding(weighed):
     y, weight = rs.normal(size=500), rs.rand(500) + 0.1 if weighed else None
     y[leaf == 4] = 2.5
     expected = measured(TREE, leaf, y, weight)
-    stats = measured_in_any_order(TREE, asking(leaf, y, weight))
-    for name in ("rows", "mean", "sse"):
+    stats = measured_in_any_order(TREE, asking(leaf, y, weight), 1.0)
+    for name in ("rows", "mean", "sse", "effective_size"):
         np.testing.assert_allclose(getattr(stats, name), getattr(expected, name), rtol=1e-12)
     assert stats.mean[4] == 2.5
     assert stats.sse[4] == 0.0
@@ -95,10 +95,14 @@ def test_classes_weigh_what_their_rows_do():
     rs = np.random.RandomState(0)
     leaf, y = rs.choice([1, 3], 300).astype(np.int32), rs.randint(0, 3, 300).astype(np.int32)
     weight = rs.rand(300)
-    leaves, classes, told = counted_in_any_order(asking(leaf, y, weight), 3)
-    for v, k, found in zip(leaves, classes, told, strict=True):
-        exact = sum(map(Fraction, weight[(leaf == v) & (y == k)].tolist()))
-        assert abs(Fraction(found) - exact) <= exact * Fraction(2) ** -52
+    leaves, classes, *told = counted_in_any_order(asking(leaf, y, weight), 3)
+    for v, k, *found in zip(leaves, classes, *told, strict=True):
+        here = weight[(leaf == v) & (y == k)]
+        for some, number in zip((here, here * here), found, strict=True):
+            exact = sum(map(Fraction, some.tolist()))
+            assert abs(Fraction(number) - exact) <= exact * Fraction(2) ** -52
+    *_, squared = counted_in_any_order(asking(leaf, y, None), 3)
+    assert squared is None
 
 
 @pytest.mark.parametrize("kind", [PACBayesTreeClassifier, PACBayesTreeRegressor])

@@ -1,5 +1,7 @@
 """Counts and labels of nodes against literal ones."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,6 +27,19 @@ def test_count_is_the_literal_count(growing, counted, weighted):
     np.testing.assert_array_equal(stats.n, expected.sum(axis=1))
     errors = [row.sum() - row[k] for row, k in zip(expected, stats.label, strict=True)]
     np.testing.assert_array_equal(stats.errors, errors)
+
+
+def test_weights_that_differ_by_rounding_alone_are_tied():
+    tree, X, y = grow_kd([[0.0], [1.0]]), np.zeros((4, 1)), [0, 0, 1, 1]
+    sums = []
+    for unit in (1.0, 0.1, 3.7):
+        weight = unit * np.array([4.0, 10.0, 11.0, 3.0])
+        stats = count(tree, X, y, 2, sample_weight=weight)
+        sums += [stats.counts[0]]
+        assert stats.label[0] == 0
+        np.testing.assert_array_equal(stats.label, reference.majority(tree, stats.counts))
+    assert any(one < other for one, other in sums)
+    assert count(tree, X, y, 2, sample_weight=[4.0, 10.0, 11.0, 3.0 + 1e-9]).label[0] == 1
 
 
 def test_given_labels_are_kept():
@@ -202,3 +217,11 @@ def test_weights_whose_sum_is_too_large_are_refused():
     weight = np.full(4, 1e308)
     with pytest.raises(ValueError, match=r"sample_weight must sum to at most 1e\+280"):
         count(tree, np.zeros((4, 1)), [0, 1, 0, 1], 2, sample_weight=weight)
+
+
+def test_squares_beyond_float64_leave_the_number_of_rows():
+    tree = grow_kd([[0.0], [1.0]])
+    for unit in (1e-200, 1e200):
+        stats = count(tree, [[0.0], [1.0]], [0, 1], 2, sample_weight=[unit, unit])
+        found = replace(stats, weight_unit=unit).effective_size
+        np.testing.assert_allclose(found, [2, 1, 1])

@@ -165,7 +165,11 @@ class ModelSelection(_Electorate):
     def both(self) -> NodeStats:
         """Counts of growing and calibration samples, with the labels of the former."""
         grown = self.held.grown
-        return NodeStats(grown.counts + self.stats.counts[:, : grown.n_classes], grown.label)
+        counts = grown.counts + self.stats.counts[:, : grown.n_classes]
+        # Rows of both sides have their weights side by side, and so a mean weight of their own.
+        both = (grown, self.stats)
+        total, n = sum(one.n[0] for one in both), sum(one.n[0] / one.weight_unit for one in both)
+        return NodeStats(counts, grown.label, float(total / n))
 
     @cached_property
     def structure(self) -> Prior:
@@ -348,7 +352,7 @@ def select_labelled(model_selection: LabelledSelection) -> SelectedModel:
     weighed = Weighed(model_selection.held, best.posterior, model_selection.prior, best.ballot)
     others = (weighed.certificate("gibbs_kl", model_selection.delta),)
     counts = model_selection.stats.counts[:, : model_selection.held.n_classes]
-    stats = NodeStats(counts, best.ballot.label)
+    stats = NodeStats(counts, best.ballot.label, model_selection.stats.weight_unit)
     return SelectedModel(
         best.posterior.weights, stats, best.ballot, voted, (voted,), others, best.lambda_error
     )

@@ -143,11 +143,12 @@ def labelled_posterior(
     most = np.where(log_label > -np.inf, right, 0.0).max(axis=1)
     least = stats.n - most
     with np.errstate(over="ignore"):  # beyond float64 a label is never drawn
-        logs = log_label - lam * np.maximum(most[:, None] - right, 0.0)
+        logs = log_label - lam * (np.maximum(most[:, None] - right, 0.0) / stats.weight_unit)
     total = logsumexp(logs, axis=1)
     stops = ChainStops(*posterior.log_decisions, posterior.chain_entropy, posterior.chain_mode)
-    gains = np.stack([gains_of(tree, least), gains_of(tree, total)], axis=1)
-    root = np.array([least[0], total[0]])
+    unit = stats.weight_unit
+    gains = np.stack([gains_of(tree, least, unit), gains_of(tree, total)], axis=1)
+    root = np.array([least[0] / unit, total[0]])
     weights = Family(tree, gains, root, np.array([1.0]), stops).at(lam)
     return LabelledWeights(weights, np.exp(logs - total[:, None]))
 

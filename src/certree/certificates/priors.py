@@ -264,7 +264,7 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
 def decisions_by_rows(tree: Trees, grown: NodeStats, rows: float) -> NodeWeights:
     """The distribution of `count_prior`."""
     with np.errstate(divide="ignore", over="ignore"):
-        log_odds = np.log(grown.of(tree).n / float(rows))
+        log_odds = np.log(grown.of(tree).n / grown.weight_unit / float(rows))
     return independent_decisions(tree, log_odds)
 
 

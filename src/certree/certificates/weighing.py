@@ -217,13 +217,19 @@ def kept_apart(
 
 
 def weighed(
-    tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, grown: NodeStats
+    tree: Tree,
+    leaf: Int32,
+    y: Int32,
+    weight: Float64 | None,
+    grown: NodeStats,
+    weight_unit: float = 1.0,
 ) -> NodeStats:
     """Count calibration samples, with the training samples' labels; one column more for others."""
     columns = grown.n_classes + int((y == grown.n_classes).any())
     if weight is not None:  # added up in whatever order they come
-        leaf, y, weight = counted_in_any_order(asking(leaf, y, weight), columns)
-    return NodeStats(counted(tree, leaf, y, weight, columns).counts, grown.label)
+        leaf, y, weight, _ = counted_in_any_order(asking(leaf, y, weight), columns)
+    counts = counted(tree, leaf, y, weight, columns).counts
+    return NodeStats(counts, grown.label, weight_unit)
 
 
 def _indices(name: str, values: ArrayLike, n: int) -> Indices:

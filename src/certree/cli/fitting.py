@@ -218,7 +218,7 @@ def fit(
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="With how many rows each row counts as."),
+        typer.Option(metavar="COLUMN", help="With the weight of each row."),
     ] = None,
     groups: Annotated[
         str | None,

@@ -190,8 +190,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as: D_1 before its sum is made 1. A row of weight zero is
-            as if absent.
+            Weight of each row: D_1 before its sum is made 1. A row of weight zero is as if absent.
 
         Returns
         -------
@@ -216,8 +215,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         self.start_ = np.zeros(self._n_outputs)
         if not made.learners:
             self._predict_the_prior(training.y, first)
-        # A learner without an error in rows of weight w: the rule of succession is this score.
-        sure = max(np.log1p(weight.sum()) / 2, _SMALLEST)
+        # A learner without an error in n rows: the rule of succession is this score.
+        sure = np.log1p(len(training.y)) / 2
         self._set_votes(np.where(np.isinf(made.weights), sure, made.weights))
         return self
 

@@ -82,7 +82,6 @@ from certree.parts.executors import InMemory
 from certree.parts.judging_rows import JudgedParts
 from certree.parts.lazy_answers import answers_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
-from certree.rows.copies import copies
 from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold
 from certree.rows.sparse_rows import AnyColumns, below_each_other, made_dense
@@ -259,18 +258,19 @@ class BoostedTrees(StagedTrees):
             Class of each row, or a number; of several targets a column each. Of rows in files the name
             of their column, or a list of names.
         sample_weight : array-like of shape (n,), str, collection of Dask, or None
-            How many rows each row counts as; of rows in files the name of their column. A row of weight
-            zero is as if absent, rows of whole weights are like copies, up to ten for each row on
-            average.
+            Weight of each row in the loss, relative to the mean weight; of rows in files the name of
+            their column. A row is one draw whatever it weighs: it grows the tree of a round or weighs
+            its prunings, and counts once in `min_samples_leaf`. A row of weight zero is as if absent.
         groups : array-like of shape (n,), or None
-            Group of each row, such as a patient, where rows of one group depend on each other. Folds
-            that choose `max_iter` deal whole groups, and early stopping holds out whole groups.
+            Group of each row, such as a patient, where rows of one group depend on each other. Whole
+            groups grow the tree of a round or weigh its prunings, are in one of the folds that choose
+            `max_iter`, and are held out by early stopping.
         X_val, y_val : array-like of shape (n_val, p) and (n_val,), or None
             Rows that are scored after each round. They grow no tree; with `early_stopping` they say how
             many rounds there are, and without it nothing. Where `X` lies elsewhere they may, too, as
             `X` and `y` are given.
         sample_weight_val : array-like of shape (n_val,), str, collection of Dask, or None
-            How many rows each of those counts as.
+            Weight of each of those in the scores.
         offset, offset_val : array-like of shape (n,) and (n_val,), or None
             What the score of each row starts from, in units of the scores: of the target, of its
             logarithm for "poisson", "gamma" and "tweedie", of log odds for two classes; of shape
@@ -490,7 +490,7 @@ class BoostedTrees(StagedTrees):
         self, given: Training, judges: Training | None, goes_on: bool
     ) -> tuple[Training, Training | None, bool]:
         """Rows that train, those that judge, and whether these stop the fit."""
-        training, loss = _copied(given), self._loss()
+        training, loss = given, self._loss()
         loss.expect_domain(training.y.T)
         if not goes_on:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -659,7 +659,7 @@ class BoostedTrees(StagedTrees):
         bins = Bins.of(training.features, self._category_mask(), n_jobs=n_threads)
         grower = self._grower_in(bins)
         rows = training.features, training.y, training.weight
-        about = self.thresholds_, self._seed, training.offset
+        about: Any = self.thresholds_, self._seed, training.offset, training.sides.groups
         run, start = started(self._settings(loss), grower, *rows, *about)
         loss.expect_slopes(run.y, run.scores)
         return run, start
@@ -1098,12 +1098,6 @@ def _stored_thresholds(given: Any) -> tuple[int | None, ...]:
     if not (known and given):
         raise ValueError(f"thresholds must hold whole numbers >= 1 or null, got {given!r}")
     return tuple(given)
-
-
-def _copied(training: Training) -> Training:
-    """Rows of whole weights as copies, where these are not too many: so a copy is drawn by itself."""
-    places = copies(training.weight, len(training.y))
-    return training if places is None else training.at(places, weighted=False)
 
 
 def _shares_of(classes: NDArray[Any], scores: Float64) -> Float64:
@@ -1703,7 +1697,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         y : array-like of shape (n,), or (n, n_outputs)
             Their numbers.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as.
+            Weight of each row.
 
         Returns
         -------

@@ -290,8 +290,8 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as in the trees. A certificate counts every row of positive
-            weight once; a row of weight zero is as if absent.
+            Weight of each row in the trees; only ratios count. A certificate counts every row of
+            positive weight once; a row of weight zero is as if absent.
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, where rows of one group depend on each other. Whole
             groups train or certify, and the certificate is about new groups.
@@ -644,8 +644,8 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         y : array-like of shape (n,)
             Numbers.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as in the trees. A certificate counts every row of positive
-            weight once; a row of weight zero is as if absent.
+            Weight of each row in the trees; only ratios count. A certificate counts every row of
+            positive weight once; a row of weight zero is as if absent.
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, where rows of one group depend on each other. Whole
             groups train or certify, and the certificate is about new groups. There are no bands then.

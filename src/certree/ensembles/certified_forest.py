@@ -102,6 +102,7 @@ class SampledTrees:
                 np.broadcast_to(y, rows.shape)[rows],
                 None if weight is None else np.broadcast_to(weight, rows.shape)[rows],
                 self.n_classes,
+                self.training.weight_unit,
             )
             for rows in (~self.judged, self.judged)
         )
@@ -326,7 +327,7 @@ class CertifiedForestClassifier(ForestClassifier):
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as where it grows, labels and weighs trees. A certificate
+            Weight of each row where it grows, labels and weighs trees; only ratios count. A certificate
             counts every row of positive weight once; a row of weight zero is as if absent.
 
         Returns

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import draw_rows
-from certree.ensembles.forest_samples import Drawing
 from certree.ensembles.leaves import JUDGES
+from certree.grow.binned import Drawing
 from certree.grow.bins import MISSING, Bins, UInt8
 from certree.interface.arrays import Int32, Int64
 from certree.tree import LEAF, Trees

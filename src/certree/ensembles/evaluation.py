@@ -242,7 +242,7 @@ def scores_by_scorer(
         random_state = np.random.RandomState(model._seed)
         rows = training.features.matrix, training.y, _SCORED_ROWS, random_state, training.weight
         share = content_share(*rows)
-        places, scored = share.judge, training.weighing(share.judge, share.judge_weight)
+        places, scored = share.judge, training.at(share.judge)
     found = [_by_scorer(model, scorer, scored, places)]
     if judges is not None:
         found.append(_by_scorer(model, scorer, judges, slice(len(training.y), None)))

@@ -43,7 +43,6 @@ from certree.parts.made_parts import (
     warn_of_identifiers,
 )
 from certree.parts.memory_limit import Need, most_leaves, numbers_of_categories, sums_of_cell
-from certree.rows.folds import MOST_COPIES
 from certree.rows.training import Training
 
 # Most rows of fits that may be made in memory.
@@ -82,7 +81,7 @@ def fit_on_parts(
     learned = learn(model, parts)
     learned.teach(model)
     is_judged, lie_apart = judged is not None, isinstance(parts, JudgedParts)
-    parts.keep_to_limit(_need(model, learned, is_judged, lie_apart), learned)
+    parts.keep_to_limit(_need(model, learned, is_judged, lie_apart))
     if not is_classifier(model):
         model._loss().expect_domain(learned.found.ends)
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
@@ -246,15 +245,12 @@ def _normalised(judges: Training) -> Weighing | None:
         return None
     largest = float(judges.weight.max())
     total = exact_sum(in_units_of_largest(judges.weight, largest))
-    return Weighing(False, largest, len(judges.y) / rounded(total))
+    return Weighing(largest, len(judges.y) / rounded(total))
 
 
 def _stops(model: Any, learned: Learned) -> bool:
     """Whether rounds stop early, as rows say that are held out."""
-    found, weighing = learned.found, learned.weighing
-    are_copies = weighing is not None and weighing.are_copies
-    n = int(rounded(found.total())) if are_copies else found.n
-    stops = stops_early(model.early_stopping, n)
+    stops = stops_early(model.early_stopping, learned.found.n)
     if stops:
         expect_judged_by_loss(model)
     return stops
@@ -264,14 +260,8 @@ def _held_out(model: Any, parts: Executor, learned: Learned) -> RowsHeldOut | No
     """Rows that are held out, which in memory have no part in bins and weights of the others."""
     if model.validation_fraction is None:
         return None
-    found, weighing = learned.found, learned.weighing
-    is_dealt_apart = found.are_whole and rounded(found.total()) <= MOST_COPIES
-    if weighing is not None and not weighing.are_copies and is_dealt_apart:
-        raise ValueError(
-            "whole weights of more than ten for each row on average take rows in memory with "
-            "early_stopping, which deals each copy by itself, got X that lies elsewhere"
-        )
-    held = hold_out(parts, learned.reader, weighing, model.validation_fraction, model._seed)
+    about = learned.reader, learned.weighing
+    held = hold_out(parts, *about, model.validation_fraction, model._seed)
     if not is_classifier(model):
         model._loss().expect_domain(held.sides.train.ends)
     return held

@@ -29,7 +29,6 @@ from certree.ensembles.forest_of_parts import (
     without_hashes,
 )
 from certree.ensembles.forest_samples import (
-    Drawing,
     ForestSamples,
     GivenRows,
     OrderedFeatures,
@@ -52,7 +51,7 @@ from certree.explain.several_targets import likeliest, share_of_equal_rows
 from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
-from certree.grow.binned import BinnedGrower, GrownForest
+from certree.grow.binned import BinnedGrower, Drawing, GrownForest
 from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slopes_of
 from certree.interface.arrays import (
     Float64,
@@ -310,7 +309,14 @@ class TreeForest(Forest):
     # -- fit ---------------------------------------------------------------------------------------
 
     @fits
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Grow trees, each on rows and by features of its own.
 
         Parameters
@@ -323,10 +329,14 @@ class TreeForest(Forest):
             Class of each row, or a number; of several targets a column each. Of rows elsewhere a
             column's name, a list of names, or a collection.
         sample_weight : array-like of shape (n,), or None
-            Likewise: how many rows each row counts as. A row of weight zero is as if absent, rows of
-            whole weights are like copies, up to ten for each row on average. Others count, whenever
-            they are drawn, as their weight times a power of two that makes the largest at least 2^15,
-            rounded to a whole number.
+            Likewise: weight of each row in impurities and leaves, relative to the mean weight. A row is
+            drawn like any other whatever it weighs, and counts once in `min_samples_leaf`; one of
+            weight zero is as if absent. Unless weights are small multiples of a common unit, they are
+            rounded to multiples of 2^-16 of the largest, one at least.
+        groups : array-like of shape (n,), or None
+            Group of each row, such as a patient, where rows of one group depend on each other. Whole
+            groups are drawn for each tree, so that no row is out of a bag that holds rows of its group;
+            `max_samples` is a number or a share of groups. Rows elsewhere take none.
 
         Returns
         -------
@@ -345,11 +355,13 @@ class TreeForest(Forest):
         """
         self._expect_bags()
         if lies_elsewhere(X):
+            if groups is not None:
+                raise ValueError("groups takes rows in memory, got X that lies elsewhere")
             return self._fit_elsewhere(X, y, sample_weight)
         before = getattr(self, "trees_", None) if self.warm_start else None
         if before is not None:
             expect_parameters_of_fit(self, *_OF_ALL_TREES)
-        training = self._take(X, y, sample_weight, again=before is not None)
+        training = self._take(X, y, sample_weight, groups=groups, again=before is not None)
         if before is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return self._fit_samples(ForestSamples.of(training), GivenRows.of(training), before)
@@ -423,10 +435,12 @@ class TreeForest(Forest):
 
     def _grower(self, rows: ForestSamples) -> BinnedGrower:
         n, p = len(rows.y), rows.n_features
+        n_units = n if rows.group is None else int(rows.group.max()) + 1
         return BinnedGrower(
             rows.features.bins(self._category_mask(), all_threads(self.n_jobs)),
             bootstrap=bool(self.bootstrap),
-            n_draws=_number_of_draws(self.max_samples, n),
+            n_draws=_number_of_draws(self.max_samples, n_units),
+            groups=rows.group,
             monotonic_cst=self._slopes(),
             **self._growth(n, p),
             seed=self._seed,
@@ -624,13 +638,18 @@ class TreeForest(Forest):
 
     @reads_state
     def out_of_bag_importances(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> Float64:
         """Say how much the loss of rows out of bags rises once the values of a feature are shuffled.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, groups
             The rows of the fit.
 
         Returns
@@ -647,12 +666,14 @@ class TreeForest(Forest):
         check_is_fitted(self)
         if not self.bootstrap:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
-        rows = ForestSamples.of(training_rows(self, X, y, sample_weight, again=True)[0])
-        n_draws = _number_of_draws(self.max_samples, len(rows.y)) or len(rows.y)
-        drawing = ("repeated", n_draws, self._seed)
+        about: dict[str, Any] = {"groups": groups, "again": True}
+        rows = ForestSamples.of(training_rows(self, X, y, sample_weight, **about)[0])
+        n = len(rows.y) if rows.group is None else int(rows.group.max()) + 1
+        n_draws = _number_of_draws(self.max_samples, n) or n
+        drawing = Drawing("repeated", n_draws, self._seed, rows.group)
         if rows.content ^ _folded(drawing) != self._origin:
             raise ValueError(
-                "X, y and sample_weight must be the rows of the fit, and these are not"
+                "X, y, sample_weight and groups must be the rows of the fit, and these are not"
             )
         lanes = self._lanes.ordered(rows.columns)
         X = cast(OrderedFeatures, rows.features).X
@@ -672,8 +693,8 @@ def grown_trees(model: Any, rows: ForestSamples, first: int, n_trees: int) -> Gr
 
 def _folded(drawing: Drawing) -> int:
     """A number for how rows are drawn."""
-    _, n_draws, seed = drawing
-    return (n_draws * 2**20 + seed + int(drawing[0] == "repeated")) % 2**56
+    is_repeated = drawing.kind == "repeated"
+    return (drawing.n_draws * 2**20 + drawing.seed + int(is_repeated)) % 2**56
 
 
 def _number_of_rows(given: Any, n: int, least: int) -> int:

@@ -11,6 +11,7 @@ from certree._core import draw_rows, sum_leaves
 from certree.ensembles.forest_samples import ForestSamples
 from certree.ensembles.leaves import LeafRows, Leaves
 from certree.explain.lanes import Lanes
+from certree.grow.binned import Drawing
 from certree.interface.arrays import Float64, Int32
 from certree.rows.folds import Indices
 from certree.tree import Trees
@@ -73,7 +74,7 @@ def permutation_importances(
     known: LeafRows,
     X: Any,
     leaves: Leaves,
-    drawing: tuple[str, int, int],
+    drawing: Drawing,
     *,
     classes: bool,
     seed: int,
@@ -88,8 +89,8 @@ def permutation_importances(
         The same by their features.
     leaves : Leaves
         What leaves say, filled by the rows that grew the trees.
-    drawing : tuple
-        How rows are drawn; see `BinnedGrower.drawing`.
+    drawing : Drawing
+        How rows are drawn.
     classes : bool
         Whether the target is a class.
     seed : int
@@ -107,7 +108,7 @@ def permutation_importances(
 
 
 def sums_in_bags(
-    trees: Trees, rows: ForestSamples, X: Any, drawing: tuple[str, int, int], lanes: Lanes
+    trees: Trees, rows: ForestSamples, X: Any, drawing: Drawing, lanes: Lanes
 ) -> Float64:
     """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_lanes)."""
     root, y = np.zeros(1, dtype=np.int64), rows.targets

@@ -21,7 +21,7 @@ from certree.explain.lanes import Lanes
 from certree.grow.bins import EDGE_ROWS
 from certree.interface.arrays import Float64, UInt64
 from certree.interface.threads import all_threads
-from certree.parts.chunks import Chunk, Weighing, positive, whole_by_all
+from certree.parts.chunks import Chunk, Weighing, positive
 from certree.parts.executors import Executor
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
@@ -29,9 +29,9 @@ from certree.parts.made_parts import Sketched, make_parts, sketched, warn_of_ide
 from certree.parts.memory_limit import Need, most_categories, most_leaves
 from certree.parts.part import PartOfRows, digests, expect_same_rows
 from certree.parts.scratch import Scratch
-from certree.rows.copies import repeated
 from certree.rows.folds import Indices
 from certree.rows.hashes import keys_of
+from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit
 
 # Share of the rows that a tree draws, about; others are drawn again and again.
 _DRAWN = 0.64
@@ -43,15 +43,15 @@ class WholeWeighing(Weighing):
 
     Parameters
     ----------
-    are_whole : bool
-        Whether the weights of all rows are whole as they came.
+    of_weights : WeightUnit
+        What decides the integers that weights become.
     """
 
-    are_whole: bool = True
+    of_weights: WeightUnit = NO_WEIGHTS
 
     def __call__(self, weight: Float64) -> Float64:
         """Weights of some rows as whole numbers, as those of all rows tell."""
-        return whole_by_all(weight, self.largest, self.are_whole)
+        return self.of_weights.integers(weight)
 
 
 def expect_what_parts_can(model: Any) -> None:
@@ -93,11 +93,11 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
     """
     learned = learn(model, parts)
     learned.teach(model)
-    parts.keep_to_limit(_need(model, learned), learned)
+    parts.keep_to_limit(_need(model, learned))
     weighing = learned.weighing
     if weighing is not None:
         found = learned.found
-        weighing = WholeWeighing(weighing.are_copies, found.largest, are_whole=found.are_whole)
+        weighing = WholeWeighing(found.largest, of_weights=found.weight_unit)
     known = _sketched(parts, learned, weighing)
     warn_of_identifiers(model, known.sketch)
     bins, _ = make_parts(parts, learned.reader, known, fine_ends=True)
@@ -134,7 +134,7 @@ def _need(model: Any, learned: Learned) -> Need:
     grown = model._growth(n, p)
     # A tree has a leaf for each row that is drawn at most.
     drawn = _DRAWN if model.bootstrap else 1.0
-    of_leaf = grown["min_samples_leaf"] if learned.weighing is None else 1
+    of_leaf = grown["min_samples_leaf"]
     n_leaves = most_leaves(ceil(drawn * n), model.max_leaf_nodes, model.max_depth, of_leaf)
     nodes = 2.0 * n_leaves * n_trees * (80 + 52 * (1 + n_lanes) + 12 * most_categories(learned))
     # Hashes and keys, as they are put in order, beside rows that have told edges of bins; then targets
@@ -187,7 +187,9 @@ def _put_in_order(parts: Executor, n: int) -> tuple[Indices, int]:
             f"the rows are {ends[-1]} where they were {n} before: their source must give the same "
             "rows whenever it is read"
         )
-    order, content = ordered(keys_of(np.concatenate([one[1] for one in told])))
+    weights = [one[2] for one in told if one[2] is not None]
+    weight = np.concatenate(weights) if weights else None
+    order, content = ordered(keys_of(np.concatenate([one[1] for one in told]), weight), weight)
     place = np.empty(n, dtype=np.uint64)
     place[order] = np.arange(n, dtype=np.uint64)
     parts.change(at_places, known, own=[place[begin:end] for begin, end in pairwise(ends)])
@@ -220,16 +222,16 @@ def _given(model: Any, parts: Executor, learned: Learned) -> tuple[GivenRows, In
     if learned.weighing is None:
         return GivenRows(int(ends[-1]), indices, y, None), indices
     weight = np.concatenate([one[3] for one in told])
-    place = indices[repeated(weight)] if learned.weighing.are_copies else indices
-    return GivenRows(int(ends[-1]), indices, y, weight), place
+    return GivenRows(int(ends[-1]), indices, y, weight), indices
 
 
 # -- what parts are asked
 
 
-def hashes_of(part: PartOfRows) -> list[tuple[int, UInt64]]:
-    """The hashes of the rows of a part, by its number."""
-    return [(part.number, np.array(part.keys))]
+def hashes_of(part: PartOfRows) -> list[tuple[int, UInt64, Float64 | None]]:
+    """The hashes and weights of the rows of a part, by its number."""
+    weight = None if part.weight is None else np.array(part.weight)
+    return [(part.number, np.array(part.keys), weight)]
 
 
 def at_places(part: PartOfRows, known: Mapping[int, int], place: UInt64) -> tuple[PartOfRows, int]:

@@ -10,18 +10,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree._core import whole_weights
+from certree.grow.binned import Drawing
 from certree.grow.bins import Bins
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
-from certree.rows.copies import copies
-from certree.rows.folds import Indices
-from certree.rows.hashes import content_keys, order_of_targets
+from certree.rows.documents import group_keys
+from certree.rows.folds import Indices, distinct_groups
+from certree.rows.hashes import content_keys, keys_of, order_of_targets, sample_hashes
+from certree.rows.relative_weights import integer_weights
 from certree.rows.sparse_rows import AnyColumns
 from certree.rows.training import Training
 from certree.tree import Trees
-
-# Kind, number of draws, and seed: see `BinnedGrower.drawing`.
-Drawing = tuple[str, int, int]
 
 
 class Walk(Protocol):
@@ -135,11 +133,16 @@ class GivenRows:
         return cls(n_given, indices, training.y, training.weight)
 
 
-def ordered(keys: UInt64) -> tuple[Indices, int]:
-    """The order of rows by keys of their content, and a number that other rows do not have."""
+def ordered(keys: UInt64, weight: Float64 | None) -> tuple[Indices, int]:
+    """Sort rows by the keys of their content, and compute a number that no other rows have."""
     order = np.argsort(keys, kind="stable")
-    digest = blake2b(keys[order].tobytes(), digest_size=7).digest()
-    return order, int.from_bytes(digest, "little")
+    digest = digest_of(keys[order])
+    return order, digest if weight is None else digest ^ digest_of(weight[order])
+
+
+def digest_of(values: NDArray[Any]) -> int:
+    """Compute a number of 56 bits that other values hardly ever have."""
+    return int.from_bytes(blake2b(values.tobytes(), digest_size=7).digest(), "little")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,12 +158,14 @@ class ForestSamples:
     weight : ndarray of shape (n,), or None
         Whole weights; None: 1 each.
     place : ndarray of intp, shape (n,)
-        Which of the rows given each is; one of a whole weight is there as many times.
+        Which of the rows given each is.
     content : int
-        A number that other rows, or other weights, do not have.
+        A number that other rows, or other weights or groups, do not have.
     columns : ndarray of intp, shape (q,)
         Which of the targets given each is: they stand in an order that they tell themselves, as do
         sums over them.
+    group : ndarray of int32, shape (n,), or None
+        Number of each row's group, all rows of which are drawn together; None: each row by itself.
     """
 
     features: DrawnFeatures
@@ -169,27 +174,37 @@ class ForestSamples:
     place: Indices
     content: int
     columns: Indices
+    group: Int32 | None = None
 
     @classmethod
     def of(cls, training: Training) -> ForestSamples:
-        """Copy rows of whole weights, or make weights whole, and sort all by their content."""
+        """Turn weights into integers, and sort rows by their content."""
         features, y, weight = training.features, training.y, training.weight
         indices = training.sides.indices
         place = np.arange(len(y)) if indices is None else indices
-        copied = copies(weight, len(y))
-        if copied is not None:
-            features, y, weight = features.at(copied), y[copied], None
-            place = place[copied]
-        whole = None if weight is None else whole_weights(weight)
+        whole = None if weight is None else integer_weights(weight)
         columns = np.zeros(1, dtype=np.intp)
         if y.ndim == 2:
             columns = order_of_targets(y, *features.parts)
             y = y[:, columns]
-        keys = content_keys(*features.parts, y, *(() if whole is None else (whole,)))
-        order, content = ordered(keys)
+        if training.sides.groups is None:
+            order, content = ordered(content_keys(*features.parts, y, weight=whole), whole)
+            group = None
+        else:
+            _, given = distinct_groups(training.sides.groups)
+            hashes = sample_hashes(*features.parts, y)
+            keys = group_keys(hashes, given, whole)
+            number = keys.argsort(kind="stable").argsort().astype(np.int32)[given]
+            # Equal rows come by their groups, wherever they stand.
+            by_group = np.argsort(number, kind="stable")
+            weighed = None if whole is None else whole[by_group]
+            hashes[by_group] = keys_of(hashes[by_group], weighed)
+            order, content = ordered(hashes, whole)
+            group = number[order]
+            content ^= digest_of(group)
         weighed = None if whole is None else whole[order]
         drawn = OrderedFeatures(features, order)
-        return cls(drawn, y[order], weighed, place[order], content, columns)
+        return cls(drawn, y[order], weighed, place[order], content, columns, group)
 
     @property
     def n_features(self) -> int:
@@ -214,12 +229,11 @@ class ForestSamples:
         return np.ones(len(self.y)) if self.weight is None else self.weight
 
     def mean_given(self, said: Float64, times: NDArray[Any], n: int) -> Float64:
-        """Mean for each of n rows given of what its copies were told, (n, n_outputs), so many times.
+        """Compute the mean for each of n rows given of what it was told so many times, (n, n_outputs).
 
         NaN for rows that were told nothing.
         """
-        total, count = np.zeros((n, said.shape[1])), np.zeros(n)
-        np.add.at(total, self.place, said)
-        np.add.at(count, self.place, times)
-        with np.errstate(invalid="ignore"):
-            return total / np.where(count > 0, count, np.nan)[:, None]
+        mean = np.full((n, said.shape[1]), np.nan)
+        told = times > 0
+        mean[self.place[told]] = said[told] / times[told, None]
+        return mean

@@ -80,7 +80,7 @@ class Target:
         return of_classes.astype(np.float64)
 
     def weights(self) -> Float64:
-        """How many rows each counts as, (n,)."""
+        """The weight of each row, (n,)."""
         return np.ones(self.y.shape[-1]) if self.weight is None else self.weight
 
 

@@ -27,7 +27,6 @@ from certree.rows.documents import (
     expect_no_queries,
     expect_weights_of_queries,
     of_queries,
-    query_keys,
     query_numbers,
 )
 from certree.rows.elsewhere import expect_in_memory
@@ -205,8 +204,8 @@ class BoostedTreesRanker(BoostedTrees):
         y : array-like of shape (n,)
             Relevance of each row, in 0 .. 31; whole numbers as a rule.
         sample_weight : array-like of shape (n,), or None
-            Weight of each row's query, the same for all its rows. Queries of weight zero are as if
-            absent, those of whole weights are like copies, up to ten for each on average.
+            Weight of each row's query, the same for all its rows, relative to the mean weight. A query
+            is one draw whatever it weighs; one of weight zero is as if absent.
         group : array-like of int, shape (n_queries,), or None
             How many rows each query has, one query behind the other, as in LightGBM.
         qid : array-like of shape (n,), or None
@@ -243,15 +242,14 @@ class BoostedTreesRanker(BoostedTrees):
             expect_no_queries(group_val, qid_val)
         else:
             query = query_numbers(_num_samples(X_val), group_val, qid_val, "_val")
-            judges = of_queries(judges, query, copied=False)
+            judges = of_queries(judges, query)
         self._fit_rounds(training, before, judges, callbacks)
         return self
 
     def _started(self, training: Training, loss: Any) -> tuple[Rounds, Float64]:
         run, start = super()._started(training, loss)
         query: Any = training.sides.groups
-        # Queries are drawn as a whole: of one that is divided, one part would have shaped the other.
-        return run.anew(query=query, keys=query_keys(run.keys, query)), start
+        return run.anew(query=query), start
 
     def _loss(self) -> RankingLoss:
         pairs, judged = self.truncation_level, self.ndcg_at or 0

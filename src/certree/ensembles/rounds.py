@@ -19,7 +19,8 @@ from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
 from certree.interface.arrays import Float64, Int32, UInt64, in_units_of_largest, stored
-from certree.rows.folds import Fold
+from certree.rows.documents import group_keys
+from certree.rows.folds import Fold, distinct_groups
 from certree.rows.hashes import content_keys, sample_hashes
 from certree.rows.sparse_rows import AnyColumns
 from certree.rows.training import Training
@@ -64,9 +65,10 @@ class Rounds:
     y : ndarray of float64, shape (n,) or (n_targets, n)
         Targets, or codes of classes; of several targets those of each.
     weight : ndarray of shape (n,), or None
-        Weights of the rows.
+        Weights of the rows, in units of the mean weight of all rows that train the model.
     keys : ndarray of uint64, shape (n_training,)
-        Numbers by which rows are drawn, wherever they stand.
+        Numbers by which rows are drawn, wherever they stand; rows of a group share one, so that whole
+        groups grow a tree or weigh its prunings.
     thresholds : sequence of int or None
         Numbers of thresholds of a feature that rounds draw in turn; None: all.
     scores : ndarray of shape (n_outputs, n)
@@ -129,9 +131,7 @@ class Rounds:
         """
         rate = longer * self.settings.learning_rate
         rows = np.concatenate([fold.grow, fold.judge])
-        weight = None
-        if fold.grow_weight is not None and fold.judge_weight is not None:
-            weight = np.concatenate([_normalised(fold.grow_weight), fold.judge_weight])
+        weight = None if self.weight is None else self.weight[rows]
         y, n = self.y[..., rows], len(fold.grow)
         offset = None if self.offset is None else self.offset[:, rows]
         of_training = [None if one is None else one[..., :n] for one in (weight, offset)]
@@ -320,8 +320,12 @@ def started(
     thresholds: Sequence[int | None],
     seed: int,
     offset: Float64 | None = None,
+    groups: NDArray[Any] | None = None,
 ) -> tuple[Rounds, Float64]:
-    """A run before its first round, and the scores (n_outputs,) that it starts from."""
+    """A run before its first round, and the scores (n_outputs,) that it starts from.
+
+    groups: group of each row, (n,), all rows of which are drawn together; None: each row by itself.
+    """
     if weight is not None:
         weight = _normalised(weight)
     # The keys first: they take the most memory while they are made.
@@ -329,7 +333,11 @@ def started(
     if isinstance(loss, SeveralLosses):
         loss = loss.known_by(y.T, weight, sample_hashes(*features.parts))
         settings, told_apart = replace(settings, loss=loss), loss.ordered(y)
-    keys = content_keys(*features.parts, told_apart, *(() if weight is None else (weight,)))
+    if groups is None:
+        keys = content_keys(*features.parts, told_apart, weight=weight)
+    else:
+        _, group = distinct_groups(groups)
+        keys = group_keys(sample_hashes(*features.parts, told_apart), group, weight)[group]
     start = loss.start(y.T, weight, offset)
     scores = constant_scores(start, len(y), offset)
     targets = loss.targets(y.T)

@@ -114,8 +114,8 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
         ndarray of shape (n,) or (n, K)
             Of boosted trees the log odds of the second of two classes, or scores whose softmax are the
             probabilities. Of AdaBoost f(x) of two classes, or the sum of the alphas of the learners
-            that say each class. For a learner that decides alone, ``1/2 ln(w + 1)`` with the weight w
-            of the rows of the fit (their number, if none was given) has the place of its alpha.
+            that say each class. For a learner that decides alone, ``1/2 ln(n + 1)`` with the number n
+            of the rows of the fit has the place of its alpha.
         """
         return columns_of(self._scores(X))
 

@@ -99,8 +99,8 @@ class Thirds:
         for k, third in enumerate(self.folds):
             seen = [one[:, third.grow] for one in (said[k - 2], said[k - 1], scores)]
             off += [one - other for one, other in combinations(seen, 2)]
-            of_rows = np.ones(len(third.grow)) if third.grow_weight is None else third.grow_weight
-            weight += [of_rows] * 3
+            given = self.rows.weight
+            weight += [np.ones(len(third.grow)) if given is None else given[third.grow]] * 3
         differences, weights = np.concatenate(off, axis=1), np.concatenate(weight)
         return sqrt(3) / 2 * np.array([_root_mean_square(one, weights) for one in differences])
 

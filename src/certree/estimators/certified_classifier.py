@@ -42,7 +42,7 @@ from certree.certificates.model_selection import (
 )
 from certree.certificates.occam import margins
 from certree.certificates.parts.families import CertificateFamily
-from certree.certificates.weighing import CertifyingRows, weighed
+from certree.certificates.weighing import CertifyingRows, HeldOut, weighed
 from certree.estimators.certified_on_parts import CertifiedFitOfParts
 from certree.estimators.compact import leaves_in
 from certree.estimators.pac_bayes import PACBayesPosteriors, PACBayesVote, voting_of
@@ -62,7 +62,7 @@ from certree.prunings.penalties import CostComplexity
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.split import Deal, TrainCalibrationSplit
-from certree.rows.training import Training
+from certree.rows.training import Training, mean_weight
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Kind, Vote, Voting
@@ -78,11 +78,11 @@ _POSTERIORS = PACBayesPosteriors()
 
 
 def learning_curve(
-    folds: Iterable[tuple[list[GrownFold], list[tuple[int, int]]]], n_growing: int, n: int
+    folds: Iterable[tuple[list[GrownFold], list[tuple[int, int]]]], n: int
 ) -> list[CurvePoint]:
     """Errors of prunings by folds of several sizes, of some of n rows.
 
-    folds: those of a size, and how many rows, or copies of rows, have grown and judge each.
+    folds: those of a size, and how many rows have grown and judge each.
     """
     prunings, curve = Candidate(CostComplexity().family, Voting("mean")), []
     for grown, sizes in folds:
@@ -91,10 +91,7 @@ def learning_curve(
         wrong = best_loss(Objective.of(grown, prunings, "error"))
         total = sum([float(fold.judging[0].sum()) for fold in grown])
         grew, judged = map(sum, zip(*sizes, strict=True))
-        # Of a row that is dealt copy by copy.
-        of_copy = n_growing / sum(sizes[0])
-        share = grew / len(sizes) / n * of_copy
-        curve.append(CurvePoint(share, wrong / total, round(judged * of_copy)))
+        curve.append(CurvePoint(grew / len(sizes) / n, wrong / total, judged))
     return curve
 
 
@@ -132,10 +129,10 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         Fitted on the rows that grow the tree, and applied to all, before anything else.
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
         What rows are that are alike, class included. "genuine": draws of their own, each of which
-        counts. "copies": made of one row, by oversampling or a join, which counts as many rows where it
-        grows or weighs the tree, and once where it certifies. "auto" refuses more calibration samples
-        that repeat other rows than a quarter of the square root of their number, and warns instead of
-        fewer than 40 rows. "refuse" refuses any. The certificate says what is assumed.
+        counts. "copies": made of one row, by oversampling or a join: one draw, which has the sum of
+        their weights in the tree, and counts once where it certifies. "auto" refuses more calibration
+        samples that repeat other rows than a quarter of the square root of their number, and warns
+        instead of fewer than 40 rows. "refuse" refuses any. The certificate says what is assumed.
     max_leaf_nodes : int or None, default=None
         If given, what predicts is one tree of at most so many leaves, a pruning of the tree that was
         grown. The training samples choose it by cost-complexity and Gini impurity, and its price of a
@@ -286,8 +283,9 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as in the tree and the vote. A certificate counts every row
-            of positive weight once; a row of weight zero is as if absent.
+            Weight of each row in the tree and the vote, relative to the mean weight of those that grow
+            the tree, or of those that weigh its prunings. A certificate counts every row of positive
+            weight once; a row of weight zero is as if absent.
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, where rows of one group depend on each other. Whole
             groups grow or weigh, and the certificate is about new groups. They are dealt by their
@@ -375,16 +373,16 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         """Errors of the training samples' prunings at one and two thirds of these rows."""
         growing = training.growing or training
         rows = self._growing(growing, random_state)
-        two_thirds = growing.folds(_PILOT_FOLDS, random_state)
-        sizes, n = growing.sizes_of(two_thirds), len(two_thirds)
+        target, two_thirds = growing.target, growing.folds(_PILOT_FOLDS, random_state)
+        sizes, n = [(len(one.grow), len(one.judge)) for one in two_thirds], len(two_thirds)
         one_third = [fold.turned() for fold in two_thirds]
         trees = grow_trees(self._grower(), rows, [*one_third, *two_thirds])
         n_threads = threads(self.n_jobs)
         leaves = [tree.route(rows.X, n_threads) for tree in trees]
-        every = self._on_sides([*one_third, *two_thirds], trees, leaves, growing.y)
+        every = self._on_sides([*one_third, *two_thirds], trees, leaves, target)
         turned = [(judged, grew) for grew, judged in sizes]
         folds = (every[:n], turned), (every[n:], sizes)
-        return learning_curve(folds, len(growing.y), len(training.y))
+        return learning_curve(folds, len(training.y))
 
     def _select(self, training: Training, random_state: np.random.RandomState) -> None:
         """Grow and propose on one side, weigh and certify on the other."""
@@ -406,7 +404,9 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             (leaf[rows], y[rows], None if weight is None else weight[rows])
             for rows in (sides.grow, sides.weigh)
         )
-        stats: Any = self._summarise(tree, *grown)
+        # Where no row grows the tree nothing is counted, whatever the unit.
+        unit = mean_weight(grown[2]) if len(sides.grow) else 1.0
+        stats: Any = self._summarise(tree, *grown, unit)
         return CertifyingRows(sides, *certifying, stats)
 
     def _elect(
@@ -445,25 +445,29 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         rows: CertifyingRows,
     ) -> ModelSelection:
         """What certifies the prunings of a tree, of which training samples propose a posterior."""
-        held, weighing = rows.held_out(tree), self._weighing(tree, rows)
+        held = rows.held_out(tree)
+        weighing = self._weighing(tree, rows, held)
         standing = ModelSelection(held, posterior(held.grown), self.delta, self._voting(), weighing)
         self.model_selection_: ModelSelection | LabelledSelection | None = standing
         self.calibration_ = CalibrationSamples.of(standing, rows)
         return standing
 
-    def _weighing(self, tree: Tree, rows: CertifyingRows) -> NodeStats | None:
+    def _weighing(self, tree: Tree, rows: CertifyingRows, held: HeldOut) -> NodeStats | None:
         """What the rows that certify weigh; None: each counts once, as it does in the certificate."""
         weight = rows.weights()
         if weight is None:
             return None
-        return weighed(tree, rows.leaf, rows.y, weight, rows.grown)
+        # A row, or a group of rows, counts as one on average.
+        unit = math.fsum(weight) / held.n
+        return weighed(tree, rows.leaf, rows.y, weight, rows.grown, unit)
 
     def _select_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""
         tree = self._grower().grow(self._growing(training, random_state))
         leaf = tree.route(training.X, threads(self.n_jobs))
         rows = self._certifying(tree, leaf, training.y, training.weight, training.sides)
-        held, weighing = rows.held_out(tree), self._weighing(tree, rows)
+        held = rows.held_out(tree)
+        weighing = self._weighing(tree, rows, held)
         self.model_selection_ = LabelledSelection(held, self.delta, weighing)
         self.calibration_ = CalibrationSamples.of(self.model_selection_, rows)
         self._set_selected(tree, select_labelled(self.model_selection_), None)

@@ -24,9 +24,9 @@ from certree.interface.arrays import Float64, Int32
 from certree.parts.cells_of_tree import FoldOfParts, with_leaves_of_fold
 from certree.parts.chunks import without_class_weights
 from certree.parts.executors import Executor
-from certree.parts.first_look import Learned, expect_groups_of_all, learn
+from certree.parts.first_look import Learned, effective_size, expect_groups_of_all, learn
 from certree.parts.fit_hashes import hashes_of_fit
-from certree.parts.memory_limit import Need, expect_no_copies
+from certree.parts.memory_limit import Need
 from certree.parts.part import PartOfRows
 from certree.parts.resources import limit_now
 from certree.parts.sides import (
@@ -87,7 +87,7 @@ class CertifiedFitOfParts:
                 "memory_limit takes certified trees of rows without groups, got groups, of which "
                 "nobody knows how many there are before they are held"
             )
-        parts.keep_to_limit(_need(model, known), known)
+        parts.keep_to_limit(_need(model, known))
         return cls(model, parts, known)
 
     def _dealt(
@@ -100,17 +100,27 @@ class CertifiedFitOfParts:
         if isinstance(getattr(reader, "class_weight", None), dict):
             reader = copy(reader)  # of all classes, some of which may not grow
             reader.class_weight = self.known.reader.class_weight
-        learned = learn(reader, growing)
-        if limit_now() is not None:
-            expect_no_copies(learned)  # as those of all rows are none
+        learned = learn(reader, growing, are_all=False)
         learned.teach(self.model)
+        # That of the rows which certify, too, by the same weights of classes.
+        size = self.known.attributes["effective_sample_size_"]
+        if isinstance(getattr(reader, "class_weight", None), str):
+            size = effective_size(self._weighing_all(learned.reader), self.parts)
+        self.model.effective_sample_size_ = size
         self.model.preprocessor_ = None
         return sides, growing, learned
 
+    def _weighing_all(self, reader: Any) -> Any:
+        """A copy of what reads rows that grow; rows of classes which only certify count once."""
+        reader, classes = copy(reader), self.known.found.classes
+        assert classes is not None
+        reader.class_weight = {**dict.fromkeys(classes[0].tolist(), 1.0), **reader.class_weight}
+        return reader
+
     def pilot(
         self, share: float, dealing: np.random.RandomState, random_state: np.random.RandomState
-    ) -> tuple[tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int, int], DealtSides]:
-        """What a learning curve takes, folds of each size and numbers of rows; and both sides."""
+    ) -> tuple[tuple[list[tuple[list[GrownFold], list[tuple[int, int]]]], int], DealtSides]:
+        """What a learning curve takes, folds of each size and the number of rows; and both sides."""
         sides, growing, learned = self._dealt(share, dealing)
         trees = TreesOfParts.of(self.model, growing, learned, _PILOT_FOLDS, random_state)
         folds = []
@@ -119,7 +129,7 @@ class CertifiedFitOfParts:
             made = [one for one in map(trees.fold, numbered) if one.grown]
             grown = [fold for one in made for fold in one.grown]
             folds.append((grown, [(one.n, one.n_others) for one in made]))
-        return (folds, learned.found.n, self.known.found.n), sides
+        return (folds, self.known.found.n), sides
 
     def grown(
         self, share: float, dealing: np.random.RandomState, random_state: np.random.RandomState
@@ -202,6 +212,7 @@ class GrownOnSide:
             max(largest, 0.0),
             tuple(self.learned.found.ends[0].tolist()),
             lambda limit: partial(collect, _asked_off, of_fold, own, limit),
+            self.stats.weight_unit,
         )
 
 
@@ -219,12 +230,15 @@ class JudgedErrors:
         The smallest and the largest target.
     asking : callable
         ``asking(limit)`` asks the errors in units of a limit, in the leaves of what predicts.
+    weight_unit : float
+        Mean weight of a row that grows the tree; see `NodeStats`.
     """
 
     has_any: bool
     largest: float
     ends: tuple[float, float]
     asking: Callable[[float], Ask]
+    weight_unit: float
 
 
 def _off(part: PartOfRows, of_fold: Mapping[int, Float64]) -> tuple[NDArray[np.bool_], Float64]:

@@ -48,6 +48,7 @@ from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold
 from certree.rows.split import Deal, TrainCalibrationSplit
+from certree.rows.training import WeighedTarget
 from certree.stats import Stats, TargetStats
 from certree.stats.in_any_order import asking, measured_in_any_order
 from certree.tree import Tree
@@ -66,7 +67,7 @@ def judged_errors(
     folds: list[Fold],
     leaves: list[Int32],
     leaf: Int32,
-    y: Float64,
+    rows: WeighedTarget,
     said: list[Float64],
     own: Int32,
 ) -> JudgedErrors:
@@ -80,22 +81,27 @@ def judged_errors(
         Leaf of each row in the tree of each fold.
     leaf : ndarray of int32, shape (n,)
         Its leaf in the tree of all.
-    y : ndarray of float64, shape (n,)
-        Targets.
+    rows : WeighedTarget
+        Their targets and weights.
     said : list of ndarray
         What each fold predicts in its nodes.
     own : ndarray of int32
         Where the nodes of the tree of all are in the one that predicts.
     """
+    y = rows.y
+    weights = np.ones(len(y)) if rows.weight is None else rows.weight
     parts = [(leaf[:0], y[:0], y[:0])]
     for fold, inside, values in zip(folds, leaves, said, strict=True):
         off = np.abs(y[fold.judge] - values[inside[fold.judge]])
-        weight = np.ones(len(off)) if fold.judge_weight is None else fold.judge_weight
-        parts.append((own[leaf[fold.judge]], off, weight))
+        parts.append((own[leaf[fold.judge]], off, weights[fold.judge]))
     cells, off, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     largest, ends = float(off.max(initial=0.0)), (float(y.min()), float(y.max()))
     return JudgedErrors(
-        len(off) > 0, largest, ends, lambda limit: asking(cells, off / limit, weight)
+        len(off) > 0,
+        largest,
+        ends,
+        lambda limit: asking(cells, off / limit, weight),
+        rows.weight_unit,
     )
 
 
@@ -283,8 +289,8 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         y : array-like of shape (n,)
             Numbers.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as in the tree and the vote. A certificate counts every row of
-            positive weight once; a row of weight zero is as if absent.
+            Weight of each row in the tree and the vote, relative to the mean weight. A certificate
+            counts every row of positive weight once; a row of weight zero is as if absent.
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, where rows of one group depend on each other. Whole
             groups grow or certify, and the certificate is about new groups. There are no bands then.
@@ -311,15 +317,15 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         )
         growing = training.growing or training
         rows = self._growing(growing, random_state)
-        folds = growing.folds(self.cv, random_state)
+        target, folds = growing.target, growing.folds(self.cv, random_state)
         with self._progress(folds) as advance:
             *trees, tree = grow_trees(self._grower(), rows, [*folds, None], advance)
             leaves = [one.route(rows.X, threads(self.n_jobs)) for one in trees]
-            grown = self._on_sides(folds, trees, leaves, growing.y)
+            grown = self._on_sides(folds, trees, leaves, target)
             posteriors = self._tuned(grown, advance)
         leaf, sides = tree.route(training.X, threads(self.n_jobs)), training.sides
-        stats: Any = self._summarise(tree, leaf[sides.grow], growing.y, growing.weight)
-        judged = partial(judged_errors, folds, leaves, leaf[sides.grow], growing.y)
+        stats: Any = self._summarise(tree, leaf[sides.grow], *target)
+        judged = partial(judged_errors, folds, leaves, leaf[sides.grow], target)
         certifying = sides, leaf[sides.weigh], training.y[sides.weigh], None
         self._settle(tree, stats, posteriors, grown, judged, lambda: certifying)
         return self
@@ -382,7 +388,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         limit = limit_of_errors(judged.largest, *judged.ends)
         if not judged.has_any:
             return limit, np.full(self.tree_.n_nodes, limit)
-        stats = measured_in_any_order(self.tree_, judged.asking(limit))
+        stats = measured_in_any_order(self.tree_, judged.asking(limit), judged.weight_unit)
         ballots = Voting("mean", _SMOOTHING).ballots(self.tree_, stats)
         about = ballots.cast(self.tree_, self.weights_).score[:, 0]
         return limit, limit * np.maximum(about, LEAST_SCALE * float(stats.mean[0]) or 1.0)
@@ -394,7 +400,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         region, mass = np.zeros(tree.n_nodes, dtype=np.int32), np.ones(1)
         if self.widths == "leaf":
             likeliest = map_pruning(tree, self.weights_)
-            rows = self.stats_.n
+            rows = self.stats_.n / self.stats_.weight_unit
             region, mass = leaf_regions(tree, likeliest, rows, n, self.coverage, self.delta)
         self.intervals_ = PredictionIntervals(
             scale if self.widths == "scaled" else np.ones(tree.n_nodes), region

@@ -31,11 +31,12 @@ from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import reads_state
 from certree.interface.signatures import POSITIVE
 from certree.interface.threads import threads
-from certree.prunings.paths import losses_as_leaf
+from certree.prunings.paths import losses_as_leaf, rounded_off
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Fold, Indices
+from certree.rows.relative_weights import relative_weights
 from certree.rows.training import Training
 from certree.tree import LEAF, Tree
 from certree.votes import Voting
@@ -62,12 +63,7 @@ class _Node:
         inside = np.zeros(n, dtype=bool)
         inside[self.rows] = True
         grow, judge = inside[fold.grow], inside[fold.judge]
-        return Fold(
-            fold.grow[grow],
-            fold.judge[judge],
-            None if fold.grow_weight is None else fold.grow_weight[grow],
-            None if fold.judge_weight is None else fold.judge_weight[judge],
-        )
+        return Fold(fold.grow[grow], fold.judge[judge])
 
 
 def _rows_of_nodes(tree: Tree, leaf: Int32) -> list[Indices]:
@@ -92,12 +88,19 @@ class _Grown:
     nodes: list[_Node]
     template: Any
 
-    def model(self, inside: Indices, weight: Float64 | None) -> Any:
+    def model(self, inside: Indices) -> Any:
         """The model of some rows; None where there is nothing to model."""
-        y = self.rows.y[inside]
+        X, y, weight = self.at(inside)
         if not len(y) or not _varies(y):
             return None
-        return _fit_model(self.template, self.rows.X[inside], y, weight)
+        # Regularised models read weights as numbers of rows.
+        relative = None if weight is None else weight / self.rows.weight_unit
+        return _fit_model(self.template, X, y, relative)
+
+    def at(self, inside: Indices) -> tuple[NDArray[Any], NDArray[Any], Float64 | None]:
+        """Features, targets and weights of some rows."""
+        weight = None if self.rows.weight is None else self.rows.weight[inside]
+        return self.rows.X[inside], self.rows.y[inside], weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,10 +206,14 @@ class DecoratedTree(TreeVoteEstimator):
             raise ValueError(f"leaf_estimator {_last(template)!r} takes no sample_weight")
         tree = self._grower().grow(self._growing(rows, random_state))
         leaf = tree.route(rows.X, threads(self.n_jobs))
-        grown = _Grown(rows, tree, leaf, self._nodes(tree, leaf, rows), template)
+        # Iterative models turn a last digit of the weights into another model.
+        judged = rows
+        if rows.weight is not None:
+            judged = replace(rows, weight=relative_weights(rows.weight))
+        grown = _Grown(judged, tree, leaf, self._nodes(tree, leaf, rows), template)
         self.best_params_, self.mixture_weights_, self.posteriors_ = {}, [1.0], ["pruning"]
         pruning, models = self._pruned(grown, random_state)
-        stats = self._summarise(tree, leaf, rows.y, rows.weight)
+        stats = self._summarise(tree, leaf, rows.y, rows.weight, rows.weight_unit)
         self._set_fitted(*collapsed(tree, stats, pruning, self._voting()))
         numbers = np.flatnonzero(pruning.weight)
         leaves = np.flatnonzero(self.tree_.is_leaf)
@@ -218,14 +225,8 @@ class DecoratedTree(TreeVoteEstimator):
         }
 
     def _nodes(self, tree: Tree, leaf: Int32, rows: Training) -> list[_Node]:
-        # A row of weight w counts like w copies of it.
-        copies = np.ones(len(rows.y)) if rows.weight is None else np.maximum(rows.weight, 1)
         return [
-            _Node(
-                number,
-                inside,
-                bool(copies[inside].sum() >= self.min_samples_model) and _varies(rows.y[inside]),
-            )
+            _Node(number, inside, len(inside) >= self.min_samples_model and _varies(rows.y[inside]))
             for number, inside in enumerate(_rows_of_nodes(tree, leaf))
         ]
 
@@ -236,6 +237,9 @@ class DecoratedTree(TreeVoteEstimator):
         folds = self._folds(grown, random_state)
         constant = self._constant_losses(grown, folds)
         losses = self._judged(grown, constant, folds)
+        largest = float(constant.max())
+        if 0 < largest < np.inf:
+            losses, constant = (rounded_off(one, largest) for one in (losses, constant))
         pruning = prune(grown.tree, losses)
         kept = [grown.nodes[v] for v in np.flatnonzero(pruning.weight) if losses[v] < constant[v]]
         fitted = self._parallel(self._fitted_model, grown, kept)
@@ -246,7 +250,7 @@ class DecoratedTree(TreeVoteEstimator):
 
     def _sides(self, grown: _Grown, fold: Fold) -> GrownFold:
         """The statistics of the two sides of a fold."""
-        return GrownFold.of(fold, grown.tree, self._summarise, grown.leaf, grown.rows.y)
+        return GrownFold.of(fold, grown.tree, self._summarise, grown.leaf, grown.rows.target)
 
     def _constant_losses(self, grown: _Grown, folds: list[Fold]) -> Float64:
         """Loss of every node without a model on rows left out, (m,)."""
@@ -282,15 +286,14 @@ class DecoratedTree(TreeVoteEstimator):
             fold = node.part(whole, len(rows.y))
             if not len(fold.judge):
                 continue
-            model = grown.model(fold.grow, fold.grow_weight)
+            model = grown.model(fold.grow)
             if model is None:
                 return np.inf
-            loss += self._loss(model, rows.X[fold.judge], rows.y[fold.judge], fold.judge_weight)
+            loss += self._loss(model, *grown.at(fold.judge))
         return loss
 
     def _fitted_model(self, grown: _Grown, node: _Node) -> Any:
-        weight = grown.rows.weight
-        return grown.model(node.rows, None if weight is None else weight[node.rows])
+        return grown.model(node.rows)
 
     def _by_leaf(self, X: ArrayLike) -> tuple[NDArray[Any], Int32, list[tuple[int, Indices]]]:
         """New rows, their leaves, and those of each leaf with a model."""
@@ -458,7 +461,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         if self._rule_of(self.rule) is None:
             return super()._pruned(grown, random_state)
         every = np.arange(len(grown.rows.y))
-        prunings, _, models = self._fitted_nodes(grown, Fold(every, every[:0], grown.rows.weight))
+        prunings, _, models = self._fitted_nodes(grown, Fold(every, every[:0]))
         alpha = self.alpha
         if alpha is None:
             folds = self._folds(grown, random_state)
@@ -489,21 +492,19 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
                 cost[v], loss[v], models[v] = errors, left_out, model
         rule = self._rule_of(self.rule) or Polynomial()
         family, _ = rule.matched(super()._grower(), self.n_features_in_)
-        weight = grown.rows.weight
-        n = float(len(grown.rows.y) if weight is None else weight.sum())
+        n = float(len(grown.rows.y))
         return family(grown.tree, sides.stats, cost=cost, grown_by=n), loss, models
 
     def _on_both_sides(self, grown: _Grown, node: _Node, whole: Fold) -> tuple[Any, float, float]:
         """A node's model, its errors on the rows it is fitted to, and its loss on those left out."""
-        rows, fold = grown.rows, node.part(whole, len(grown.rows.y))
-        model = grown.model(fold.grow, fold.grow_weight)
+        fold = node.part(whole, len(grown.rows.y))
+        model = grown.model(fold.grow)
         if model is None:
             return None, np.inf, np.inf
-        errors = _errors(model, rows.X[fold.grow], rows.y[fold.grow], fold.grow_weight)
+        errors = _errors(model, *grown.at(fold.grow))
         if not len(fold.judge):
             return model, errors, 0.0
-        judged = rows.X[fold.judge], rows.y[fold.judge]
-        return model, errors, self._loss(model, *judged, fold.judge_weight)
+        return model, errors, self._loss(model, *grown.at(fold.judge))
 
     def _loss(self, model: Any, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None) -> float:
         if self.scoring == "error":

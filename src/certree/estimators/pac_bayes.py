@@ -163,7 +163,7 @@ class PACBayesTreeClassifier(UpdatableTree, CompactTree, PACBayesVote, TreeVoteC
         parent; ``Voting("mean", smoothing=1.0)`` gives more.
     cv : int, splitter, iterable or None, default=3
         Folds of the cross-validation. A number of folds deals the rows by class and otherwise at
-        random, copies of a row apart; anything else means what it means to scikit-learn.
+        random, equal rows apart; anything else means what it means to scikit-learn.
     scoring : {"log_loss", "error"}, default="log_loss"
         What the cross-validation minimises.
     max_depth : int, "log" or None, default=None
@@ -318,7 +318,7 @@ class PACBayesTreeRegressor(UpdatableTree, CompactTree, PACBayesVote, TreeVoteRe
         Rows with the value of its parent that every cell is given; see `Voting`.
     cv : int, splitter, iterable or None, default=5
         Folds of the cross-validation, which minimises the squared error. A number of folds deals the
-        rows at random, copies of a row apart; anything else means what it means to scikit-learn.
+        rows at random, equal rows apart; anything else means what it means to scikit-learn.
     max_depth : int, "log" or None, default=None
         Depth at which cells are leaves; "log" is p times the whole part of log n.
     categorical_features : "from_dtype", array-like of bool, int or str, or None, default="from_dtype"

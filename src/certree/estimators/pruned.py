@@ -76,7 +76,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
     grower : {"cart", "kd", "dyadic"}, grower or scikit-learn decision tree, default="cart"
         How the tree is grown; see `PACBayesTreeClassifier`. With ``Dyadic(resolution="paper")`` the
         tree is that of the theorem of the rule, if it has one ("square-root", "spatially-adaptive",
-        "polynomial"): in cross-validation a fold has the tree for its own rows, counted by weight.
+        "polynomial"): in cross-validation a fold has the tree for the number of its own rows.
         ``Grid(box, resolution="paper")`` is the same on a box that is known without the rows; see
         `certify_fit`.
     rule : str or rule, default="cost-complexity"

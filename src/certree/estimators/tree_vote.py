@@ -44,10 +44,9 @@ from certree.interface.stored import Stored
 from certree.interface.threads import N_JOBS, threads
 from certree.parts.executors import Executor
 from certree.parts.lazy_answers import answers_collections
-from certree.rows.copies import are_whole
 from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold, Indices
-from certree.rows.training import Training, one_row
+from certree.rows.training import Training, WeighedTarget, one_row
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.in_any_order import asking, counted_in_any_order, measured_in_any_order
 from certree.stats.nodes import counted
@@ -108,8 +107,33 @@ class TreeVoteEstimator(TreeModel):
         """How prunings vote."""
 
     @abstractmethod
-    def _summarise(self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None) -> Stats:
-        """The statistics of rows that have been routed to their leaves."""
+    def _summarise(
+        self,
+        tree: Tree,
+        leaf: Int32,
+        y: NDArray[Any],
+        weight: Float64 | None,
+        weight_unit: float,
+        squared_weight: Float64 | None = None,
+    ) -> Stats:
+        """Compute the statistics of rows that have been routed to their leaves.
+
+        Parameters
+        ----------
+        tree : Tree
+            The tree.
+        leaf : ndarray of int32, shape (n,)
+            Leaf of each row.
+        y : ndarray of shape (n,), or (n, q)
+            Classes or numbers; of several targets a column each.
+        weight : ndarray of float64, shape (n,), or None
+            Weights; None: 1 each.
+        weight_unit : float
+            Mean weight of a row of the whole fit, also in folds; see `NodeStats`.
+        squared_weight : ndarray of float64, shape (n,), or None
+            Sum of the squared weights of the rows that each given one stands for; None: each stands for
+            itself.
+        """
 
     def _search(self) -> Search:
         return "joint"
@@ -165,8 +189,9 @@ class TreeVoteEstimator(TreeModel):
         y : array-like of shape (n,), or (n, n_outputs)
             Class of each row, or a number; where the estimator takes several targets, a column each.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as. A row of weight w is treated like w copies of it, a row
-            of weight zero as if absent.
+            Weight of each row, relative to the mean weight: all rows together count as many as they
+            are. A row is one draw whatever it weighs, and in one fold; one of weight zero is as if
+            absent.
         groups : array-like of shape (n,), or None
             Group of each row, such as a patient, where rows of one group depend on each other. Folds
             deal whole groups, so that no row judges a tree that rows of its group have grown. Groups
@@ -202,7 +227,8 @@ class TreeVoteEstimator(TreeModel):
     def _fit(self, training: Training) -> None:
         tree, posteriors, _ = self._grown(training, check_random_state(self.random_state))
         leaf = tree.route(training.X, threads(self.n_jobs))
-        stats = self._summarise(tree, leaf, training.y, training.weight)
+        about = training.weight, training.weight_unit
+        stats = self._summarise(tree, leaf, training.y, *about)
         self._vote(tree.knowing_missing(training.X), stats, posteriors)
 
     def _grower(self) -> Grower:
@@ -246,11 +272,12 @@ class TreeVoteEstimator(TreeModel):
     ) -> tuple[Tree, Mixture, list[GrownFold]]:
         """Grow the tree, and choose a posterior, or a mixture of several, by the trees of folds."""
         rows, n_threads = self._growing(training, random_state), threads(self.n_jobs)
+        target = training.target
         folds = training.folds(self.cv, random_state) if self._is_tuned() else []
         with self._progress(folds) as advance:
             *trees, tree = grow_trees(self._grower(), rows, [*folds, None], advance)
             leaves = [one.route(rows.X, n_threads) for one in trees]
-            grown = self._on_sides(folds, trees, leaves, training.y)
+            grown = self._on_sides(folds, trees, leaves, target)
             return tree, self._tuned(grown, advance), grown
 
     def _progress(self, folds: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:
@@ -279,11 +306,11 @@ class TreeVoteEstimator(TreeModel):
         return choose(objectives, self._given(), self._search(), advance)
 
     def _on_sides(
-        self, folds: list[Fold], trees: list[Tree], leaves: list[Int32], y: NDArray[Any]
+        self, folds: list[Fold], trees: list[Tree], leaves: list[Int32], rows: WeighedTarget
     ) -> list[GrownFold]:
         """The tree of each fold with the statistics of its two sides."""
         return [
-            GrownFold.of(fold, tree, self._summarise, leaf, y)
+            GrownFold.of(fold, tree, self._summarise, leaf, rows)
             for fold, tree, leaf in zip(folds, trees, leaves, strict=True)
         ]
 
@@ -635,25 +662,26 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return Lanes(tuple(max(2, k) for k in np.atleast_1d(self.n_classes_).tolist()))
 
     def _summarise(
-        self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
+        self,
+        tree: Tree,
+        leaf: Int32,
+        y: NDArray[Any],
+        weight: Float64 | None,
+        weight_unit: float,
+        squared_weight: Float64 | None = None,
     ) -> NodeStats | SparseNodeStats | SeveralStats:
-        leaf, y, weight = self._in_any_order(leaf, y, weight, self._lanes.n_of[0])
+        if weight is not None and squared_weight is None and self._adds_up_in_any_order(y):
+            sums = counted_in_any_order(asking(leaf, y, weight), self._lanes.n_of[0])
+            leaf, y, weight, squared_weight = sums
         if self._has_sparse_stats():
-            return SparseNodeStats.count(tree, leaf, y, weight, self.n_classes_)
+            return SparseNodeStats.count(tree, leaf, y, weight, self.n_classes_, weight_unit)
         columns = np.atleast_2d(np.ascontiguousarray(y.T))
+        about = weight_unit, squared_weight
         of_each = [
-            counted(tree, leaf, one, weight, k)
+            counted(tree, leaf, one, weight, k, *about)
             for one, k in zip(columns, self._lanes.n_of, strict=True)
         ]
         return SeveralStats(tuple(of_each)) if y.ndim == 2 else of_each[0]
-
-    def _in_any_order(
-        self, leaf: Int32, y: NDArray[Any], weight: Float64 | None, n_classes: int
-    ) -> tuple[Int32, NDArray[Any], Float64 | None]:
-        """Leaf, class and weight of rows, or of others that weigh as much, whatever order they had."""
-        if weight is None or are_whole(weight) or not self._adds_up_in_any_order(y):
-            return leaf, y, weight
-        return counted_in_any_order(asking(leaf, y, weight), n_classes)
 
     def _stored_stats(self, stored: Stored, number: int = 0) -> NodeStats | SparseNodeStats:
         kind = SparseNodeStats if self._has_sparse_stats() else NodeStats
@@ -767,14 +795,21 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     stats_: TargetStats | SeveralStats
 
     def _summarise(
-        self, tree: Tree, leaf: Int32, y: NDArray[Any], weight: Float64 | None
+        self,
+        tree: Tree,
+        leaf: Int32,
+        y: NDArray[Any],
+        weight: Float64 | None,
+        weight_unit: float,
+        squared_weight: Float64 | None = None,  # noqa: ARG002 -- of classes
     ) -> TargetStats | SeveralStats:
         if self._adds_up_in_any_order(y):
-            return measured_in_any_order(tree, asking(leaf, y, weight))
+            return measured_in_any_order(tree, asking(leaf, y, weight), weight_unit)
+        how: dict[str, Any] = {"weight_unit": weight_unit}
         if y.ndim == 1:
-            return measured(tree, leaf, y, weight)
+            return measured(tree, leaf, y, weight, **how)
         columns = np.ascontiguousarray(y.T)
-        return SeveralStats(tuple(measured(tree, leaf, one, weight) for one in columns))
+        return SeveralStats(tuple(measured(tree, leaf, one, weight, **how) for one in columns))
 
     def _stored_stats(self, stored: Stored, number: int = 0) -> TargetStats:  # noqa: ARG002 -- all alike
         return TargetStats.restored(stored)

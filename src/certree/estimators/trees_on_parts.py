@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -32,9 +32,7 @@ from certree.parts.memory_limit import Need, most_categories, most_leaves
 from certree.parts.part import PartOfRows
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.tree_of_parts import GrowthOfParts, grow_on_parts
-from certree.rows.copies import MOST_COPIES_OF_ROW
-from certree.rows.folds import MOST_COPIES
-from certree.stats import Stats
+from certree.stats import NodeStats, Stats
 from certree.stats.in_any_order import (
     Ask,
     RowsInLeaves,
@@ -91,7 +89,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     expect_groups_of_all(learned.found, parts)
     learned.teach(model)
     model._expect_classes()
-    parts.keep_to_limit(need_of_tree(learned, n_folds), learned)
+    parts.keep_to_limit(need_of_tree(learned, n_folds))
     trees = TreesOfParts.of(model, parts, learned, n_folds, check_random_state(model.random_state))
     if is_classifier(model):
         model.sample_hashes_ = hashes_of_fit(parts, learned.found.n)
@@ -146,6 +144,8 @@ class TreesOfParts:
         These, without codes.
     growth : GrowthOfParts
         What else is said of the growth.
+    weight_unit : float
+        Mean weight of a row; see `NodeStats`.
     """
 
     model: Any
@@ -153,6 +153,7 @@ class TreesOfParts:
     parts: Executor
     bins: Bins
     growth: GrowthOfParts
+    weight_unit: float
 
     @classmethod
     def of(
@@ -164,12 +165,8 @@ class TreesOfParts:
         random_state: np.random.RandomState,
     ) -> TreesOfParts:
         """Let parts be made of rows that have told what they are, and dealt to so many folds."""
-        if n_folds:
-            _expect_foldable(model, learned)
         grower = cart_on_bins(model._grower_of(model.grower))
-        weighing = learned.weighing
-        are_copies = weighing is not None and weighing.are_copies
-        copies = weighing if are_copies else None  # others count by what they weigh
+        is_weighed, found = learned.weighing is not None, learned.found
         growth = GrowthOfParts(
             model.max_depth,
             model._slopes(),
@@ -177,15 +174,16 @@ class TreesOfParts:
             int(random_state.randint(2**31 - 1)),
             model.n_jobs,
             is_classifier(model),
-            weighing is not None and not are_copies,
+            is_weighed,
         )
-        known = sketched(parts, learned.reader, copies, learned.found.n)
+        known = sketched(parts, learned.reader, None, found.n)
         warn_of_identifiers(model, known.sketch)
         dealt = None
         if n_folds:
-            dealt = deal_to_folds(parts, learned.reader, copies, n_folds, random_state)
+            dealt = deal_to_folds(parts, learned.reader, n_folds, random_state)
         bins, _ = make_parts(parts, learned.reader, known, grower.number_of_bins, dealt)
-        return cls(model, grower, parts, bins, growth)
+        unit = rounded(found.total()) / found.n if is_weighed else 1.0
+        return cls(model, grower, parts, bins, growth, unit)
 
     def fold(self, fold: FoldOfParts) -> FoldTree:
         """The tree of a fold, and both its sides."""
@@ -206,10 +204,15 @@ class TreesOfParts:
         """Statistics of all rows in leaves, of those that have grown the tree, or of the others."""
         ask: Ask = partial(self.parts.collect, _asked, are_growing)
         if not is_classifier(self.model):
-            return measured_in_any_order(tree, ask)
-        leaf, y, weight = counted_in_any_order(ask, self.model._lanes.n_of[0])
-        stats: Stats = self.model._summarise(tree, leaf, y, weight)
-        return stats
+            return measured_in_any_order(tree, ask, self.weight_unit)
+        leaf, y, weight, squared = counted_in_any_order(ask, self.model._lanes.n_of[0])
+        of_ones = squared is None  # then the sums of the weights are those of their squares
+        about = self.weight_unit, weight if of_ones else squared
+        stats: Any = self.model._summarise(tree, leaf, y, weight, *about)
+        if of_ones and isinstance(stats, NodeStats):
+            stats = replace(stats, squared_weight=None)
+        known: Stats = stats
+        return known
 
 
 def need_of_tree(
@@ -223,7 +226,7 @@ def need_of_tree(
     cart, are_dealt = cart_on_bins(model._grower_of(model.grower)), n_folds > 0 or share < 1
     n, p = int(np.ceil(share * learned.found.n)), learned.found.n_features
     K = getattr(model, "n_classes_", 1)
-    least: Any = cart.min_samples_leaf if learned.weighing is None else 1
+    least: Any = cart.min_samples_leaf
     n_leaves = most_leaves(
         n,
         cart.max_leaf_nodes,
@@ -267,24 +270,3 @@ def folds_that_choose(model: Any) -> int:
             f"{model.cv!r}"
         )
     return int(cv)
-
-
-def _expect_foldable(model: Any, learned: Learned) -> None:
-    """Refuse weights of which folds deal each copy by itself in memory, and not on parts."""
-    weighing, found = learned.weighing, learned.found
-    if weighing is None or not found.are_whole:
-        return
-    if found.are_grouped:
-        # Where a side of a fold has copies in memory is decided by its own rows: means of numbers tell.
-        if found.classes is None and found.largest > MOST_COPIES_OF_ROW:
-            raise ValueError(
-                f"whole weights of more than {MOST_COPIES_OF_ROW} take rows in memory where folds deal "
-                "groups and targets are numbers, got X that lies elsewhere"
-            )
-        return
-    if weighing.are_copies != (rounded(found.total()) <= MOST_COPIES):
-        raise ValueError(
-            "whole weights of more than ten for each row on average, or more than "
-            f"{MOST_COPIES:,} in all, take rows in memory where folds deal each copy by itself, got X "
-            f"that lies elsewhere: set {', '.join(model._temperatures)}"
-        )

@@ -16,7 +16,8 @@ from scipy.optimize import nnls
 
 from certree._core import mix
 from certree.interface.arrays import Float64, Int32, OfColumns, column
-from certree.rows.folds import Fold
+from certree.rows.folds import Fold, Indices
+from certree.rows.training import WeighedTarget
 from certree.stats import SeveralStats, Stats, TargetStats
 from certree.tree import Tree
 from certree.votes import Voting
@@ -26,8 +27,8 @@ from certree.weights.node_weights import NodeWeights, mixed
 OneLaw = Literal["joint", "error-first"]
 Search = OneLaw | Literal["mixture"]
 
-# Statistics of rows in their leaves: (tree, leaf, y, weight).
-Summarise = Callable[[Tree, Int32, NDArray[Any], Float64 | None], Stats]
+# Statistics of rows in their leaves: (tree, leaf, y, weight, weight_unit).
+Summarise = Callable[[Tree, Int32, NDArray[Any], Float64 | None, float], Stats]
 
 LOG_GRID = 2.0 ** np.linspace(-8, 6, 10)
 MIXED_GRID = 2.0 ** np.arange(-8.0, 7.0, 2.0)
@@ -40,6 +41,8 @@ _MOST_CELLS = 1 << 17
 _LEAST_SHARE = 1e-6
 # Pulls nearly equal posteriors to equal shares, which rounding would decide over otherwise.
 _RIDGE = 1e-3
+# Sums of losses that differ by less are equal: in other units of weight they round otherwise.
+_ROUNDING = 1e-12
 
 
 def linear_grid(best: float) -> Float64:
@@ -82,11 +85,16 @@ class GrownFold:
     judging: Any
 
     @classmethod
-    def of(cls, fold: Fold, tree: Tree, summarise: Summarise, leaf: Int32, y: Any) -> Self:
+    def of(
+        cls, fold: Fold, tree: Tree, summarise: Summarise, leaf: Int32, rows: WeighedTarget
+    ) -> Self:
         """Summarise the rows of a fold on both sides, by the leaves of all rows."""
-        stats = summarise(tree, leaf[fold.grow], y[fold.grow], fold.grow_weight)
-        judging = summarise(tree, leaf[fold.judge], y[fold.judge], fold.judge_weight)
-        return cls(tree, stats, judging.table)
+
+        def side(some: Indices) -> Stats:
+            weight = None if rows.weight is None else rows.weight[some]
+            return summarise(tree, leaf[some], rows.y[some], weight, rows.weight_unit)
+
+        return cls(tree, side(fold.grow), side(fold.judge).table)
 
     def judged(self, voting: Voting) -> list[JudgedVotes]:
         """What nodes vote for, and what judges it; of several targets each by itself.
@@ -275,7 +283,9 @@ def _shares(scoring: Scoring, rows: Float64, truth: Float64, votes: Float64) -> 
     # once a coordinate of 1 is added, and asked for, has the same direction.
     # In a unit in which no error overflows, a power of two, so that no bit of the others changes.
     unit = -np.frexp(max(np.abs(votes).max(), np.abs(truth).max()))[1]
-    errors = (np.ldexp(votes, unit) - np.ldexp(truth, unit)[:, None]) * np.sqrt(rows)[:, None]
+    errors = np.ldexp(votes, unit) - np.ldexp(truth, unit)[:, None]
+    # Likewise of the weights, whose roots would be rounded otherwise where all double.
+    errors *= np.sqrt(np.ldexp(rows, -np.frexp(rows.max())[1]))[:, None]
     size = np.abs(errors).max()
     if size == 0:
         return np.full(votes.shape[1], 1 / votes.shape[1])
@@ -310,7 +320,8 @@ def tune(
     Parameters
     ----------
     objective : JudgedLoss
-        Such as an `Objective`; on ties the smallest temperatures win.
+        Such as an `Objective`; of losses that are equal but for rounding the smallest temperatures
+        win.
     temperatures : sequence of float or None
         The given ones, and None for each to choose.
     search : {"joint", "error-first"}
@@ -343,9 +354,15 @@ def tune(
     for chosen in filter(None, rounds):
         for grid in (lambda _: LOG_GRID, linear_grid):
             candidates = _product(best, chosen, grid)
-            best = candidates[np.argmin(objective.losses(candidates))]
+            best = candidates[first_of_least(objective.losses(candidates))]
             advance()
     return tuple(map(float, best))
+
+
+def first_of_least(losses: Float64) -> int:
+    """Find the first of the losses that are the smallest but for rounding."""
+    least = losses.min()
+    return int(np.argmax(losses <= least + _ROUNDING * abs(least)))
 
 
 def best_loss(objective: JudgedLoss) -> float:
@@ -393,5 +410,5 @@ def choose(
     losses = {
         name: objective.losses(np.array([found[name]]))[0] for name, objective in objectives.items()
     }
-    best = min(losses, key=losses.__getitem__)
+    best = [*losses][first_of_least(np.array([*losses.values()]))]
     return Mixture.of_one(best, found[best])

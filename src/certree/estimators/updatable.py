@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isclose
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -26,7 +27,7 @@ from certree.interface.stored import Stored
 from certree.interface.threads import threads
 from certree.rows.categories import Categories
 from certree.rows.seen import SeenRows
-from certree.rows.training import Training
+from certree.rows.training import Training, mean_weight
 from certree.tree import Tree
 
 # Parameters that say nothing where nothing is drawn and nothing tuned.
@@ -108,7 +109,8 @@ class UpdatableTree(TreeVoteEstimator):
         y : array-like of shape (n,)
             Class of each row, or a number.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as. A row of weight zero is as if absent.
+            Weight of each row, relative to the mean weight of all rows that are there then. A row of
+            weight zero is as if absent.
         classes : array-like of shape (K,), or None
             All classes that can come up, at the first call; None: those of its rows.
 
@@ -234,7 +236,8 @@ class UpdatableTree(TreeVoteEstimator):
     def _learn(self, seen: SeenRows) -> None:
         """Fit to rows by what is kept of them alone."""
         tree = self._box()
-        stats = self._summarise(tree, seen.leaf, seen.y, seen.weight)
+        about = seen.weight, mean_weight(seen.weight)
+        stats = self._summarise(tree, seen.leaf, seen.y, *about)
         self._vote(tree.lacking_at(_lacking(tree, seen)), stats, self._tuned([]))
         self.seen_rows_ = seen
         if is_classifier(self):
@@ -274,9 +277,9 @@ class UpdatableTree(TreeVoteEstimator):
             codes("seen_rows.y", seen.y, len(seen.y), self.n_classes_)
             if not np.array_equal(seen.known, self.sample_hashes_):
                 raise ValueError("sample_hashes must be those of seen_rows")
-        n = self._summarise(tree, seen.leaf, seen.y, seen.weight).n[0]
-        if n != self.stats_.n[0]:
-            raise ValueError(f"the fit is of {self.stats_.n[0]:g} rows, and seen_rows are {n:g}")
+        n, expected = float(seen.weights.sum()), float(self.stats_.n[0])
+        if not isclose(n, expected, rel_tol=1e-9):  # earlier versions added up in another order
+            raise ValueError(f"the fit is of {expected:g} rows, and seen_rows are {n:g}")
         return seen
 
 

@@ -51,7 +51,7 @@ def score_of_classes(
     y : array-like of shape (n,), or (n, n_outputs)
         Their classes.
     sample_weight : array-like of shape (n,), or None
-        How many rows each row counts as.
+        Weight of each row; None: all weigh the same.
 
     Returns
     -------

@@ -206,21 +206,28 @@ def _model(text: bytes, arrays: _Arrays) -> Any:
     given = stored["parameters"].items()
     model = _MODELS[header["model"]](**{name: _restored(value) for name, value in given})
     model.__restore__(stored)
-    _expect_all(header, arrays, *_taken_apart(model))
+    _expect_all(header, arrays, stored.renewed, *_taken_apart(model))
     keep_parameters(model)
     return model
 
 
 def _expect_all(
-    header: _Entries, arrays: _Arrays, entries: _Entries, columns: dict[str, NDArray[Any]]
+    header: _Entries,
+    arrays: _Arrays,
+    renewed: _Arrays,
+    entries: _Entries,
+    columns: dict[str, NDArray[Any]],
 ) -> None:
-    """Check that a file holds what would be written of the model that is made of it, to the bit."""
+    """Check that a file holds what would be written of the model that is made of it, to the bit.
+
+    renewed: arrays that stand for those of a file of an earlier version.
+    """
     if unknown := sorted(set(arrays) - {HEADER, *columns}):
         raise ValueError(f"it has the unknown {', '.join(map(repr, unknown))}")
     if differing := sorted(map(repr, set(header) ^ {"parameters", *entries})):
         raise ValueError(f"its header lacks, or should not have, {', '.join(differing)}")
     for name, made in columns.items():
-        given = arrays[name]
+        given = renewed[name] if name in renewed else arrays[name]
         if (given.dtype, given.shape) != (made.dtype, made.shape):
             raise ValueError(
                 f"{name} must have dtype {made.dtype} and shape {made.shape}, got {given.dtype} and "

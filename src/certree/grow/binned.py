@@ -43,6 +43,27 @@ _LARGEST = 2**31 - 1
 _MOST_WEIGHT = 2**50
 
 
+class Drawing(NamedTuple):
+    """How rows, or groups of rows, are drawn anew for each tree.
+
+    Attributes
+    ----------
+    kind : {"all", "some", "repeated"}
+        Each once, without replacement, or with replacement.
+    n_draws : int
+        How many rows, or groups, are drawn for a tree.
+    seed : int
+        Decides with the number of a tree what is drawn for it.
+    group : ndarray of int32, shape (n,), or None
+        Number of each row's group, in the order in which rows are drawn; None: each row by itself.
+    """
+
+    kind: str
+    n_draws: int
+    seed: int
+    group: Int32 | None = None
+
+
 class CountedTree(NamedTuple):
     """A tree grown from sums of gradients.
 
@@ -170,12 +191,15 @@ class BinnedGrower:
         Whether rows are drawn for each tree one after the other among all of them; else each of them
         grows a tree at most once.
     n_draws : int or None, default=None
-        So many rows are drawn; None: as many as there are.
+        So many rows, or groups, are drawn; None: as many as there are.
     seed : int, default=0
         Decides what is drawn; at least 0, below 2^64.
     keys : array-like of uint64, shape (n,), or None, default=None
         A number for each row that tells it apart from others; rows are drawn by their order. None:
         the order in which they come.
+    groups : array-like of int, shape (n,), or None, default=None
+        Number of each row's group, 0, 1, ..., all rows of which are drawn together; None: each row is
+        drawn by itself.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all. They share the features of a tree on gradients, and the
         trees on classes or numbers.
@@ -212,6 +236,7 @@ class BinnedGrower:
     n_draws: int | None = None
     seed: int = 0
     keys: ArrayLike | None = None
+    groups: ArrayLike | None = None
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
@@ -302,8 +327,8 @@ class BinnedGrower:
         criterion : {"gini", "entropy", "log_loss"}
             Impurity of a cell: Gini index or cross entropy (nats), which "log_loss" is, too.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as whenever it grows a tree; whole numbers where rows are
-            drawn one after the other. One of weight 0 has no influence.
+            Weight of each row whenever it grows a tree. It does not change how often the row is drawn;
+            one of weight 0 has no influence.
 
         Returns
         -------
@@ -342,7 +367,7 @@ class BinnedGrower:
             of the Poisson deviance, of numbers that are not negative: no side of a cut has zeros
             alone.
         sample_weight : array-like of shape (n,), or None
-            Whole numbers: how many rows each row counts as whenever it grows a tree.
+            Whole weight of each row whenever it grows a tree.
 
         Returns
         -------
@@ -394,7 +419,7 @@ class BinnedGrower:
         criterion : {"gini", "entropy", "log_loss"}
             Impurity of classes; that of numbers is the squared distance from the mean.
         sample_weight : array-like of shape (n,), or None
-            Whole numbers: how many rows each row counts as whenever it grows a tree.
+            Whole weight of each row whenever it grows a tree.
 
         Returns
         -------
@@ -531,18 +556,21 @@ class BinnedGrower:
         return self._number_of_features("max_features_per_tree")
 
     @cached_property
-    def drawing(self) -> tuple[str, int, int]:
-        """What says how rows are drawn, as the core takes it: kind, number of draws, and seed."""
+    def drawing(self) -> Drawing:
+        """How rows are drawn, as the core takes it."""
         seed: Any = self.seed
         is_whole = isinstance(seed, Integral)
         if not is_whole or not 0 <= seed < 2**64:
             raise ValueError(f"seed must be a whole number >= 0, below 2^64, got {self.seed!r}")
-        n = self.bins.n_rows
+        n, group = self.bins.n_rows, None
+        if self.groups is not None:
+            group = self._ordered(codes("groups", self.groups, n, n))
+            n = int(group.max()) + 1
         n_draws = n if self.n_draws is None else _whole("n_draws", self.n_draws, 1)
         if not self.bootstrap and n_draws > n:
             raise ValueError(f"n_draws must be at most {n} without a bootstrap, got {n_draws}")
         kind = "repeated" if self.bootstrap else "all" if n_draws == n else "some"
-        return kind, n_draws, int(self.seed)
+        return Drawing(kind, n_draws, int(self.seed), group)
 
     @cached_property
     def _order(self) -> Int64 | None:
@@ -597,7 +625,9 @@ class BinnedGrower:
         if must_be_whole:
             if (weight != np.floor(weight)).any():
                 raise ValueError("sample_weight must hold whole numbers")
-            if weight.max() * self.drawing[1] > _MOST_WEIGHT:
+            group = self.drawing.group
+            rows_of_draw = 1 if group is None else int(np.bincount(group).max())
+            if weight.max() * self.drawing.n_draws * rows_of_draw > _MOST_WEIGHT:
                 raise ValueError(
                     f"sample_weight must be at most 2^50 / n_draws, got {weight.max():g}"
                 )
@@ -668,7 +698,7 @@ def grow_on_samples(
     criterion : {"gini", "entropy", "log_loss"}
         As in `BinnedGrower.grow_classes`.
     sample_weight : ndarray of shape (n,), or None
-        How many rows each row counts as; positive. In each sample weights are made whole numbers.
+        Positive weight of each row. In each sample weights are made whole numbers.
     categorical : array-like of bool, int or str, or None
         As in `Bins.of`.
     **options

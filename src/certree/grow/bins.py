@@ -15,7 +15,6 @@ from certree.interface.arrays import Float64, Int32, Int64, matrix, stored
 from certree.interface.signatures import checked
 from certree.interface.threads import threads
 from certree.rows.categories import categorical_mask
-from certree.rows.copies import repeated
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
 from certree.rows.hashes import sample_hashes
@@ -136,7 +135,6 @@ class Bins:
         *,
         max_bins: int = MISSING,
         fine_ends: bool = False,
-        times: Float64 | None = None,
         n_jobs: int | None = None,
     ) -> Bins:
         """Put the values of a table into bins.
@@ -154,8 +152,6 @@ class Bins:
             smallest or the largest value: one row at the ends, and at most a fifth of those beyond.
             Trees that must cut by features that tell nothing, as those of forests must, then cut off
             a few rows and lose little.
-        times : ndarray of float64, shape (n,), or None
-            How often each row counts where edges are told, whole numbers; None: once.
         n_jobs : int or None
             Number of threads; None is one, -1 all. The bins do not depend on it.
 
@@ -175,7 +171,7 @@ class Bins:
         if 0 in (n, p):
             raise ValueError(f"X must have at least one row and one feature, got shape {(n, p)}")
         category = _category(categorical, p, names)
-        every = np.arange(n, dtype=np.int32) if times is None else repeated(times).astype(np.int32)
+        every = np.arange(n, dtype=np.int32)
         telling = edges_first(features, every[None])[0, :EDGE_ROWS]
         how = telling, (max_bins, bool(fine_ends)), threads(n_jobs)
         codes: Any

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from certree._core import grow_cart as core_grow_cart
-from certree._core import whole_weights
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
 from certree.grow.growing import (
@@ -30,6 +29,7 @@ from certree.interface.other_names import our_word
 from certree.interface.signatures import checked, expect_settings
 from certree.interface.threads import threads
 from certree.rows.hashes import order_of_targets
+from certree.rows.relative_weights import integer_weights
 from certree.tree import Tree
 
 ClassCriterion = Literal["gini", "entropy", "misclassification", "log_loss"]
@@ -104,8 +104,8 @@ class Cart(BaseEstimator):
         In each cell features are drawn until so many, or such a share of all, that are not constant
         there have been looked at; None: all.
     min_samples_split : int or float, default=2
-        A cell of fewer rows is a leaf; a number up to 1 is a share of the rows, rounded up. A row
-        counts as many as it weighs, and one at least.
+        A cell of fewer rows is a leaf; a number up to 1 is a share of the rows, rounded up. Each row
+        counts once, whatever it weighs.
     min_samples_leaf : int or float, default=1
         Rows on either side of a cut, counted likewise; a number below 1 is a share of the rows, rounded
         up.
@@ -115,9 +115,7 @@ class Cart(BaseEstimator):
         A feature of numbers is cut between so many bins at most, 2 .. 255, which hold about as many
         rows each; features with no more values are cut between any two of them. None: every cut is
         looked at. Growth from bins takes less time and memory where rows are many. It takes no
-        absolute errors, no misclassification, no `min_weight_fraction_leaf` and one target, and counts
-        rows by weight where all weights are whole, and ten or less on average; else each row counts
-        once.
+        absolute errors, no misclassification, no `min_weight_fraction_leaf` and one target.
 
     References
     ----------
@@ -173,20 +171,23 @@ class Cart(BaseEstimator):
             expect_slopes_fit(rows, 0 if response["y"] is None else int(rows.y.max()) + 1)
             if response["y"] is not None:
                 response["n_classes"] = 2  # one class is counted beside an empty one
-        summed = rows.n * rows.n_targets
+        summed = rows.total_weight * rows.n_targets
         least = _least_gain(self.min_impurity_decrease, summed, response.pop("unit"))
-        leaf = number_of_rows("min_samples_leaf", self.min_samples_leaf, 1, rows.counted)
-        split = number_of_rows("min_samples_split", self.min_samples_split, 2, rows.counted)
+        leaf = number_of_rows("min_samples_leaf", self.min_samples_leaf, 1, len(rows))
+        split = number_of_rows("min_samples_split", self.min_samples_split, 2, len(rows))
         n_looked_at = _n_features(self.max_features, p)
         draws = self.splitter == "random" or n_looked_at < p
         order, place = rows.ranked or (None, None)
         columns = core_grow_cart(
             rows.X,
             **response,
+            weight=rows.relative_weight,
             **rows.stopping(min(max(split, 2 * leaf), LARGEST)),
             min_gain=least,
-            min_leaf_rows=leaf / _ROUNDING if leaf > 1 else 0.0,
-            min_leaf_weight=_least_share(self.min_weight_fraction_leaf) * rows.n / _ROUNDING,
+            min_leaf_rows=leaf if leaf > 1 else 0.0,
+            min_leaf_weight=_least_share(self.min_weight_fraction_leaf)
+            * rows.total_weight
+            / _ROUNDING,
             max_leaves=_leaf_limit(self.max_leaf_nodes),
             max_features=n_looked_at,
             random_cuts=self.splitter == "random",
@@ -218,10 +219,9 @@ class Cart(BaseEstimator):
             y, n_classes = _classes(y)
         if rows.slopes is not None:
             expect_slopes_fit(rows, 0 if numeric else n_classes)
-        bins, copied = rows.on_bins(self.number_of_bins)
-        y, weight = (y, rows.weight) if copied is None else (y[copied], None)
+        bins, weight = rows.on_bins(self.number_of_bins), rows.relative_weight
         if weight is not None:
-            weight = None if (weight == 1).all() else whole_weights(weight)
+            weight = integer_weights(weight)
         grower = self.binned_grower(bins, bins.n_rows, rows)
         if not numeric:
             grown = grower.grow_classes(y, n_classes, 1, criterion=criterion, sample_weight=weight)
@@ -314,7 +314,7 @@ class Cart(BaseEstimator):
         if rows.n_targets > 1:
             y = _comparable(rows, criterion)
         if criterion in _OF_NUMBERS:
-            return _numbers(y, rows.weight, criterion)
+            return _numbers(y, rows.relative_weight, criterion)
         classes, n_classes = _classes(y)
         return {
             "y": np.ascontiguousarray(np.atleast_2d(classes.T)),
@@ -356,8 +356,8 @@ def grow_cart(
         whatever feature, beyond the means that slopes around it leave: so the means of the cells of
         every pruning are monotone.
     sample_weight : array-like of shape (n,), or None
-        How many rows each row counts as. A row of weight 0 is as if absent; a smaller weight than 1
-        counts as one row where `min_samples_split` and `min_samples_leaf` count rows.
+        Weight of each row in impurities. A row of weight 0 is as if absent; `min_samples_split` and
+        `min_samples_leaf` count each other row once.
     random_state : int, RandomState or None
         Decides what is drawn. Used by `max_features` and ``splitter="random"`` only.
     n_jobs : int or None
@@ -418,10 +418,10 @@ def _comparable(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
             f"criterion={criterion!r} takes one target, got y of {rows.n_targets} columns"
         )
     y = np.asarray(rows.y)
-    y = y[:, order_of_targets(y, rows.X, weight=rows.weight)]
+    y = y[:, order_of_targets(y, rows.X)]
     if criterion != "squared":
         return y
-    distances = [_in_deviations(one.astype(np.float64), rows.weight) for one in y.T]
+    distances = [_in_deviations(one.astype(np.float64), rows.relative_weight) for one in y.T]
     return np.column_stack(distances)
 
 
@@ -551,19 +551,21 @@ _FINEST = 32
 def _added_exactly(target: Float64, weight: Float64 | None) -> Float64:
     """Numbers below 2 in magnitude, rounded so that sums of them are exact in whatever order.
 
-    So they are where weights are few whole numbers of one: others are added as they come.
+    So they are where weights are small multiples of one: others are added as they come.
     """
     # A quotient of weights may be beyond float64.
     one, all_rows = (1, len(target)) if weight is None else (weight.min(), weight.sum())
-    digits = max(51 - int(np.ceil(np.log2(all_rows) - np.log2(one))), _FINEST)
+    # By fractions and exponents, so that nothing is rounded otherwise where all weights double.
+    fractions, exponents = np.frexp([all_rows, one])
+    bits = exponents[0] - exponents[1] + (np.log2(fractions[0]) - np.log2(fractions[1]))
+    digits = max(51 - int(np.ceil(bits)), _FINEST)
     return np.ldexp(np.rint(np.ldexp(target, digits)), -digits)
 
 
 def _centred(target: Float64, weight: Float64 | None) -> Float64:
     """Distances from the value next to the mean: squares of sums lose the digits of a far mean.
 
-    From a value, and not from the mean itself, so that distances of whole numbers stay whole. The mean
-    is that of copies: of cuts that are equally good, rounding of the distances may choose another.
+    From a value, and not from the mean itself, so that distances of integers stay integers.
     """
     mean = np.average(target, weights=weight)
     middle = target[np.lexsort((target, np.abs(target - mean)))[0]]

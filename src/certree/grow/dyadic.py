@@ -77,7 +77,7 @@ def even_depth(rows: TrainingSamples, resolution: object, exponent: float | None
     if rows.max_depth is not None:
         raise ValueError(f'resolution="paper" takes max_depth=None, got {rows.max_depth!r}')
     p = int(rows.X.shape[1])
-    return p * dyadic_resolution(rows.n, p, exponent)
+    return p * dyadic_resolution(len(rows), p, exponent)
 
 
 class Dyadic(BaseEstimator):
@@ -174,8 +174,7 @@ def grow_dyadic(
     max_depth : int, "log" or None
         Cells at this depth are leaves; "log" is p times the whole part of log n, None no limit.
     sample_weight : array-like of shape (n,), or None
-        How many rows each row counts as. A row of weight 0 is as if absent; a smaller weight than 1
-        counts as one row where rows are counted.
+        Weight of each row. A row of weight 0 is as if absent; any other is one row, whatever it weighs.
     n_jobs : int or None
         Number of threads; None is one, -1 all. The tree does not depend on it.
     **switches

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
@@ -56,11 +54,9 @@ class Grid(BaseEstimator):
         """Divide the box; nothing of the rows is read but their number and that of the features."""
         expect_settings(self)
         low, high = column("box", self.box, "float64", (2, rows.X.shape[1]))
-        # Weights may follow classes, and so must not decide the depth.
-        plain = replace(rows, weight=None)
-        depth = even_depth(plain, self.resolution, self.exponent)
+        depth = even_depth(rows, self.resolution, self.exponent)
         if depth is None:
-            limit = int(np.log2(plain.n)) if rows.max_depth is None else plain.depth_limit
+            limit = int(np.log2(len(rows))) if rows.max_depth is None else rows.depth_limit
             depth = min(limit, DEEPEST_GRID)
         return dyadic_grid(low, high, depth)
 

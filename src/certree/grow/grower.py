@@ -36,7 +36,7 @@ def grow_trees(
     """
     trees = []
     for fold in folds:
-        part = rows if fold is None else rows.part(fold.grow, fold.grow_weight)
+        part = rows if fold is None else rows.part(fold.grow)
         trees.append(grower.grow(part))
         advance()
     return trees

@@ -17,9 +17,9 @@ from certree.grow.bins import Bins
 from certree.interface.arrays import LARGEST, Float64, Int32, array_of, column, matrix, row_weights
 from certree.interface.threads import threads
 from certree.rows.categories import categorical_mask
-from certree.rows.copies import are_few, are_whole, repeated
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
+from certree.rows.relative_weights import relative_weights
 
 MaxDepth = int | Literal["log"] | None
 MonotonicCst = ArrayLike | Mapping[str, int] | None
@@ -60,7 +60,7 @@ class TrainingSamples:
     y : ndarray of shape (n,), or (n, q), or None
         Classes 0, 1, ... (int32), or a numeric target (float64); of several targets a column each.
     weight : ndarray of float64, shape (n,), or None
-        How many rows each counts as; None: one.
+        Weight of each, relative to the others; None: 1. What counts rows counts each once.
     max_depth : int, "log" or None
         Cells at this depth are leaves; "log" is p times the whole part of log n, None no limit.
     categorical : ndarray of bool, shape (p,), or None
@@ -118,40 +118,22 @@ class TrainingSamples:
                 target = None if target is None else target[present]
         return cls(rows, target, weight, categorical=mask, slopes=slopes, **others)
 
-    def on_bins(self, max_bins: int) -> tuple[Bins, Indices | None]:
-        """These rows in bins of the whole, and which row each of them is a copy of.
-
-        None: they are no copies. Rows of few whole weights become copies, others count once.
-        """
-        whole = self.whole or self
-        bins = whole._bins_of_all(max_bins)
-        if whole._times is None or self.weight is None:
-            return (bins if self.indices is None else bins.at(self.indices)), None
-        own = repeated(self.weight)
-        return bins.at(own if self.indices is None else self.indices[own]), own
+    def on_bins(self, max_bins: int) -> Bins:
+        """Put these rows into bins, whose edges are those of the whole."""
+        bins = (self.whole or self)._bins_of_all(max_bins)
+        return bins if self.indices is None else bins.at(self.indices)
 
     def _bins_of_all(self, max_bins: int) -> Bins:
         if max_bins not in self._bins:
-            self._bins[max_bins] = Bins.of(
-                FeatureColumns((self.X,)),
-                self.categorical,
-                max_bins=max_bins,
-                times=self._times,
-                n_jobs=self.n_jobs,
-            )
+            features = FeatureColumns((self.X,))
+            how: dict[str, Any] = {"max_bins": max_bins, "n_jobs": self.n_jobs}
+            self._bins[max_bins] = Bins.of(features, self.categorical, **how)
         return self._bins[max_bins]
 
-    @cached_property
-    def _times(self) -> Float64 | None:
-        """How many copies each row is; None: weights are no numbers of copies, or all are 1."""
-        weight = self.weight
-        if weight is None or (weight == 1).all() or not are_whole(weight):
-            return None
-        return weight if are_few(weight.sum(), len(weight)) else None
-
-    def part(self, indices: Indices, weight: Float64 | None) -> TrainingSamples:
-        """Some of these rows, with weights of their own."""
+    def part(self, indices: Indices) -> TrainingSamples:
+        """Select some of these rows."""
         y = None if self.y is None else self.y[indices]
+        weight = None if self.weight is None else self.weight[indices]
         return replace(self, given=self.X, y=y, weight=weight, whole=self, indices=indices)
 
     @cached_property
@@ -202,35 +184,34 @@ class TrainingSamples:
             return self.y
         return np.unique(self.y, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
 
-    @property
-    def n(self) -> float:
-        """Rows, counted by weight."""
-        return float(len(self) if self.weight is None else self.weight.sum())
+    @cached_property
+    def relative_weight(self) -> Float64 | None:
+        """Weights in a unit of their own; None: all are equal."""
+        if self.weight is None:
+            return None
+        weight = relative_weights(self.weight)
+        return None if (weight == weight[0]).all() else weight
 
     @property
-    def counted(self) -> float:
-        """Rows, each counted as many as it weighs and one at least."""
-        return float(len(self) if self.weight is None else np.maximum(self.weight, 1.0).sum())
+    def total_weight(self) -> float:
+        """Sum of these weights."""
+        weight = self.relative_weight
+        return float(len(self) if weight is None else weight.sum())
 
     def stopping(self, min_samples_split: Any) -> dict[str, Any]:
         """What says when a cell is not split any further, as the core's growers take it."""
         # NumPy compares in the precision of its own scalars, where the largest number may be infinite.
         if not 2 <= float(min_samples_split) <= LARGEST:
             raise ValueError(f"min_samples_split must be at least 2, got {min_samples_split!r}")
-        plain = self.weight is None or (self.weight == 1).all()
-        return {
-            "weight": None if plain else self.weight,
-            "min_samples_split": float(min_samples_split),
-            "max_depth": self.depth_limit,
-        }
+        return {"min_samples_split": float(min_samples_split), "max_depth": self.depth_limit}
 
     @property
     def depth_limit(self) -> int:
         """Depth at which cells are leaves."""
-        return limit_of_depth(self.max_depth, int(self.given.shape[1]), self.n)
+        return limit_of_depth(self.max_depth, int(self.given.shape[1]), len(self))
 
 
-def limit_of_depth(depth: Any, p: int, n: float) -> int:
+def limit_of_depth(depth: Any, p: int, n: int) -> int:
     """Depth at which cells are leaves, of n rows of p features."""
     if depth is None:
         return DEEPEST

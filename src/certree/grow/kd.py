@@ -64,6 +64,7 @@ class KD(BaseEstimator):
         columns = core_grow_kd(
             rows.X,
             y=rows.levels if self.stop_when_pure else None,
+            weight=rows.relative_weight,
             **rows.stopping(self.min_samples_split),
             spread=self.axis == "spread",
             n_threads=threads(rows.n_jobs),
@@ -92,8 +93,8 @@ def grow_kd(
     max_depth : int, "log" or None
         Cells at this depth are leaves; "log" is p times the whole part of log n, None no limit.
     sample_weight : array-like of shape (n,), or None
-        How many rows each row counts as: medians and standard deviations are weighted. A row of
-        weight 0 is as if absent; a smaller weight than 1 counts as one row where rows are counted.
+        Weight of each row: medians and standard deviations are weighted, `min_samples_split` and the
+        depth "log" count each row once. A row of weight 0 is as if absent.
     n_jobs : int or None
         Number of threads; None is one, -1 all. The tree does not depend on it.
     **switches

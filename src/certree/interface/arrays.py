@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from decimal import Decimal
 from numbers import Integral, Real
 from reprlib import repr as shortened
@@ -51,6 +51,10 @@ _ACCEPTED: dict[str, Sequence[str]] = {
 }
 
 
+# Metadata of a field that files of earlier versions lack; its default says what they mean.
+ADDED: dict[str, bool] = {"is_added": True}
+
+
 class OfColumns:
     """A frozen dataclass of columns, which its constructor checks.
 
@@ -86,23 +90,39 @@ class OfColumns:
         return one
 
     def stored(self) -> dict[str, Any]:
-        """What a file holds of it, by name: its fields."""
+        """What a file holds of it, by name: its fields, but for those of `ADDED` that say nothing."""
         one: Any = self
-        values = {field.name: getattr(one, field.name) for field in fields(one)}
+        values = {
+            field.name: getattr(one, field.name)
+            for field in fields(one)
+            if not (ADDED.items() <= field.metadata.items())
+            or not _is_default(getattr(one, field.name), field.default)
+        }
         # A word where a module leaves its annotations unread.
         numbers = {field.name for field in fields(one) if field.type in (float, "float")}
         return {name: float(one) if name in numbers else one for name, one in values.items()}
 
     @classmethod
     def restored(cls, stored: Any, **known: Any) -> Self:
-        """Make one of what is stored by the names of its fields, but for those that are known."""
-        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-        return cls(**known, **{name: stored[name] for name in names if name not in known})
+        """Make one of what is stored by the names of its fields, but for those that are known.
+
+        Files of earlier versions may lack fields that have a default.
+        """
+        asked = {
+            field.name
+            for field in fields(cls)  # type: ignore[arg-type]
+            if field.default is MISSING or field.name in stored
+        }
+        return cls(**known, **{name: stored[name] for name in asked - known.keys()})
 
     def _check(self, dtype: str, shape: tuple[int | None, ...], *names: str) -> None:
         """Make read-only columns of some fields; see `column`."""
         for name in names:
             object.__setattr__(self, name, column(name, getattr(self, name), dtype, shape))
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (not isinstance(value, np.ndarray) and bool(value == default))
 
 
 def _in_short(value: Any) -> str:

@@ -26,12 +26,18 @@ class Stored:
         Arrays, which may be read only when they are asked for.
     part : str
         What names begin with, and a dot; empty: these are all.
+
+    Attributes
+    ----------
+    renewed : dict of ndarray
+        Arrays as this version holds them, by their full names, where earlier ones did otherwise.
     """
 
     def __init__(
         self, entries: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], part: str = ""
     ) -> None:
         self._entries, self._arrays, self._part = entries, arrays, part
+        self.renewed: dict[str, NDArray[Any]] = {}
 
     def _full(self, name: str) -> str:
         return f"{self._part}.{name}" if self._part else name
@@ -49,7 +55,15 @@ class Stored:
 
     def of(self, part: str) -> "Stored":
         """The same of a part."""
-        return Stored(self._entries, self._arrays, part)
+        inner = Stored(self._entries, self._arrays, part)
+        inner.renewed = self.renewed
+        return inner
+
+    def renew(self, arrays: Mapping[str, Any]) -> None:
+        """Take these for the ones of a file that an earlier version has written otherwise."""
+        self.renewed |= {
+            self._full(name): held for name, held in arrays.items() if isinstance(held, np.ndarray)
+        }
 
     def numbers(
         self,

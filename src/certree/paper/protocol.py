@@ -5,7 +5,6 @@ Nguyen and Kpotufe, "PAC-Bayes Tree: weighted subtrees with guarantees", NeurIPS
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -20,9 +19,10 @@ from certree.grow.kd import KD
 from certree.interface.arrays import Int32
 from certree.interface.progress import progress
 from certree.prunings.penalties import CostComplexity, DepthPenalised
-from certree.rows.folds import content_folds
+from certree.rows.folds import Fold, content_folds
 from certree.stats import count
 from certree.stats.nodes import counted
+from certree.tree import Tree
 from certree.votes import Voting, vote
 from certree.weights.helmbold_schapire_posteriors import helmbold_schapire_family, label_family
 from certree.weights.pac_bayes_posteriors import pac_bayes_family
@@ -152,14 +152,17 @@ def judge(
     cells = GROWERS[grower]
     X, y, n_classes = sample.X, sample.y, sample.n_classes
     rng = np.random.RandomState(repeat)
-    summarise = partial(counted, n_classes=n_classes)
     rows = TrainingSamples(X, y, max_depth="log")
     dealt = list(content_folds(X, y, 2, rng))
     *trees, tree = grow_trees(cells, rows, [*dealt, None])
-    folds = [
-        GrownFold.of(fold, one, summarise, one.route(X, 1), y)
-        for fold, one in zip(dealt, trees, strict=True)
-    ]
+
+    def fold_of(fold: Fold, tree: Tree) -> GrownFold:
+        leaf = tree.route(X, 1)
+        sides = (fold.grow, fold.judge)
+        stats, judging = (counted(tree, leaf[one], y[one], None, n_classes) for one in sides)
+        return GrownFold(tree, stats, judging.table)
+
+    folds = [fold_of(*pair) for pair in zip(dealt, trees, strict=True)]
     stats = count(tree, X, y, n_classes)
     leaf = tree.apply(sample.X_test)
     errors = {UNPRUNED: float(np.mean(stats.label[leaf] != sample.y_test))}

@@ -15,10 +15,9 @@ import numpy as np
 from certree._core import add_tables, part_divide, part_tables
 from certree.grow.bins import UInt8
 from certree.interface.arrays import Float64, Int32, Int64
-from certree.parts.chunks import whole_by_all
 from certree.parts.exact_sums import exact_sum
 from certree.parts.part import PartOfRows, expect_same_rows
-from certree.rows.copies import are_whole
+from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit
 
 # Sums of cells in lanes, as the core takes them: where those of each cell start, lanes, and sums.
 Lanes = tuple[Int64, Int32, Int64]
@@ -32,10 +31,8 @@ class WholeUnits:
     ----------
     n_classes : int
         Number of classes; 0: targets are numbers.
-    largest : float
-        The largest weight.
-    are_whole : bool
-        Whether all weights are whole.
+    of_weights : WeightUnit
+        What decides the integers that weights become.
     start : float
         What is taken from numbers.
     unit : int
@@ -43,14 +40,13 @@ class WholeUnits:
     """
 
     n_classes: int
-    largest: float = 1.0
-    are_whole: bool = True
+    of_weights: WeightUnit = NO_WEIGHTS
     start: float = 0.0
     unit: int = 0
 
     def weights(self, weight: Float64) -> Int64:
         """Weights as whole numbers."""
-        return whole_by_all(weight, self.largest, self.are_whole).astype(np.int64)
+        return self.of_weights.integers(weight).astype(np.int64)
 
     def numbers(self, y: Float64) -> Int64:
         """Targets as whole numbers."""
@@ -69,10 +65,8 @@ class GrowingRows:
         How many grow the tree, and how many judge it.
     ends : tuple of two floats
         The smallest and the largest target, or class.
-    largest : float
-        The largest weight.
-    are_whole : bool
-        Whether weights are whole.
+    of_weights : WeightUnit
+        What decides the integers that weights become.
     weight : int
         Exact sum of the weights.
     """
@@ -80,8 +74,7 @@ class GrowingRows:
     n: int
     n_others: int
     ends: tuple[float, float]
-    largest: float
-    are_whole: bool
+    of_weights: WeightUnit
     weight: int
 
     def __add__(self, other: Self) -> Self:
@@ -91,8 +84,7 @@ class GrowingRows:
             n=self.n + other.n,
             n_others=self.n_others + other.n_others,
             ends=(min(self.ends[0], other.ends[0]), max(self.ends[1], other.ends[1])),
-            largest=max(self.largest, other.largest),
-            are_whole=self.are_whole and other.are_whole,
+            of_weights=self.of_weights + other.of_weights,
             weight=self.weight + other.weight,
         )
 
@@ -112,10 +104,9 @@ def growing_rows(part: PartOfRows, fold: FoldOfParts | None) -> GrowingRows:
     if len(rows):
         ends = float(y.min()), float(y.max())
     if part.weight is None:
-        return GrowingRows(len(rows), len(others), ends, 1.0, True, 0)
+        return GrowingRows(len(rows), len(others), ends, NO_WEIGHTS, 0)
     weight = part.weight[rows]
-    largest, total = float(weight.max(initial=0.0)), exact_sum(weight)
-    return GrowingRows(len(rows), len(others), ends, largest, are_whole(weight), total)
+    return GrowingRows(len(rows), len(others), ends, WeightUnit.of(weight), exact_sum(weight))
 
 
 def _sides(part: PartOfRows, fold: FoldOfParts | None) -> tuple[Int32, Int32]:

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree._core import whole_weights
 from certree.interface.arrays import Float64, in_units_of_largest
 from certree.rows.columns import rows_at
-from certree.rows.copies import repeated
 from certree.rows.folds import Indices
 from certree.rows.training import Training, training_rows, weighed_targets
 
@@ -60,8 +58,6 @@ class Weighing:
 
     Parameters
     ----------
-    are_copies : bool
-        Whether they are whole numbers, not too many in all: then rows of weight k are k rows.
     largest : float
         The largest weight.
     factor : float or None
@@ -69,7 +65,6 @@ class Weighing:
         is not known yet.
     """
 
-    are_copies: bool
     largest: float
     factor: float | None = None
 
@@ -77,13 +72,6 @@ class Weighing:
         """Weights of a mean of 1, or as far as they are known."""
         scaled = in_units_of_largest(weight, self.largest)
         return scaled if self.factor is None else scaled * self.factor
-
-
-def whole_by_all(weight: Float64, largest: float, are_whole: bool) -> Float64:
-    """Weights of some rows as whole numbers, as the largest of all rows and its kind tell."""
-    # What is below 1 is not whole.
-    others = [largest] if are_whole else [largest, min(largest, 0.5)]
-    return whole_weights(np.append(weight, others))[: len(weight)]
 
 
 def positive(model: Any, chunk: Chunk) -> Chunk | None:
@@ -171,7 +159,4 @@ def training_of(reader: Any, chunk: Chunk, weighing: Weighing | None) -> Trainin
     training = replace(training, sides=replace(training.sides, groups=rows.groups))
     if weighing is None or training.weight is None:
         return training
-    if weighing.are_copies:
-        return training.at(repeated(training.weight), weighted=False)
-    every = np.arange(len(training.y))
-    return training.weighing(every, weighing(training.weight))
+    return replace(training, weight=weighing(training.weight))

@@ -219,7 +219,7 @@ class OnCluster:
         """Number of partitions."""
         return self._source.n_parts
 
-    def keep_to_limit(self, need: Need, learned: Any) -> None:
+    def keep_to_limit(self, need: Need) -> None:
         """See `Executor`: workers have limits of their own."""
 
     def expect_within_limit(self, n_together: int = 0) -> None:

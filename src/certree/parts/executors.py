@@ -14,7 +14,6 @@ from certree.parts.chunks import Chunk, as_list, joined
 from certree.parts.memory_limit import (
     Need,
     Portions,
-    expect_no_copies,
     expect_within,
     give_back,
     held_now,
@@ -80,10 +79,10 @@ class Executor(Protocol):
         """See `Source`."""
         ...
 
-    def keep_to_limit(self, need: Need, learned: Any) -> None:
+    def keep_to_limit(self, need: Need) -> None:
         """Choose portions with which a fit that needs so much keeps to its limit, if it has one.
 
-        learned: what the first look at all rows has told, after which this is asked, once.
+        Call it once, after the first pass over all rows.
         """
         ...
 
@@ -277,11 +276,10 @@ class Here(Parts):
             # Where less is too little, the least is told once the first look is made.
             self._most = max(limit, 2 * held_now())
 
-    def keep_to_limit(self, need: Need, learned: Any) -> None:
+    def keep_to_limit(self, need: Need) -> None:
         """See `Executor`."""
         if self._limit is None:
             return
-        expect_no_copies(learned)
         self._most = self._limit
         known: Any = self._source
         self._take(portions_within(self._limit, need, known.about, self._most_threads))

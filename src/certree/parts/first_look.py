@@ -25,7 +25,12 @@ from certree.parts.chunks import (
 from certree.parts.exact_sums import class_totals, exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.rows.categories import Categories
-from certree.rows.copies import are_few, are_whole
+from certree.rows.relative_weights import (
+    NO_WEIGHTS,
+    WeightSpread,
+    WeightUnit,
+    warn_of_uneven_weights,
+)
 from certree.rows.split import expect_groups, n_without_group
 from certree.rows.training import balanced_factors, columns_of_targets, expect_class_weights
 
@@ -50,10 +55,10 @@ class Found:
         The smallest and the largest of each target, of numbers.
     totals : tuple of Counter, one per target
         Exact weight of each class by its name, or of all rows.
-    largest : float
-        The largest weight.
-    are_whole : bool
-        Whether all weights are whole.
+    weight_unit : WeightUnit
+        What decides the integers that weights become.
+    spread : WeightSpread
+        How much weights differ.
     where : str
         A chunk of these.
     are_grouped : bool
@@ -67,8 +72,8 @@ class Found:
     classes: tuple[NDArray[Any], ...] | None = None
     ends: Float64 = field(default_factory=lambda: np.zeros((0, 2)))
     totals: tuple[Counter[Any], ...] = ()
-    largest: float = 0.0
-    are_whole: bool = True
+    weight_unit: WeightUnit = NO_WEIGHTS
+    spread: WeightSpread = field(default_factory=WeightSpread)
     where: str = ""
     are_grouped: bool = False
 
@@ -95,9 +100,14 @@ class Found:
             classes=classes,
             ends=ends_together(self.ends, other.ends),
             totals=tuple(map(Counter.__add__, self.totals, other.totals)),
-            largest=max(self.largest, other.largest),
-            are_whole=self.are_whole and other.are_whole,
+            weight_unit=self.weight_unit + other.weight_unit,
+            spread=self.spread + other.spread,
         )
+
+    @property
+    def largest(self) -> float:
+        """The largest weight."""
+        return self.weight_unit.largest
 
     def total(self) -> int:
         """Weight of all rows in units of `exact_sum`."""
@@ -155,7 +165,7 @@ class Learned:
             del model.__dict__["feature_names_in_"]
 
 
-def learn(model: Any, parts: Executor) -> Learned:
+def learn(model: Any, parts: Executor, *, are_all: bool = True) -> Learned:
     """Learn classes and features from all rows.
 
     Parameters
@@ -164,6 +174,8 @@ def learn(model: Any, parts: Executor) -> Learned:
         What is fitted; it is not changed.
     parts : Executor
         Holds the rows.
+    are_all : bool
+        Whether they are all rows of the fit, of which uneven weights are worth a warning.
 
     Returns
     -------
@@ -175,7 +187,11 @@ def learn(model: Any, parts: Executor) -> Learned:
     if getattr(model, "class_weight", None) is not None:
         reader = _with_class_weights(model, found, parts.has_weights)
         found, is_weighed = _looked(model, reader, parts), True
+    if are_all and parts.has_weights:
+        warn_of_uneven_weights(found.spread)
     learned = _learned_by(found, takes_outputs=model._takes_outputs)
+    size = found.spread.effective_size if is_weighed else float(found.n)
+    learned["effective_sample_size_"] = size
     return Learned(found, learned, reader_of(reader, learned), _weighing_of(found, is_weighed))
 
 
@@ -218,7 +234,7 @@ def learn_judges(model: Any, learned: Learned, judges: Any) -> Judging:
     weighing = None
     if is_weighed or getattr(reader, "class_weight", None) is not None:
         total = judges.look(_weight_in_units, reader, found.largest, targets_only=True)
-        weighing = Weighing(False, found.largest, found.n / rounded(total))
+        weighing = Weighing(found.largest, found.n / rounded(total))
     return Judging(found, reader, weighing)
 
 
@@ -257,6 +273,11 @@ def _united(one: frozenset[Any] | None, other: frozenset[Any] | None) -> frozens
     return one | other
 
 
+def effective_size(reader: Any, parts: Executor) -> float:
+    """Kish's effective number of all rows, by the weights of classes that a reader knows."""
+    return _found(reader, parts).spread.effective_size
+
+
 def _with_features(found: Found, X: Any, model: Any) -> Found:
     """What a table tells of its features."""
     names = _get_feature_names(X)
@@ -282,7 +303,8 @@ def _first_look(chunk: Chunk, model: Any) -> Found | None:
     if chunk.X is not None:
         found = _with_features(found, rows.X, model)
     if weight is not None:
-        found = replace(found, largest=float(weight.max()), are_whole=are_whole(weight))
+        unit, spread = WeightUnit.of(weight), WeightSpread.of(weight)
+        found = replace(found, weight_unit=unit, spread=spread)
     if not is_classifier(model):
         total = 0 if weight is None else exact_sum(weight)
         numbers = [np.asarray(one, dtype=np.float64) for one in columns]
@@ -363,7 +385,4 @@ def expect_one_target(found: Found) -> None:
 
 def _weighing_of(found: Found, is_weighed: bool) -> Weighing | None:
     """How rows are weighed; None: each counts once."""
-    if not is_weighed:
-        return None
-    are_copies = found.are_whole and are_few(rounded(found.total()), found.n)
-    return Weighing(are_copies, found.largest)
+    return Weighing(found.largest) if is_weighed else None

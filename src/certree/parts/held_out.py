@@ -125,8 +125,7 @@ def hold_out(
     ValueError
         If a side would be empty, or lack room for the classes.
     """
-    copies = weighing if weighing is not None and weighing.are_copies else None
-    division = Division(copies, np.random.RandomState(seed))
+    division = Division(np.random.RandomState(seed))
     sizes, _ = sizes_of_parts(parts, reader, division)
     n = sum(sizes)
     n_held = n_held_out(size, n, "rows")
@@ -140,12 +139,12 @@ def hold_out(
     sides: Sides = parts.change(sides_of, own=masks)
     if is_of_classes and (n_lost := _n_lost(sides)):
         refuse_lost_classes(size, n_lost)
-    if weighing is not None and copies is None:
+    if weighing is not None:
         largest = sides.train.largest, sides.held.largest
         totals = parts.change(weights_of_sides, largest, own=masks)
         n_of_sides = sides.train.n, sides.held.n
         of_train, of_held = (
-            Weighing(False, most, n_rows / rounded(int(total)))
+            Weighing(most, n_rows / rounded(int(total)))
             for most, n_rows, total in zip(largest, n_of_sides, totals, strict=True)
         )
         division = replace(division, weighings=(of_train, of_held))
@@ -177,7 +176,6 @@ class DealtRows:
 def deal_to_folds(
     parts: Executor,
     reader: Any,
-    weighing: Weighing | None,
     n_folds: int,
     random_state: np.random.RandomState,
 ) -> DealtRows:
@@ -186,7 +184,7 @@ def deal_to_folds(
     n_folds: at most 255. random_state: goes on as it does there.
     """
     # A copy, as parts are divided by it again later on.
-    division = Division(weighing, deepcopy(random_state))
+    division = Division(deepcopy(random_state))
     sizes, names = sizes_of_parts(parts, reader, division)
     if any(one is not None for one in names):
         n_groups, places = groups_of_all(names)

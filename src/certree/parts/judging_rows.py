@@ -116,11 +116,11 @@ class JudgedParts(SomeRows):
         self._source, self.has_weights = source, source.has_weights
         self._reading: Reading | None = None
 
-    def keep_to_limit(self, need: Need, learned: Any) -> None:
+    def keep_to_limit(self, need: Need) -> None:
         """See `Executor`."""
         # A classifier keeps hashes of rows that decide the number of its rounds.
         always = need.always + 16.0 * (self._source.n_judges or 0)
-        self._parts.keep_to_limit(replace(need, always=always), learned)
+        self._parts.keep_to_limit(replace(need, always=always))
         self.portions = self._parts.portions
 
     def judges(self) -> JudgingSide:

@@ -14,9 +14,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import UInt64
-from certree.parts.part import PartOfRows
-from certree.rows.hashes import keys_of
+from certree.interface.arrays import Float64, Int64, UInt64
+from certree.parts.part import PartOfRows, refuse_other_rows
+from certree.rows.hashes import (
+    ChangedRowsError,
+    CopiesBefore,
+    keys_of,
+    order_by_hash,
+    starts_of_runs,
+)
 
 # Bits by which rows that are looked at together are told apart at first, for each row.
 _BITS_OF_ROW = 4
@@ -60,45 +66,58 @@ def seen(part: PartOfRows, among: Range) -> Seen:
     return Seen(once, np.zeros_like(once))
 
 
-def doubtful(part: PartOfRows, among: Range, twice: NDArray[np.uint8]) -> list[tuple[Any, ...]]:
-    """Hashes of a part that another part may have, and how many rows have each."""
-    own = among.of(part.keys)
+def shared_rows(
+    part: PartOfRows, among: Range, twice: NDArray[np.uint8]
+) -> list[tuple[int, UInt64, Float64 | None, Int64]]:
+    """Count the rows of a part whose hashes another part may have, by hash and weight, ascending."""
+    own, weight = part.keys, part.weight
+    inside = own % np.uint64(among.n) == among.i
+    own, weight = own[inside], None if weight is None else weight[inside]
     is_shared = np.unpackbits(twice).view(np.bool_)[among.buckets(own)]
-    return [(part.number, *np.unique(own[is_shared], return_counts=True))]
+    own, weight = own[is_shared], None if weight is None else weight[is_shared]
+    order = order_by_hash(own, weight)
+    own, weight = own[order], None if weight is None else weight[order]
+    starts = starts_of_runs(own) | starts_of_runs(weight)
+    counts = np.diff(np.flatnonzero(np.append(starts, True)))
+    return [(part.number, own[starts], None if weight is None else weight[starts], counts)]
 
 
-def copies_before(told: Sequence[tuple[Any, ...]], n_parts: int) -> list[tuple[UInt64, UInt64]]:
-    """Of each part, hashes that parts before it have, and of how many rows."""
+def copies_before(
+    told: Sequence[tuple[int, UInt64, Float64 | None, Int64]], n_parts: int
+) -> list[CopiesBefore]:
+    """Number the equal rows of all parts from the lightest on, and those of equal weight by part."""
     told = sorted(told, key=lambda one: one[0])
     hashes = np.concatenate([one[1] for one in told])
-    counts = np.concatenate([one[2] for one in told]).astype(np.uint64)
+    counts = np.concatenate([one[3] for one in told]).astype(np.uint64)
     number = np.repeat([one[0] for one in told], [len(one[1]) for one in told])
-    order = np.argsort(hashes, kind="stable")
-    hashes, counts, number = hashes[order], counts[order], number[order]
+    weights = [np.zeros(len(one[1])) if one[2] is None else one[2] for one in told]
+    order = order_by_hash(hashes, np.concatenate(weights))
+    ordered, counts = hashes[order], counts[order]
     before = np.cumsum(counts, dtype=np.uint64) - counts
-    starts = np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)]
+    starts = starts_of_runs(ordered)
     before -= np.maximum.accumulate(np.where(starts, before, np.uint64(0)))
-    found = []
-    for one in range(n_parts):
-        mine = (number == one) & (before > 0)
-        found.append((hashes[mine], before[mine]))
-    return found
+    numbers = np.empty_like(before)
+    numbers[order] = before
+    return [CopiesBefore(hashes[number == k], numbers[number == k]) for k in range(n_parts)]
 
 
-def with_keys(part: PartOfRows, before: tuple[UInt64, UInt64]) -> tuple[PartOfRows, int]:
+def with_keys(part: PartOfRows, before: CopiesBefore) -> tuple[PartOfRows, int]:
     """A part whose hashes have become keys."""
-    return replace(part, keys=keys_of(np.array(part.keys), before)), 0
+    try:
+        return replace(part, keys=keys_of(np.array(part.keys), part.weight, before)), 0
+    except ChangedRowsError:
+        refuse_other_rows(part)
 
 
 def set_keys(parts: Any, n: int) -> None:
     """Let the hashes of all parts become the keys that their n rows have in one table."""
     n_parts, n_ranges = parts.n_parts, max(1, -(-n // parts.portions.together))
-    before: list[list[tuple[UInt64, UInt64]]] = [[] for _ in range(n_parts)]
+    before: list[list[CopiesBefore]] = [[] for _ in range(n_parts)]
     bits = max(8, (_BITS_OF_ROW * n // n_ranges).bit_length())
     for i in range(n_ranges if n_parts > 1 else 0):
         among = Range(i, n_ranges, bits)
         twice = parts.collect(seen, among).twice
-        told = parts.collect(doubtful, among, twice)
+        told = parts.collect(shared_rows, among, twice)
         for own, more in zip(before, copies_before(told, n_parts), strict=True):
             own.append(more)
         parts.expect_within_limit()
@@ -108,9 +127,10 @@ def set_keys(parts: Any, n: int) -> None:
     parts.change(with_keys, own=own_of_all)
 
 
-def _joined(found: list[tuple[UInt64, UInt64]]) -> tuple[UInt64, UInt64]:
+def _joined(found: list[CopiesBefore]) -> CopiesBefore:
     """What is known of several ranges, by ascending hashes."""
     none = np.zeros(0, dtype=np.uint64)
-    hashes = np.concatenate([none, *(one[0] for one in found)])
-    order = np.argsort(hashes)
-    return hashes[order], np.concatenate([none, *(one[1] for one in found)])[order]
+    hashes = np.concatenate([none, *(one.hashes for one in found)])
+    order = np.argsort(hashes, kind="stable")
+    numbers = np.concatenate([none, *(one.numbers for one in found)])
+    return CopiesBefore(hashes[order], numbers[order])

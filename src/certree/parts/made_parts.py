@@ -99,7 +99,7 @@ def sketched(
     weighing : Weighing or None
         How they are weighed, as far as it is known; None: each counts once.
     n : int
-        How many there are, copies of a row being one.
+        How many there are.
     held : RowsHeldOut or None
         Which of them are held out; None: none are.
     largest : ndarray of shape (n_targets,), or None
@@ -115,7 +115,7 @@ def sketched(
     known = parts.look(_sketch, reader, weighing, largest, hashes_below(n))
     if not known.is_whole:
         known = parts.look(_sketch, reader, weighing, largest)
-    if weighing is not None and not weighing.are_copies:
+    if weighing is not None:
         weighing = replace(weighing, factor=known.n / rounded(known.weight))
     return Sketched(known, (weighing, None))
 
@@ -249,7 +249,7 @@ def without_rows(
     """A part that a chunk becomes of which no row weighs anything; p: of so many features."""
     n_targets, codes = getattr(reader, "n_outputs_", 1), np.zeros((p, 0), dtype=np.uint8)
     y = np.zeros(0) if n_targets == 1 else np.zeros((n_targets, 0))
-    weight = None if weighing is None or weighing.are_copies else np.zeros(0)
+    weight = None if weighing is None else np.zeros(0)
     places, keys = np.zeros((n_many, 0), dtype=np.int32), np.zeros(0, dtype=np.uint64)
     return PartOfRows(number, codes, y, weight, keys, places=places, y_held=y)
 
@@ -285,7 +285,7 @@ def _made_part(
         train, held = division.sides(training, mask)
         part, made = _coded(number, train, reader, edges, many, order)
         part, _ = put_beside(part, held)
-        more = int(hashes_of_rows(held, order).sum(dtype=np.uint64))
+        more = digest_of_rows(hashes_of_rows(held, order), held.weight)
         part = replace(part, digest=part.digest + more)
     return _knowing(part, reader, training), made
 
@@ -331,7 +331,7 @@ def _coded(
     weight, hashes = training.weight, hashes_of_rows(training, order)
     codes, ends = encoded(training.features, edges)
     y = np.ascontiguousarray(training.y.T)
-    numbers, digest = y.astype(np.float64), int(hashes.sum(dtype=np.uint64))
+    numbers, digest = y.astype(np.float64), digest_of_rows(hashes, weight)
     places = places_of(training.features, {j: edges[j][0] for j in many})
     none_held = numbers[..., :0]
     part = PartOfRows(
@@ -349,10 +349,15 @@ def _coded(
 
 
 def hashes_of_rows(rows: Training, order: tuple[int, ...]) -> UInt64:
-    """Hashes of rows, their targets, of which several stand in an order, and their weights."""
-    beside = () if rows.weight is None else (rows.weight,)
+    """Hashes of rows and their targets, of which several stand in an order."""
     y = rows.y[:, list(order)] if order and rows.y.ndim > 1 else rows.y
-    return sample_hashes(*rows.features.parts, y, *beside)
+    return sample_hashes(*rows.features.parts, y)
+
+
+def digest_of_rows(hashes: UInt64, weight: Float64 | None) -> int:
+    """Compute a number by which it is noticed that rows, or their weights, have changed."""
+    digest = int(hashes.sum(dtype=np.uint64))
+    return digest if weight is None else digest + int(weight.view(np.uint64).sum(dtype=np.uint64))
 
 
 def _weight_of(part: PartOfRows, unit: int, are_held: bool) -> int:

@@ -218,15 +218,6 @@ def bytes_of(size: Any) -> int:
     return given
 
 
-def expect_no_copies(learned: Any) -> None:
-    """Refuse weights that are copies, by what the first look has told."""
-    if learned.weighing is not None and learned.weighing.are_copies:
-        raise ValueError(
-            "memory_limit takes weights that are no copies, got whole ones of at most ten for each row "
-            "on average: a row of weight k is k rows, and any number of these may lie together"
-        )
-
-
 def numbers_of_categories(learned: Any) -> list[int]:
     """How many categories features have."""
     known = learned.attributes["categories_"]

@@ -77,22 +77,19 @@ class Division:
 
     Parameters
     ----------
-    copies : Weighing or None
-        How weights that are copies become rows; None: there are none, or others.
     random_state : RandomState or None
         Decides the order of the rows, class by class, and stays as it is; None: rows of all classes
         stand in one, that of their hashes.
     weighings : tuple of two Weighings, or None
-        Of those that train, and of those that are held out, if weights are no copies.
+        Of those that train, and of those that are held out.
     """
 
-    copies: Weighing | None
     random_state: np.random.RandomState | None
     weighings: tuple[Weighing | None, Weighing | None] = (None, None)
 
     def rows(self, reader: Any, chunk: Chunk) -> Training | None:
         """The rows of a chunk, with their weights as they came; None: there are none."""
-        return training_of(reader, chunk, self.copies)
+        return training_of(reader, chunk, None)
 
     def order(self, training: Training) -> tuple[Any, UInt64, Int32, Groups | None]:
         """Rows in an order that hangs on nothing but them; their contents, classes and groups."""
@@ -175,8 +172,7 @@ def sizes_of_parts(
 def _sums_of_classes(part: RowsToDeal, n_classes: list[int]) -> UInt64 | None:
     if not len(part.content):
         return None
-    once = np.ones(len(part.content), dtype=np.uint64)
-    return sums_of_classes(part.classes, n_classes, part.content, once)
+    return sums_of_classes(part.classes, n_classes, part.content)
 
 
 def _sets_of_classes(part: RowsToDeal, n_classes: list[int], rank: Int32) -> list[Int32]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -255,10 +255,15 @@ def start(
 def expect_same_rows(part: PartOfRows, digests: Mapping[int, int]) -> None:
     """Refuse a part that has been made again of other rows."""
     if digests[part.number] != part.digest:
-        raise ValueError(
-            f"partition {part.number} has been made anew and has other rows than before: its source "
-            "must give the same rows whenever it is read"
-        )
+        refuse_other_rows(part)
+
+
+def refuse_other_rows(part: PartOfRows) -> NoReturn:
+    """Raise an error that names the part."""
+    raise ValueError(
+        f"partition {part.number} has been made anew and has other rows than before: its source must "
+        "give the same rows whenever it is read"
+    )
 
 
 def digests(part: PartOfRows) -> list[tuple[int, int]]:

@@ -46,9 +46,8 @@ def resources(*, client: Any = None, memory_limit: int | str | None = None) -> I
         files of the scratch folder do not, which is best on a disk. Fewer threads then read smaller
         parts. If that may not do, an error names the least that does, before features are read; a fit
         stops with an error where very many categories or equal rows would take more than it. Takes
-        Linux, paths of files, and weights that are no copies. It is for no cluster, whose workers have
-        a `memory_limit` of their own in Dask; fits to rows in memory and `predict_files` do not heed
-        it. None: any number.
+        Linux and paths of files. It is for no cluster, whose workers have a `memory_limit` of their own
+        in Dask; fits to rows in memory and `predict_files` do not heed it. None: any number.
 
     Raises
     ------

@@ -88,7 +88,7 @@ def deal_sides(
     ValueError
         If a side would be empty.
     """
-    division = Division(None, None)
+    division = Division(None)
     told = sorted(parts.make(_rows_to_deal, reader, division), key=itemgetter(0))
     _, sizes, totals, names = zip(*told, strict=True)
     n, n_groups = sum(sizes), None

@@ -33,7 +33,6 @@ from certree.parts.cells_of_tree import (
     settle,
     tables_of,
 )
-from certree.parts.exact_sums import rounded
 from certree.parts.executors import Executor
 from certree.parts.part import digests
 from certree.parts.waiting_cells import CutCells, TablesOfCells, WaitingCells, joined, lanes_at
@@ -66,7 +65,7 @@ class GrowthOfParts:
     depth_limit: int = DEEPEST
     n_targets: int = 1
 
-    def depth(self, p: int, n: float) -> int:
+    def depth(self, p: int, n: int) -> int:
         """Depth at which cells are leaves, of n rows of p features."""
         return limit_of_depth(self.max_depth, p, n)
 
@@ -343,8 +342,7 @@ def grow_on_parts(
     units, bits = _units(about, n_classes, criterion)
     known = dict(parts.collect(digests))
     total: Int64 = parts.change(begin_cells, known, units, fold)
-    weight = rounded(about.weight) if growth.are_weighed else float(about.n)
-    settings = replace(growth, depth_limit=growth.depth(bins.n_features, weight))
+    settings = replace(growth, depth_limit=growth.depth(bins.n_features, about.n))
     grower = cart.binned_grower(bins, about.n, settings)
     has_sets = bool(bins.category.any())
     target = n_classes, criterion, growth.are_weighed, has_sets, bits, units.unit
@@ -354,12 +352,12 @@ def grow_on_parts(
 
 def _units(about: GrowingRows, n_classes: int, criterion: str) -> tuple[WholeUnits, int]:
     """What rows are added up in, as in memory; and the bits of the largest number."""
-    units = WholeUnits(n_classes, about.largest, about.are_whole)
+    units = WholeUnits(n_classes, about.of_weights)
     if n_classes > 0:
         return units, 1
     least, most = about.ends
     start = 0.0 if criterion == "poisson" else least
-    heaviest = int(units.weights(np.array([about.largest]))[0])
+    heaviest = int(units.weights(np.array([about.of_weights.largest]))[0])
     units = replace(units, start=start, unit=fixed_unit(most - start, about.n * heaviest))
     return units, max(1, int(units.numbers(np.array([most]))[0]).bit_length())
 

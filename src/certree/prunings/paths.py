@@ -207,20 +207,27 @@ def cost_complexity_path(
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
-    costs = gains_of(tree, impurity_cost(stats.of(tree), cost))
+    costs = gains_of(tree, impurity_cost(stats.of(tree), cost), stats.weight_unit)
     critical = critical_prices(tree.left, costs, leaf_gains(tree, stats, count_empty))
     return PruningPath(tree, _steps(critical), critical)
 
 
-def _rises(tree: Tree, cost: Float64) -> Float64:
+def _rises(tree: Tree, cost: Float64, unit: float) -> Float64:
     """By how much the cost rises when the children of each node merge, (m,).
 
-    In multiples of 2^-40 of the power of two above the largest cost. So ties within rounding are
-    ties, and whole numbers below 2^40 stay as they are.
+    Ties within rounding are ties; see `rounded_off`.
     """
-    exponent = int(np.frexp(np.abs(cost).max())[1]) - 40
-    multiples = np.rint(np.ldexp(gains_of(tree, cost), -exponent))
-    return np.ldexp(0.0 - multiples, exponent)  # a minus would sign zeros
+    # A minus would sign zeros.
+    return 0.0 - rounded_off(gains_of(tree, cost, unit), np.abs(cost).max() / unit)
+
+
+def rounded_off(values: Float64, largest: float) -> Float64:
+    """Round values to multiples of 2^-40 of the power of two above `largest`.
+
+    Values that differ by rounding alone become equal; where `largest` is below 2^40, integers stay.
+    """
+    exponent = int(np.frexp(largest)[1]) - 40
+    return np.ldexp(np.rint(np.ldexp(values, -exponent)), exponent)
 
 
 @checked
@@ -256,7 +263,7 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
     Mingers, "An empirical comparison of pruning methods for decision tree induction", Machine
     Learning 1989, as critical value pruning.
     """
-    rise = _rises(tree, impurity_cost(stats.of(tree), cost))
+    rise = _rises(tree, impurity_cost(stats.of(tree), cost), stats.weight_unit)
     order = merge_order(tree.left, rise)
     merged = np.argsort(order, kind="stable")[tree.n_leaves :]
     rises = rise[merged]

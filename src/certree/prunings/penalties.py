@@ -17,15 +17,21 @@ from certree.weights.node_weights import NodeWeights
 
 
 def _family(
-    tree: Tree, terms: list[Float64], fixed: list[float], split: Float64 | float = 0.0
+    tree: Tree,
+    terms: list[Float64],
+    fixed: list[float],
+    split: Float64 | float = 0.0,
+    unit: float = 1.0,
 ) -> Family:
     """Prunings that maximise a sum of terms over leaves; see `Family`.
 
-    What splitting a node costs goes to the first term.
+    What splitting a node costs goes to the first term. The last term is divided by a unit.
     """
-    gains = np.stack([gains_of(tree, term) for term in terms], axis=1)
+    units = [*[1.0] * (len(terms) - 1), unit]
+    pairs = [*zip(terms, units, strict=True)]
+    gains = np.stack([gains_of(tree, *pair) for pair in pairs], axis=1)
     gains[:, 0] += np.where(tree.is_leaf, 0.0, split)
-    root = np.array([term[0] for term in terms])
+    root = np.array([term[0] / one for term, one in pairs])
     return Family.made(tree, gains, root, np.array(fixed, dtype=float), chain_stops(tree), True)
 
 
@@ -69,7 +75,7 @@ class CostComplexity(PruningRule):
     def family(self, tree: Tree, stats: Stats) -> Family:
         """The prunings of a tree, by their alpha."""
         occupied = (stats.of(tree).n > 0).astype(np.float64)
-        return _family(tree, [occupied, stats.loss], [-1.0])
+        return _family(tree, [occupied, stats.loss], [-1.0], unit=stats.weight_unit)
 
 
 @checked
@@ -107,10 +113,12 @@ class DepthPenalised(PruningRule):
 
     def family(self, tree: Tree, stats: Stats) -> Family:
         """The prunings of a tree, by their alpha."""
-        rows = stats.of(tree).n
+        unit = stats.of(tree).weight_unit
+        rows = stats.n / unit
         depth = tree.node_depth.astype(np.float64)
         # n sqrt(max(p, d / n) d / n) with p = rows / n: errors and penalty both in rows.
-        return _family(tree, [np.sqrt(np.maximum(rows, depth) * depth), stats.loss], [-1.0])
+        penalty = np.sqrt(np.maximum(rows, depth) * depth)
+        return _family(tree, [penalty, stats.loss], [-1.0], unit=unit)
 
 
 @checked
@@ -183,13 +191,18 @@ def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWe
 
 
 def upper_errors(stats: NodeStats, confidence: float) -> Float64:
-    """Errors among as many new rows as each node has, at the upper limit of a binomial, (m,)."""
-    n, errors = stats.n, stats.errors
-    right = n - errors
-    some = right > 0
+    """Compute an upper limit of each node's error rate times its number of rows, (m,).
+
+    The number of rows is the node's weight over `weight_unit`. The limit is that of as many rows of
+    equal weight as Kish's effective number of the node.
+    """
+    weight, right = stats.n, stats.n - stats.errors
+    some, rows = right > 0, weight / stats.weight_unit
+    size = np.divide(stats.effective_size, weight, out=np.ones(len(weight)), where=some)
     # The limit p has P(at most so many errors | p) = confidence, a beta integral in p.
-    limit = betaincinv(errors + 1, np.where(some, right, 1.0), 1 - float(confidence))
-    return np.where(some, n * limit, n)
+    wrong, correct = size * stats.errors, np.where(some, size * right, 1.0)
+    limit = betaincinv(wrong + 1, correct, 1 - float(confidence))
+    return np.where(some, rows * limit, rows)
 
 
 class Pessimistic(PruningRule):
@@ -211,8 +224,9 @@ class Pessimistic(PruningRule):
         expect_settings(self)
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
-        added = upper_errors(stats.of(tree), self.confidence) - stats.errors
-        return _family(tree, [added, stats.errors], [-1.0])
+        unit = stats.of(tree).weight_unit
+        added = upper_errors(stats, self.confidence) - stats.errors / unit
+        return _family(tree, [added, stats.errors], [-1.0], unit=unit)
 
 
 @checked
@@ -222,7 +236,8 @@ def pessimistic(
     """Find the pruning with the fewest errors where each leaf has more than it shows, O(m).
 
     A leaf with e errors among n rows counts ``e + alpha (n U - e)``, where a binomial share U of
-    errors would give at most e with probability `confidence`.
+    errors would give at most e with probability `confidence`. Of weighted rows U is that of as many
+    rows of equal weight as their effective size says.
 
     Parameters
     ----------
@@ -275,10 +290,12 @@ class DescriptionLength(PruningRule):
         """The prunings of a tree, by their alpha."""
         if not isinstance(self.free_splits, bool | np.bool_):
             raise ValueError(f"free_splits must be True or False, got {self.free_splits!r}")
-        n, k = stats.of(tree).n, stats.n_classes
+        unit, k = stats.of(tree).weight_unit, stats.n_classes
+        n = stats.n / unit
         parameters = (k - 1) / 2 * np.log(np.maximum(n, 1) / 2)
         volume = k / 2 * np.log(np.pi) - gammaln(k / 2)
-        rows = np.where(n > 0, impurity_cost(stats, "entropy") + parameters + volume, 0.0)
+        nats = impurity_cost(stats, "entropy") / unit
+        rows = np.where(n > 0, nats + parameters + volume, 0.0)
         kind = np.full(tree.n_nodes, np.log(2))  # one bit: a leaf or not
         split = 0.0
         if not self.free_splits:

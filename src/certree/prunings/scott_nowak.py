@@ -31,7 +31,7 @@ _MOST_SMOOTH = 50
 
 def _rows(stats: Stats) -> float:
     """Rows in all, n; at least 1, below which the logarithms of the penalties are negative."""
-    return max(float(stats.n[0]), 1.0)
+    return max(float(stats.n[0]) / stats.weight_unit, 1.0)
 
 
 def _size(stats: Stats, gains: Float64) -> float:
@@ -189,10 +189,11 @@ def fragment_prunings(
         degree = ceil(gamma) - 1
         coefficients = float(comb(p + degree, degree))
         cells *= 1 + gamma / p
-    root_rows = np.sqrt(stats.n)
+    unit = stats.weight_unit
+    root_rows = np.sqrt(stats.n / unit)
     return FragmentPrunings(
         tree,
-        gains_of(tree, stats.loss if cost is None else finite_cost(tree, cost)),
+        gains_of(tree, stats.loss if cost is None else finite_cost(tree, cost), unit),
         gains,
         np.where(tree.is_leaf | (not count_empty), 0.0, tree.chain - 1.0),
         root_rows * sqrt(48 * coefficients * log(2 * _rows(stats))),
@@ -368,8 +369,9 @@ class SquareRoot(ScottNowakRule):
     ) -> SquareRootPrunings:
         """The prunings of a tree, by their alpha."""
         path = cost_complexity_path(tree, stats, count_empty=self.count_empty)
-        loss, gains = stats.loss, leaf_gains(tree, stats, self.count_empty)
-        costs = path.totals(loss[tree.is_leaf].sum(), gains_of(tree, loss), path.alphas)
+        loss, unit = stats.loss, stats.weight_unit
+        gains, whole = leaf_gains(tree, stats, self.count_empty), loss[tree.is_leaf].sum() / unit
+        costs = path.totals(whole, gains_of(tree, loss, unit), path.alphas)
         sizes = path.totals(_size(stats, gains), gains, path.alphas)
         n = _rows(stats)
         return SquareRootPrunings(path, costs, np.sqrt(32 * n * log(e * n) * sizes))

@@ -11,9 +11,8 @@ from sklearn.utils.validation import column_or_1d
 
 from certree.interface.arrays import Float64, Int32, UInt64, array_of
 from certree.rows.columns import is_missing
-from certree.rows.copies import copies
 from certree.rows.folds import Indices
-from certree.rows.hashes import mix, sample_hashes
+from certree.rows.hashes import keys_of, mix, sample_hashes
 from certree.rows.training import Training
 
 
@@ -89,8 +88,8 @@ def expect_weights_of_queries(weight: Float64, query: Int32) -> None:
         raise ValueError("sample_weight must be the same for all rows of a query")
 
 
-def of_queries(rows: Training, query: Int32, copied: bool = True) -> Training:
-    """Rows of a fit query by query: numbers of queries are their groups, and contents their order.
+def of_queries(rows: Training, query: Int32) -> Training:
+    """Sort rows so that those of a query stand together, in an order that contents decide.
 
     Parameters
     ----------
@@ -98,14 +97,17 @@ def of_queries(rows: Training, query: Int32, copied: bool = True) -> Training:
         Rows that were taken in.
     query : ndarray of int32, shape (n_given,)
         Query of each row that was given.
-    copied : bool
-        Whether queries of whole weights are taken as often as they weigh, where that is not too often.
 
     Returns
     -------
     Training
         Its groups are int32 numbers 0, 1, ..., in runs. Neither where rows stood nor what queries
         were called changes it.
+
+    Raises
+    ------
+    ValueError
+        If rows of a query differ in weight.
     """
     indices, given = rows.sides.indices, rows.weight
     if given is not None:
@@ -116,25 +118,11 @@ def of_queries(rows: Training, query: Int32, copied: bool = True) -> Training:
         expect_weights_of_queries(weight, query)
     kept = query if indices is None else query[indices]
     order = np.argsort(kept, kind="stable")
-    begin = np.flatnonzero(np.diff(kept[order], prepend=-1))
-    size = np.diff(begin, append=len(order))
-    places = None
-    if copied and given is not None:
-        places = copies(given[order[begin]], len(begin))
-    if places is not None:
-        order = order[_runs(begin[places], size[places])]
-        size, rows = size[places], replace(rows, weight=None)
-    number = np.repeat(np.arange(len(size)), size)
+    number = np.cumsum(np.diff(kept[order], prepend=-1) != 0) - 1
     by_content = _by_content(rows.at(order), number)
     same = np.diff(number[by_content], prepend=-1) != 0
     made, numbers = rows.at(order[by_content]), (np.cumsum(same) - 1).astype(np.int32)
     return replace(made, sides=replace(made.sides, groups=numbers))
-
-
-def _runs(begin: Indices, size: Indices) -> Indices:
-    """Places begin, ..., begin + size - 1 of runs, one run behind the other."""
-    before = np.cumsum(size) - size
-    return np.arange(size.sum()) + np.repeat(begin - before, size)
 
 
 def _by_content(rows: Training, number: Indices) -> Indices:
@@ -145,9 +133,35 @@ def _by_content(rows: Training, number: Indices) -> Indices:
     return np.lexsort((hashes, number, weight, _summed(mix(hashes), number)[number]))
 
 
-def query_keys(keys: UInt64, query: Int32) -> UInt64:
-    """Keys of rows (n,) that all rows of a query share, by those that each row has."""
-    return mix(_summed(keys, query))[query]
+def group_keys(hashes: UInt64, group: NDArray[Any], weight: Float64 | None) -> UInt64:
+    """Compute keys by which whole groups of rows are drawn, wherever their rows stand.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint64, shape (n,)
+        Hashes of the rows.
+    group : ndarray of int, shape (n,)
+        Number of each row's group, 0, 1, ....
+    weight : ndarray of float64, shape (n,), or None
+        Weights, by which groups of equal rows are told apart; if the rows of each group have one
+        weight, from the lightest on.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n_groups,)
+    """
+    total = None if weight is None else _told_apart(hashes, group, weight)
+    return keys_of(_summed(mix(hashes), group), total)
+
+
+def _told_apart(hashes: UInt64, group: NDArray[Any], weight: Float64) -> Float64:
+    """Compute a sum of weights for each group, which also tells which of its rows weighs how much.
+
+    Rows add up in an order that they tell themselves, so that equal groups have the same bits.
+    """
+    order = np.lexsort((weight, hashes, group))
+    factor = 1 + (mix(hashes[order]) >> np.uint64(11)) * 2.0**-53
+    return np.bincount(group[order], factor * weight[order]).astype(np.float64)
 
 
 def _summed(hashes: UInt64, number: NDArray[Any]) -> UInt64:

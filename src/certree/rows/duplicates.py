@@ -107,14 +107,14 @@ def _place(value: Any, places: dict[Any, float]) -> float:
 def distinct_rows(
     first: Indices, weight: Float64 | None, groups: NDArray[Any] | None = None
 ) -> tuple[Indices, Float64 | None]:
-    """The first of all rows that are alike, and how many rows each stands for.
+    """The first of all rows that are alike, with the sum of their weights.
 
     Parameters
     ----------
     first : ndarray of shape (n,)
         See `first_alike`.
     weight : ndarray of shape (n,), or None
-        How many rows each row counts as; None: 1.
+        Weight of each row; None: 1.
     groups : ndarray of shape (n,), or None
         Group of each row.
 
@@ -123,7 +123,7 @@ def distinct_rows(
     rows : ndarray of intp, shape (m,)
         Which rows are left, ascending.
     weight : ndarray of shape (m,), or None
-        How many rows each of them counts as; None: 1.
+        Sum of the weights of the rows that each stands for; None: 1.
 
     Raises
     ------

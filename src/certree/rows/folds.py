@@ -16,9 +16,6 @@ from certree.rows.hashes import copy_numbers, mix
 Indices = NDArray[np.intp]
 
 
-# Whole-number weights are dealt copy by copy as long as all copies fit into memory with ease.
-MOST_COPIES = 10_000_000
-
 # Numbers that are hashed at a time, so that what is made of them stays in the processor's cache.
 _CACHED = 1 << 16
 
@@ -29,30 +26,18 @@ _MOST_FOLDS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """The rows that grow a tree and those that judge it, with their weights (None: 1 each).
-
-    A row of whole-number weight may be on both sides, with a part of its weight on each.
-    """
+    """Indices of the rows that grow a tree, and of those that validate it; no row is in both."""
 
     grow: Indices
     judge: Indices
-    grow_weight: Float64 | None = None
-    judge_weight: Float64 | None = None
 
     def turned(self) -> Fold:
-        """The same with sides changed."""
-        return Fold(self.judge, self.grow, self.judge_weight, self.grow_weight)
-
-    def sizes(self, *, copies: bool = False) -> tuple[int, int]:
-        """How many rows grow and judge; copies: as many as their weights say."""
-        if copies and self.grow_weight is not None and self.judge_weight is not None:
-            return int(self.grow_weight.sum()), int(self.judge_weight.sum())
-        return len(self.grow), len(self.judge)
+        """Return the fold with sides exchanged."""
+        return Fold(self.judge, self.grow)
 
     def without_judges(self) -> Fold:
-        """The rows that grow alone."""
-        weight = None if self.judge_weight is None else self.judge_weight[:0]
-        return Fold(self.grow, self.judge[:0], self.grow_weight, weight)
+        """Return the fold without validation rows."""
+        return Fold(self.grow, self.judge[:0])
 
 
 def expect_folds(n_folds: int, n: int | None = None) -> None:
@@ -125,9 +110,9 @@ def content_folds(
     its part of these, too (after Sechidis, Tsoumakas and Vlahavas, "On the stratification of
     multi-label data", 2011).
 
-    The random order is one of what rows hold and how often they occur, not of where they stand: it
-    stays the same when the rows are shuffled, and a row of weight w is dealt like w copies of it.
-    Weights that are not all whole numbers stay in one piece.
+    The random order depends on what rows hold and how often they occur, not on where they stand: it
+    stays the same when the rows are shuffled. Each row is assigned as a whole, whatever it weighs;
+    equal rows are assigned independently of each other.
 
     Parameters
     ----------
@@ -141,7 +126,7 @@ def content_folds(
     rng : numpy RandomState
         Source of the order.
     sample_weight : ndarray of shape (n,), or None
-        Positive weight of each row.
+        Positive weight of each row, by which equal rows are numbered from the lightest on.
 
     Yields
     ------
@@ -149,9 +134,9 @@ def content_folds(
         One per fold that leaves rows on both sides.
     """
     expect_folds(n_folds, len(y))
-    row, place = _dealt(X, y, rng, sample_weight)
+    place = _places(X, y, rng, sample_weight)
     for k in range(n_folds):
-        fold = _fold(row, place % n_folds == k, len(y), sample_weight)
+        fold = _fold(place % n_folds == k)
         if len(fold.grow) and len(fold.judge):
             yield fold
 
@@ -170,14 +155,13 @@ def content_share(
     X, y, rng, sample_weight
         As there.
     n_judging : int
-        How many rows judge, each as many as its whole weight says.
+        How many rows judge.
 
     Returns
     -------
     Fold
     """
-    row, place = _dealt(X, y, rng, sample_weight)
-    return _fold(row, judging(place, n_judging, len(row)), len(y), sample_weight)
+    return _fold(judging(_places(X, y, rng, sample_weight), n_judging, len(y)))
 
 
 def judging(place: Indices, n_judging: int, n: int) -> NDArray[np.bool_]:
@@ -195,45 +179,27 @@ def group_share(
     return np.flatnonzero(~judges), np.flatnonzero(judges)
 
 
-def n_copies(n: int, sample_weight: Float64 | None) -> int:
-    """How many rows are dealt where n are given: those of whole weights copy by copy."""
-    if sample_weight is None or not are_dealt_apart(sample_weight):
-        return n
-    return int(sample_weight.sum())
+def _fold(judges: NDArray[np.bool_]) -> Fold:
+    """Make a fold of a mask of the rows that validate."""
+    return Fold(np.flatnonzero(~judges), np.flatnonzero(judges))
 
 
-def _fold(row: Indices, judges: NDArray[np.bool_], n: int, sample_weight: Float64 | None) -> Fold:
-    """Both sides of n rows by row number and side of every copy."""
-    if len(row) == n:
-        grow, judge = np.sort(row[~judges]), np.sort(row[judges])
-        if sample_weight is None:
-            return Fold(grow, judge)
-        return Fold(grow, judge, sample_weight[grow], sample_weight[judge])
-    copies = [np.bincount(row[side], minlength=n) for side in (~judges, judges)]
-    grow, judge = map(np.flatnonzero, copies)
-    return Fold(grow, judge, copies[0][grow].astype(float), copies[1][judge].astype(float))
-
-
-def _dealt(
+def _places(
     X: NDArray[Any],
     y: Int32 | Float64,
     rng: np.random.RandomState,
     sample_weight: Float64 | None,
-) -> tuple[Indices, Indices]:
-    """Row number of every copy, and its place in a random order of the copies, by class."""
+) -> Indices:
+    """Compute the place of every row in a random order of the rows, class by class, (n,)."""
     hashes, y = contents(X, y, rng)
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
-    are_copied = sample_weight is not None and are_dealt_apart(sample_weight)
     if y.ndim == 2:
-        codes: Any = y
-        times = weight if are_copied else np.ones(len(y))
-        y = _strata(codes, hashes, times.astype(np.uint64))
-    order = np.lexsort((weight, hashes, y))
-    row = np.repeat(order, weight[order].astype(np.intp)) if are_copied else order
+        y = _strata(y, hashes)
+    row = np.lexsort((weight, hashes, y))
     mixed = mixed_copies(hashes[row], y[row])
     place = np.empty(len(row), dtype=np.intp)
-    place[np.lexsort((mixed, y[row]))] = np.arange(len(row))
-    return row, place
+    place[row[np.lexsort((mixed, y[row]))]] = np.arange(len(row))
+    return place
 
 
 def contents(
@@ -260,8 +226,8 @@ def content_order(
 ) -> Indices:
     """Put rows in a random order by their hashes, (n,), which is the same wherever they stand.
 
-    Each row, and each copy of one, has a number that hangs on all rows together: whatever they hold,
-    every order is as likely as any other.
+    Each row has a number that depends on all rows together: whatever they hold, every order is as
+    likely as any other.
 
     weight: positive weight of each row; of equal rows the lighter ones are the first copies.
     """
@@ -279,30 +245,25 @@ def word_of_all(total: int, rng: np.random.RandomState) -> np.uint64:
     return mix(np.array([word], dtype=np.uint64))[0]
 
 
-def are_dealt_apart(weight: Float64) -> bool:
-    """Whether weights are numbers of copies, not too many in all, each of which is dealt by itself."""
-    return bool(weight.sum() <= MOST_COPIES and (weight == np.floor(weight)).all())
-
-
-def _strata(y: Int32, hashes: NDArray[np.uint64], times: NDArray[np.uint64]) -> Int32:
-    """Numbers of the sets of classes that rows (n, q) have, each as so many copies."""
+def _strata(y: Int32, hashes: NDArray[np.uint64]) -> Int32:
+    """Number the sets of classes that rows (n, q) have."""
     n_classes = [*y.max(axis=0) + 1]
-    sums = sums_of_classes(y, n_classes, hashes, times)
+    sums = sums_of_classes(y, n_classes, hashes)
     sets = sets_of_classes(y, n_classes, ranks_of_classes(sums))
     return np.unique(sets, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
 def sums_of_classes(
-    y: Int32, n_classes: list[int], hashes: NDArray[np.uint64], times: NDArray[np.uint64]
+    y: Int32, n_classes: list[int], hashes: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
     """What tells the classes of all columns apart, one column behind the other, (2, n_labels).
 
-    How many rows (n, q) have each, as so many copies, and which ones; those of more rows add up.
+    How many rows (n, q) have each, and which ones; those of more rows add up.
     """
     labels = _labels(y, n_classes)
     sums = np.zeros((2, sum(n_classes)), dtype=np.uint64)
-    np.add.at(sums[0], labels.ravel(), np.repeat(times, y.shape[1]))
-    np.add.at(sums[1], labels.ravel(), np.repeat(times * mix(hashes), y.shape[1]))
+    np.add.at(sums[0], labels.ravel(), np.uint64(1))
+    np.add.at(sums[1], labels.ravel(), np.repeat(mix(hashes), y.shape[1]))
     return sums
 
 

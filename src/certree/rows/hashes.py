@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -101,53 +102,92 @@ def copy_numbers(starts: NDArray[np.bool_]) -> UInt64:
     return place.view(np.uint64)
 
 
-def target_key(
-    target: Float64, rows: UInt64, weight: Float64 | None = None, largest: float | None = None
-) -> int:
+def target_key(target: Float64, rows: UInt64, largest: float | None = None) -> int:
     """A number for a target of rows (n,), told by their hashes, in whatever order and unit.
 
     largest: the largest size of more rows, to whose numbers these add up; None: that of these.
     """
     scaled = in_units_of_largest(target, largest) if target.any() else target
-    keys = mix(rows ^ sample_hashes(scaled))
-    if weight is not None and (weight == np.floor(weight)).all() and weight.max() < 2.0**63:
-        keys *= weight.astype(np.uint64)
-    return int(keys.sum(dtype=np.uint64))
+    return int(mix(rows ^ sample_hashes(scaled)).sum(dtype=np.uint64))
 
 
-def order_of_targets(
-    y: NDArray[Any], *tables: NDArray[Any], weight: Float64 | None = None
-) -> NDArray[np.intp]:
-    """The order that several targets of rows, (n, q), tell themselves, whatever that of the rows.
-
-    Rows of whole weights are like copies.
-    """
+def order_of_targets(y: NDArray[Any], *tables: NDArray[Any]) -> NDArray[np.intp]:
+    """The order that several targets of rows, (n, q), tell themselves, whatever that of the rows."""
     hashes = sample_hashes(*tables)
-    told = [target_key(one, hashes, weight) for one in y.T.astype(np.float64)]
+    told = [target_key(one, hashes) for one in y.T.astype(np.float64)]
     return np.argsort(np.array(told, dtype=np.uint64), kind="stable")
 
 
-def content_keys(*tables: NDArray[Any]) -> UInt64:
-    """A number for each row by what tables hold of it; of equal rows, by which of them it is."""
-    return keys_of(sample_hashes(*tables))
+def content_keys(*tables: NDArray[Any], weight: Float64 | None = None) -> UInt64:
+    """Compute a number for each row from what tables hold of it, (n,), by which rows are drawn.
 
-
-def keys_of(hashes: UInt64, before: tuple[UInt64, UInt64] | None = None) -> UInt64:
-    """The same of the hashes of rows, which are overwritten.
-
-    before: some ascending hashes, and how many copies of each are those of other rows.
+    Equal rows are told apart by their rank among each other, by ascending `weight` if there is one.
+    The weight has no other part in it, so that no unit of weights changes what is drawn.
     """
-    order = np.argsort(hashes, kind="stable")
+    return keys_of(sample_hashes(*tables), weight)
+
+
+class ChangedRowsError(ValueError):
+    """Rows have changed since they told which of them are equal to rows elsewhere."""
+
+
+def keys_of(
+    hashes: UInt64, weight: Float64 | None = None, before: CopiesBefore | None = None
+) -> UInt64:
+    """Turn the hashes of rows into their keys, in place; see `content_keys`.
+
+    before: rows elsewhere that are equal to some of these, and are numbered before them.
+    """
+    order = order_by_hash(hashes, weight)
     ordered = hashes[order]
-    copies = copy_numbers(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
-    if before is not None and len(before[0]):
-        places, known = places_among(before[0], ordered)
-        copies = copies + np.where(known, before[1][places], np.uint64(0))
+    starts = starts_of_runs(ordered)
+    copies = copy_numbers(starts)
+    if before is not None and len(before.hashes):
+        starts = starts | starts_of_runs(None if weight is None else weight[order])
+        shared = places_among(distinct(before.hashes), ordered[starts])[1]
+        if shared.sum() != len(before.numbers):
+            raise ChangedRowsError("rows differ from those that were told")
+        runs = np.cumsum(starts) - 1
+        within = copy_numbers(starts)
+        number = np.zeros(len(shared), dtype=np.uint64)
+        number[shared] = before.numbers
+        copies = np.where(shared[runs], within + number[runs], copies)
     copies *= _STEP
     copies += _STEP
     ordered ^= copies
     hashes[order] = mix(ordered)
     return hashes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopiesBefore:
+    """Where rows stand among equal rows of several tables.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint64, shape (k,)
+        Hashes that rows of another table have, too: one entry for each weight that own rows of this
+        hash have, by ascending hashes and weights.
+    numbers : ndarray of uint64, shape (k,)
+        How many rows of this hash come before the own ones of this weight.
+    """
+
+    hashes: UInt64
+    numbers: UInt64
+
+
+def order_by_hash(hashes: UInt64, weight: Float64 | None) -> NDArray[np.intp]:
+    """Find the order of rows by hash, and of equal ones by weight."""
+    if weight is None:
+        return np.argsort(hashes, kind="stable")
+    return np.lexsort((weight, hashes))
+
+
+def starts_of_runs(ordered: NDArray[Any] | None) -> NDArray[np.bool_]:
+    """Mark where another value begins among sorted ones, the first included; of None nothing."""
+    if ordered is None:
+        return np.zeros(1, dtype=np.bool_)
+    return np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
 
 
 def distinct(*hashes: UInt64) -> UInt64:

@@ -20,8 +20,10 @@ def stored_features(model: Any) -> dict[str, Any]:
     """What a file holds of the features."""
     names = getattr(model, "feature_names_in_", None)
     n_outputs = getattr(model, "n_outputs_", 1)
+    size = getattr(model, "effective_sample_size_", None)
     return {
         "n_features": int(model.n_features_in_),
+        **({} if size is None else {"effective_sample_size": float(size)}),
         **({} if n_outputs == 1 else {"n_outputs": n_outputs}),
         "categories": None if model.categories_ is None else [*model.categories_.names],
         "feature_names": None if names is None else [str(name) for name in names],
@@ -32,7 +34,9 @@ def restored_features(stored: Stored) -> dict[str, Any]:
     """The fitted attributes that speak of features, by their names."""
     p = stored.whole("n_features", 1, _MOST_FEATURES)
     categories, names = _categories(stored["categories"], p), stored["feature_names"]
-    learned = {"n_features_in_": p, "categories_": categories}
+    learned: dict[str, Any] = {"n_features_in_": p, "categories_": categories}
+    if "effective_sample_size" in stored:
+        learned["effective_sample_size_"] = stored.number("effective_sample_size", 0, np.inf)
     if "n_outputs" in stored:
         learned["n_outputs_"] = stored.whole("n_outputs", 2, _MOST_FEATURES)
     return learned if names is None else {**learned, "feature_names_in_": _names(names, p)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,15 @@ from certree.interface.arrays import (
     UInt64,
     can_be_added,
     frozen,
-    places_among,
 )
-from certree.rows.hashes import copy_numbers, distinct, sample_hashes, with_numbers
+from certree.rows.hashes import (
+    copy_numbers,
+    distinct,
+    order_by_hash,
+    sample_hashes,
+    starts_of_runs,
+    with_numbers,
+)
 
 # Bits of a mask of features; a box has no deeper tree, which compares fewer.
 _MOST_MASKED = 31
@@ -28,8 +34,8 @@ _MOST_MASKED = 31
 class SeenRows(OfColumns):
     """What is kept of the rows that a fit has seen, so that their sums can be taken again.
 
-    The rows stand in the order of `keys`, which all that is kept of them decides. So sums over them
-    have the same bits in whatever order they came, and after whatever came and went between.
+    The rows stand in the order of `keys`, equal ones from the lightest on. So sums over them have the
+    same bits in whatever order they came, and after whatever came and went between.
 
     Parameters
     ----------
@@ -42,7 +48,7 @@ class SeenRows(OfColumns):
     y : ndarray of int32 or float64, shape (n,)
         Class, or a numeric target.
     weight : ndarray of float64, shape (n,), or None
-        How many rows each row counts as; None: 1 each.
+        Weight of each row; None: 1 each.
     lacks : ndarray of int32, shape (n,), or None
         Bit j says that feature j is missing, of the first 31; None: none of them is.
 
@@ -80,9 +86,9 @@ class SeenRows(OfColumns):
             )
         if self.lacks is not None and (self.lacks.min(initial=0) < 0 or not self.lacks.any()):
             raise ValueError("lacks must hold bits of features, and be None if there are none")
-        keys = self.keys
-        if (keys[1:] < keys[:-1]).any():
-            raise ValueError("rows must stand in the order of their keys")
+        order = order_by_hash(self.keys, self.weights)
+        if (order != np.arange(*n)).any():
+            raise ValueError("rows must stand in the order of their keys, and of their weights")
 
     @classmethod
     def of(
@@ -95,15 +101,38 @@ class SeenRows(OfColumns):
             lacks |= np.isnan(X[:, j]).astype(np.int32) << j
         weight = np.ones(len(X)) if weight is None else weight
         hashes, y = sample_hashes(X), y + y.dtype.type(0)
-        # Rows of equal keys are alike, in whatever order they stand.
-        order = np.argsort(_keys(hashes, y, weight))
+        # Rows of equal keys and weights are alike, in whatever order they stand.
+        order = order_by_hash(_keys(hashes, y), weight)
         columns = hashes, rounded, leaf, y, weight, lacks
         return _made([None if one is None else one[order] for one in columns])
 
+    @classmethod
+    def restored(cls, stored: Any, **known: Any) -> SeenRows:
+        """Read what a file holds; those of earlier versions have another order."""
+        names = [one.name for one in fields(cls)]
+        columns: dict[str, Any] = {
+            name: known[name] if name in known else stored[name] for name in names
+        }
+        lengths = {len(one) for one in columns.values() if one is not None}
+        if len(lengths) != 1 or columns["hashes"] is None or columns["y"] is None:
+            raise ValueError(f"columns of rows must be of one length, got {sorted(lengths)}")
+        weight = columns["weight"]
+        order = order_by_hash(_keys(columns["hashes"], columns["y"]), weight)
+        ordered: dict[str, Any] = {
+            name: None if one is None else one[order] for name, one in columns.items()
+        }
+        stored.renew(ordered)
+        return cls(**ordered)
+
     @property
     def keys(self) -> UInt64:
-        """What tells rows apart: a hash of features, target and weight, (n,)."""
-        return _keys(self.hashes, self.y, self._columns[4])
+        """Hashes of features and target, (n,)."""
+        return _keys(self.hashes, self.y)
+
+    @property
+    def weights(self) -> Float64:
+        """Weight of each row, (n,)."""
+        return np.ones(len(self.y)) if self.weight is None else self.weight
 
     @property
     def known(self) -> UInt64:
@@ -113,10 +142,8 @@ class SeenRows(OfColumns):
     @property
     def _columns(self) -> tuple[Any, ...]:
         """All columns, also where they say the same of all rows."""
-        n = len(self.y)
-        weight = np.ones(n) if self.weight is None else self.weight
-        lacks = np.zeros(n, dtype=np.int32) if self.lacks is None else self.lacks
-        return self.hashes, self.rounded, self.leaf, self.y, weight, lacks
+        lacks = np.zeros(len(self.y), dtype=np.int32) if self.lacks is None else self.lacks
+        return self.hashes, self.rounded, self.leaf, self.y, self.weights, lacks
 
     def plus(self, others: SeenRows) -> SeenRows:
         """These rows and others.
@@ -126,14 +153,14 @@ class SeenRows(OfColumns):
         ValueError
             If their weights are too large to be added up.
         """
-        places = np.searchsorted(self.keys, others.keys)
         pairs = zip(self._columns, others._columns, strict=True)
         both: list[Any] = [
-            None if one is None else np.insert(one, places, two) for one, two in pairs
+            None if one is None else np.concatenate([one, two]) for one, two in pairs
         ]
         if not can_be_added(both[4]):
             raise ValueError(f"the weights of all rows must sum to at most {MOST_ROWS:g}")
-        return _made(both)
+        order = order_by_hash(np.concatenate([self.keys, others.keys]), both[4])
+        return _made([None if one is None else one[order] for one in both])
 
     def minus(self, others: SeenRows) -> SeenRows:
         """These rows without others.
@@ -143,7 +170,7 @@ class SeenRows(OfColumns):
         ValueError
             If others are not among these, each as often as it is given, or if no rows are left.
         """
-        places, are_here = _places_of(self.keys, others.keys)
+        places, are_here = _places_of(self, others)
         if n_unknown := int(np.sum(~are_here)):
             raise ValueError(
                 f"{n_unknown:,} of {len(are_here):,} rows are not among those of the fit, or not so "
@@ -156,8 +183,8 @@ class SeenRows(OfColumns):
         return _made([None if one is None else one[kept] for one in self._columns])
 
 
-def _keys(hashes: UInt64, y: NDArray[Any], weight: Float64) -> UInt64:
-    return with_numbers(hashes, y.astype(np.float64), weight)
+def _keys(hashes: UInt64, y: NDArray[Any]) -> UInt64:
+    return with_numbers(hashes, y.astype(np.float64))
 
 
 def _made(columns: list[Any]) -> SeenRows:
@@ -167,9 +194,15 @@ def _made(columns: list[Any]) -> SeenRows:
     return SeenRows.made(*others, weight if weighs else None, lacks if lack else None)
 
 
-def _places_of(known: UInt64, given: UInt64) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Places of ascending keys among ascending ones, each for one copy, and if they are there."""
-    copies = copy_numbers(np.append(True, given[1:] != given[:-1])[: len(given)])
-    places = places_among(known, given)[0] + copies.view(np.int64)
-    within = places.clip(max=len(known) - 1)
-    return within, (places == within) & (known[within] == given)
+def _places_of(known: SeenRows, given: SeenRows) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Find given rows among known ones, each for one copy: their places, and whether they are there."""
+    n = len(known.y)
+    keys = np.concatenate([known.keys, given.keys])
+    weight = np.concatenate([known.weights, given.weights])
+    order = order_by_hash(keys, weight)
+    kind = np.empty(len(order), dtype=np.intp)
+    kind[order] = np.cumsum(starts_of_runs(keys[order]) | starts_of_runs(weight[order]))
+    own, asked = kind[:n], kind[n:]
+    places = np.searchsorted(own, asked) + copy_numbers(starts_of_runs(asked)).view(np.int64)
+    within = places.clip(max=n - 1)
+    return within, (places == within) & (own[within] == asked)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from math import ceil, fsum
 from numbers import Integral, Real
 from reprlib import repr as shortened
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,12 +66,10 @@ from certree.rows.features import FeatureColumns
 from certree.rows.folds import (
     Fold,
     Indices,
-    are_dealt_apart,
     content_folds,
     content_share,
     group_folds,
     group_share,
-    n_copies,
 )
 from certree.rows.hashes import distinct, fit_hashes, sample_hashes
 from certree.rows.learned import (
@@ -80,6 +78,7 @@ from certree.rows.learned import (
     stored_classes,
     stored_features,
 )
+from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
 from certree.rows.sparse_rows import AnyColumns, SparseColumns, made_dense
 from certree.rows.split import Deal, TrainCalibrationSplit, checked_groups
 
@@ -95,7 +94,21 @@ _NUMBERS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class WeighedTarget(NamedTuple):
+    """What is added up of rows in the cells of a tree; see `Training`.
+
+    Parameters
+    ----------
+    y, weight, weight_unit
+        Their targets, their weights, and the mean of these.
+    """
+
+    y: NDArray[Any]
+    weight: Float64 | None
+    weight_unit: float
+
+
+@dataclass(frozen=True, eq=False)
 class Training:
     """The rows that an estimator is fitted on; those of weight zero are gone.
 
@@ -107,7 +120,7 @@ class Training:
         Classes 0, 1, ... (int32) or a numeric target (float64), of several outputs in columns. Rows
         that only weigh may be of a class that no growing row has: all such classes are `other_class`.
     weight : ndarray of float64, shape (n,), or None
-        Positive weight of each row; None: 1 each.
+        Positive weight of each row; None: 1 each. Only ratios of weights matter; see `weight_unit`.
     sides : Sides
         Which of the rows given these are; which grow, and which weigh a tree that they have no part in.
         Where nothing is certified all grow.
@@ -129,9 +142,19 @@ class Training:
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", self.features.table)
 
-    def at(self, indices: Indices, weighted: bool = True) -> Training:
-        """Some of these rows, by themselves, with their weights or without."""
-        weight = self.weight[indices] if weighted and self.weight is not None else None
+    @cached_property
+    def weight_unit(self) -> float:
+        """Mean weight of a row: in units of it all rows together weigh as many as they are."""
+        return mean_weight(self.weight)
+
+    @property
+    def target(self) -> WeighedTarget:
+        """What is added up of these rows."""
+        return WeighedTarget(self.y, self.weight, self.weight_unit)
+
+    def at(self, indices: Indices) -> Training:
+        """Take some of these rows as those of a fit of their own, with a mean weight of their own."""
+        weight = None if self.weight is None else self.weight[indices]
         features, y = self.features.at(indices), self.y[indices]
         groups = None if self.sides.groups is None else self.sides.groups[indices]
         sides = replace(TrainCalibrationSplit.all_grow(len(y)), groups=groups)
@@ -144,7 +167,7 @@ class Training:
             n_folds = 5 if cv is None else int(cv)
             if self.sides.groups is not None:
                 parts = group_folds(self.sides.groups, n_folds, random_state)
-                return [self._fold(grow, judge) for grow, judge in parts]
+                return [Fold(*part) for part in parts]
             return list(
                 content_folds(self.features.matrix, self.y, n_folds, random_state, self.weight)
             )
@@ -166,18 +189,12 @@ class Training:
             if splits_rows or not isinstance(cv, Iterable)
             else cv
         )
-        folds = [self._fold(*_sides(place, split)) for split in splits]
+        folds = [Fold(*_sides(place, split)) for split in splits]
         # Rows of weight zero are as if absent, and so are folds that have no others on one side.
         folds = [fold for fold in folds if len(fold.grow) and len(fold.judge)]
         if not folds:
             raise ValueError("cv must have at least one fold, got none")
         return folds
-
-    def sizes_of(self, folds: list[Fold]) -> list[tuple[int, int]]:
-        """How many rows grow and judge each fold, or copies of rows where these are dealt apart."""
-        if self.sides.groups is None and self.weight is not None and are_dealt_apart(self.weight):
-            return [fold.sizes(copies=True) for fold in folds]
-        return [fold.sizes() for fold in folds]
 
     def held_out(
         self, size: float, random_state: np.random.RandomState
@@ -201,36 +218,29 @@ class Training:
             If a side would be empty, or lack room for the classes.
         """
         groups = self.sides.groups
-        n = n_copies(len(self.y), self.weight) if groups is None else len(np.unique(groups))
+        n = len(self.y) if groups is None else len(np.unique(groups))
         n_held = n_held_out(size, n, "rows" if groups is None else "groups")
         if groups is not None:
-            fold = self._fold(*group_share(groups, n_held, random_state))
+            fold = Fold(*group_share(groups, n_held, random_state))
         else:
-            counted = None if self.weight is None or n == len(self.y) else self.weight
             for one in self._columns_of_classes:
-                expect_classes(np.bincount(one, counted), size, n, n_held)
+                expect_classes(np.bincount(one), size, n, n_held)
             fold = content_share(self.features.matrix, self.y, n_held, random_state, self.weight)
         columns = self._columns_of_classes
         n_lost = sum(len(np.setdiff1d(one[fold.judge], one[fold.grow])) for one in columns)
         if n_lost:
             refuse_lost_classes(size, n_lost)
-        return self.weighing(fold.grow, fold.grow_weight), self.weighing(
-            fold.judge, fold.judge_weight
-        )
+        return self.at(fold.grow), self.at(fold.judge)
 
     @property
     def _columns_of_classes(self) -> list[Int32]:
         """Classes of each target, if these are classes."""
         return [*self.y.reshape(len(self.y), -1).T] if self.y.dtype == np.int32 else []
 
-    def weighing(self, indices: Indices, weight: Float64 | None) -> Training:
-        """Some of these rows, by themselves, with other weights."""
-        return replace(self.at(indices, weighted=False), weight=weight)
 
-    def _fold(self, grow: Indices, judge: Indices) -> Fold:
-        if self.weight is None:
-            return Fold(grow, judge)
-        return Fold(grow, judge, self.weight[grow], self.weight[judge])
+def mean_weight(weight: Float64 | None) -> float:
+    """Compute the mean weight of rows, which does not depend on their order; 1 without weights."""
+    return 1.0 if weight is None else fsum(weight) / len(weight)
 
 
 def refuse_lost_classes(size: float, n_lost: int) -> NoReturn:
@@ -314,6 +324,8 @@ class TakesRows:
 
     categorical_features: Any
     categories_: Categories | None
+    # Kish's effective number of the rows of the fit, by their weights.
+    effective_sample_size_: float
     n_features_in_: int
     classes_: NDArray[Any]
     n_classes_: int
@@ -550,7 +562,7 @@ def training_rows(
     y : array-like of shape (n,), or (n, n_outputs)
         Target; several of them where the model takes them.
     sample_weight : array-like of shape (n,), or None
-        How many rows each row counts as. A row of weight zero is as if absent.
+        Weight of each row, relative to the others. A row of weight zero is as if absent.
     groups : array-like of shape (n,), or None
         Group of each row.
     dealt : Deal or None
@@ -592,7 +604,7 @@ def training_rows(
         expect_few_repeats(repeats, len(sides.weigh) or len(target), model.duplicates)
     if isinstance(getattr(model, "class_weight", None), str):
         weight = _times(balanced_weights(target, weight, sides), weight)
-    learned: dict[str, Any] = {}
+    learned = {} if again else _effective_size(weight, len(target), sample_weight)
     if hasattr(model, "preprocessor"):
         learned["preprocessor_"] = step = _preprocessor(model.preprocessor, X, target, sides)
         X = X if step is None else _expected_rows(model, step.transform(X))
@@ -612,6 +624,16 @@ def training_rows(
     if len(sides.grow) and len(sides.weigh):
         training = replace(training, growing=training.at(sides.grow))
     return training, learned
+
+
+def _effective_size(weight: Float64 | None, n: int, sample_weight: Any) -> dict[str, Any]:
+    """Kish's effective number of n rows; warn if the weights that were given make it small."""
+    if weight is None:
+        return {"effective_sample_size_": float(n)}
+    spread = WeightSpread.of(weight)
+    if sample_weight is not None:
+        warn_of_uneven_weights(spread)
+    return {"effective_sample_size_": spread.effective_size}
 
 
 def _contents(model: Any, X: Any, target: NDArray[Any]) -> UInt64:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from certree._core import ends_of_cells, gather_moments, numbers_of_sums, sums_of_cells
 from certree.interface.arrays import Float64, Int32, Int64
-from certree.rows.copies import copies
+from certree.stats.nodes import squared_weights
 from certree.stats.targets import TargetStats, expect_squares, noise_variance
 from certree.tree import Tree
 
@@ -160,6 +160,12 @@ def weights(rows: RowsInLeaves, at: Int32) -> Float64:
     return np.ones(len(at)) if rows.weight is None else np.asarray(rows.weight)
 
 
+def weight_squares(rows: RowsInLeaves, at: Int32) -> Float64:
+    """Compute the squared weights of rows."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.square(weights(rows, at))
+
+
 def weighed_targets(rows: RowsInLeaves, at: Int32, varies: NDArray[np.bool_]) -> Float64:
     """Targets times weights; 0 where all of a cell are equal."""
     with np.errstate(over="ignore"):
@@ -198,8 +204,21 @@ def _weight(ask: Ask, cells: LeafCells, n_classes: int, n: int) -> Float64:
     return _totals(ask, cells, n_classes, n, weights)
 
 
-def measured_in_any_order(tree: Tree, ask: Ask) -> TargetStats:
-    """The moments of a numeric target in every node, of rows in their leaves."""
+def _squared_weight(ask: Ask, cells: LeafCells, n_classes: int, n: int) -> Float64 | None:
+    """Sum the squared weights of the rows in each cell; None: each weighs 1."""
+    if not cells.are_weighed:
+        return None
+    largest: Float64 = ask(largest_in, cells, n_classes, weight_squares).of_cell
+    finite = np.where(np.isfinite(largest), largest, 0.0)
+    sums: Any = ask(sums_in, cells, n_classes, n, finite, weight_squares)
+    return np.where(np.isfinite(largest), numbers_of_sums(sums, finite, n), np.inf)
+
+
+def measured_in_any_order(tree: Tree, ask: Ask, weight_unit: float) -> TargetStats:
+    """Compute the moments of a numeric target in every node, of rows in their leaves.
+
+    weight_unit: mean weight of a row of the fit; see `NodeStats`.
+    """
     cells: LeafCells = ask(cells_of, 0)
     n, leaf = int(cells.n_rows.sum()), cells.number.astype(np.int32)
     varies = cells.ends[:, 0] < cells.ends[:, 1]
@@ -213,21 +232,32 @@ def measured_in_any_order(tree: Tree, ask: Ask) -> TargetStats:
     rows, means, sse = gather_moments(tree.left, leaf, total, mean, squares)
     with np.errstate(over="ignore"):
         expect_squares(*_ends(cells), sse[0] / rows[0])
-    return TargetStats(rows, means, sse, noise_variance(tree, rows, sse))
+    of_leaves = _squared_weight(ask, cells, 0, n)
+    squared = None if of_leaves is None else squared_weights(tree, leaf, total, of_leaves)
+    unit = noise_variance(tree, rows, sse, weight_unit)
+    return TargetStats(rows, means, sse, unit, weight_unit, squared)
 
 
-def counted_in_any_order(ask: Ask, n_classes: int) -> tuple[Int32, Int32, Float64]:
-    """Leaf, class and weight of as many rows as leaves have classes, which stand for all rows."""
+def counted_in_any_order(ask: Ask, n_classes: int) -> tuple[Int32, Int32, Float64, Float64 | None]:
+    """Sum the weights, and the squared weights, of the rows of each class in each leaf.
+
+    Returns
+    -------
+    leaf, y : ndarray of int32, shape (k,)
+        Leaves and classes.
+    weight : ndarray of float64, shape (k,)
+        Sum of the weights of their rows.
+    squared_weight : ndarray of float64, shape (k,), or None
+        Sum of the squared weights; None: each row weighs 1.
+    """
     cells: LeafCells = ask(cells_of, n_classes)
-    weight = _weight(ask, cells, n_classes, int(cells.n_rows.sum()))
+    n = int(cells.n_rows.sum())
     leaf, y = np.divmod(cells.number, n_classes)
-    return leaf.astype(np.int32), y.astype(np.int32), weight
+    sums = _weight(ask, cells, n_classes, n), _squared_weight(ask, cells, n_classes, n)
+    return leaf.astype(np.int32), y.astype(np.int32), *sums
 
 
 def asking(leaf: Int32, y: NDArray[Any], weight: Float64 | None) -> Ask:
-    """Ask rows in memory. Those of few whole weights are copies, as they are in growth."""
-    own = copies(weight, len(y))
-    if own is not None:
-        leaf, y, weight = leaf[own], y[own], None
+    """Ask rows in memory."""
     rows = RowsInLeaves(leaf, y, weight)
     return lambda f, *given: f(rows, *given)

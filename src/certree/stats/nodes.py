@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.special import entr
 from certree._core import count as core_count
 from certree._core import error_gains, frequencies, majority
 from certree.interface.arrays import (
+    ADDED,
     MOST_ROWS,
     Float64,
     Int32,
@@ -23,7 +24,7 @@ from certree.interface.arrays import (
     matrix,
     row_weights,
 )
-from certree.interface.signatures import checked
+from certree.interface.signatures import checked, expect_settings
 from certree.tree import Tree, Trees
 
 __all__ = ["NodeStats", "Stats", "count"]
@@ -34,11 +35,15 @@ class Stats(Protocol):
 
     @property
     def n(self) -> Float64:
-        """Rows in each node, (m,)."""
+        """Sum of the weights of the rows in each node, (m,)."""
+
+    @property
+    def weight_unit(self) -> float:
+        """Mean weight of a row of the fit: sums over it are what formulas read as numbers of rows."""
 
     @property
     def loss(self) -> Float64:
-        """What each node's rows cost if it is a leaf, (m,)."""
+        """Weighted loss of each node's rows if it is a leaf, (m,)."""
 
     @property
     def impurity(self) -> Float64:
@@ -52,7 +57,10 @@ class Stats(Protocol):
         """Check that the statistics belong to a tree of this size, and return them."""
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Loss, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
+        """Loss, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,).
+
+        Losses and rows are sums over `weight_unit`.
+        """
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
         """What each node predicts: shares of the classes (m, K), or a mean (m, 1)."""
@@ -73,20 +81,29 @@ class NodeStats(OfColumns):
     label : array-like of int, shape (m,)
         Class that each node predicts. Stored, because it need not be the majority of `counts`: it
         may come from other rows.
+    weight_unit : float
+        Mean weight of a row. Posteriors, prunings and smoothing divide the sums of a node by it and
+        read the quotient as a number of rows, so that only ratios of weights matter. Estimators set it
+        to the mean over the rows of the fit; 1 takes weights as they are.
+    squared_weight : array-like of float, shape (m,), or None
+        Sum of the squared weights of the rows in each node; None: each row weighs `weight_unit`.
 
     Raises
     ------
     TypeError
         If a dtype does not convert without loss.
     ValueError
-        If shapes differ, a count is negative, those of a node sum to more than 1e280, or a label is
-        no class.
+        If shapes differ, a count is negative, those of a node sum to more than 1e280, a label is no
+        class, or `weight_unit` is not positive.
     """
 
     counts: Float64
     label: Int32
+    weight_unit: float = field(default=1.0, metadata=ADDED)
+    squared_weight: Float64 | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
+        expect_settings(self)
         counts: Float64 = column("counts", self.counts, "float64", (None, None))
         if counts.shape[1] == 0:
             raise ValueError("counts must have at least one class")
@@ -98,6 +115,7 @@ class NodeStats(OfColumns):
             )
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "label", codes("label", self.label, *counts.shape))
+        expect_weights(self, len(counts))
 
     @property
     def n_classes(self) -> int:
@@ -106,12 +124,17 @@ class NodeStats(OfColumns):
 
     @property
     def n(self) -> Float64:
-        """Rows in each node, (m,)."""
+        """Number (or weight) of the rows in each node, (m,)."""
         return self.counts.sum(axis=1)
 
     @property
+    def effective_size(self) -> Float64:
+        """Kish's effective number of rows in each node, (m,); see `effective_size`."""
+        return effective_size(self.n, self.squared_weight, self.weight_unit)
+
+    @property
     def errors(self) -> Float64:
-        """Rows in each node that its label gets wrong, (m,)."""
+        """Number (or weight) of the rows in each node that its label gets wrong, (m,)."""
         right = np.take_along_axis(self.counts, self.label[:, None].astype(np.intp), axis=1)[:, 0]
         return self.n - right
 
@@ -149,19 +172,71 @@ class NodeStats(OfColumns):
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Errors, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
-        gains = error_gains(tree.left, self.counts, self.label, n_terms, empty_leaves)
+        unit = self.weight_unit
+        gains = error_gains(tree.left, self.counts, self.label, unit, n_terms, empty_leaves)
         n = self.counts[tree.root].sum(axis=1)
         wrong = n - self.counts[tree.root, self.label[tree.root]]
-        terms = [wrong, np.sqrt(n), (n > 0) | empty_leaves]
+        terms = [wrong / unit, np.sqrt(n / unit), (n > 0) | empty_leaves]
         return gains, np.array([term.sum() for term in terms[:n_terms]], dtype=np.float64)
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
         """Shares of the classes in each node, (m, K), smoothed as `vote` says."""
-        return frequencies(tree.left, self.counts, smoothing)
+        return frequencies(tree.left, self.counts, smoothing, self.weight_unit)
 
     def at(self, nodes: NDArray[np.intp]) -> NodeStats:
         """The statistics of some nodes."""
-        return NodeStats(self.counts[nodes], self.label[nodes])
+        squared = None if self.squared_weight is None else self.squared_weight[nodes]
+        return NodeStats(self.counts[nodes], self.label[nodes], self.weight_unit, squared)
+
+
+def expect_unit(stats: Any) -> None:
+    """Check and set the mean weight of a row."""
+    unit = float(stats.weight_unit)
+    if not 0 < unit < np.inf:
+        raise ValueError(f"weight_unit must be a finite number > 0, got {stats.weight_unit!r}")
+    if stats.n.max(initial=0.0) > MOST_ROWS * unit:
+        raise ValueError(f"a node must weigh at most {MOST_ROWS:g} times weight_unit, got {unit:g}")
+    object.__setattr__(stats, "weight_unit", unit)
+
+
+def expect_weights(stats: Any, n_nodes: int) -> None:
+    """Check and set what statistics of so many nodes say of the weights of rows."""
+    expect_unit(stats)
+    if stats.squared_weight is not None:
+        squared = column("squared_weight", stats.squared_weight, "float64", (n_nodes,))
+        if not (squared >= 0).all():
+            raise ValueError("squared_weight must be non-negative")
+        object.__setattr__(stats, "squared_weight", squared)
+
+
+def effective_size(weight: Float64, squared_weight: Float64 | None, weight_unit: float) -> Float64:
+    """Compute Kish's effective number of rows: (sum of weights)^2 / sum of squared weights.
+
+    So many rows of equal weight have a mean that varies as much. It is at most the number of rows.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (m,)
+        Sum of the weights of each node.
+    squared_weight : ndarray of shape (m,), or None
+        Sum of the squared weights; None, or where it is beyond float64: all rows weigh `weight_unit`.
+    weight_unit : float
+        Mean weight of a row.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+
+    References
+    ----------
+    Kish, "Survey Sampling", 1965.
+    """
+    if squared_weight is None:
+        return weight / weight_unit
+    root = np.sqrt(squared_weight)
+    known = (root > 0) & np.isfinite(root)
+    size: Float64 = np.square(np.divide(weight, root, out=np.zeros(len(root)), where=known))
+    return np.where(known, size, weight / weight_unit)
 
 
 def expect_nodes(n_nodes: int, tree: Trees) -> None:
@@ -197,7 +272,7 @@ def count(
     label : array-like of int, shape (m,), or None
         Class that each node predicts. None: the majority of these rows, ties to the lowest class.
     sample_weight : array-like of shape (n,), or None
-        How many rows each row counts as; None: one.
+        Weight of each row, in any unit; None: 1. A row of weight 0 is as if absent.
     empty : {"parent", "first"}
         What a node without rows predicts, if no labels are given: what its parent does, or the first
         class, as Corollary 1 of Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, has it.
@@ -219,15 +294,37 @@ def count(
     weight = row_weights(sample_weight, len(rows))
     stats = counted(tree, tree.apply(rows, n_jobs=n_jobs), classes, weight, n_classes)
     if label is not None:
-        return NodeStats(stats.counts, array_of("label", label)).of(tree)
+        return replace(stats, label=array_of("label", label)).of(tree)
     if empty == "first":
-        return NodeStats(stats.counts, np.where(stats.n > 0, stats.label, 0))
+        return replace(stats, label=np.where(stats.n > 0, stats.label, 0))
     return stats
 
 
 def counted(
-    tree: Trees, leaf: Int32, y: Int32, weight: Float64 | None, n_classes: int
+    tree: Trees,
+    leaf: Int32,
+    y: Int32,
+    weight: Float64 | None,
+    n_classes: int,
+    weight_unit: float = 1.0,
+    squared_weight: Float64 | None = None,
 ) -> NodeStats:
-    """Do what `count` does, for rows that have been checked and routed to their leaves."""
+    """Do what `count` does, for rows that have been checked and routed to their leaves.
+
+    squared_weight: sum of the squared weights of the rows that each given row stands for; None: each
+    stands for itself.
+    """
     counts = core_count(tree.left, leaf, y, weight, n_classes)
-    return NodeStats.made(counts, majority(tree.left, counts))
+    squared = squared_weights(tree, leaf, weight, squared_weight)
+    return NodeStats.made(counts, majority(tree.left, counts), weight_unit, squared)
+
+
+def squared_weights(
+    tree: Trees, leaf: Int32, weight: Float64 | None, squared_weight: Float64 | None
+) -> Float64 | None:
+    """Sum the squared weights of rows in every node, (m,); return None if `weight` is None."""
+    if weight is None:
+        return None
+    with np.errstate(over="ignore", under="ignore"):  # then no size can be told
+        squared = np.square(weight) if squared_weight is None else squared_weight
+    return core_count(tree.left, leaf, np.zeros(len(leaf), np.int32), squared, 1)[:, 0]

@@ -64,8 +64,13 @@ class SeveralStats:
 
     @property
     def n(self) -> Float64:
-        """Rows in each node, (m,); those of all targets are alike but for rounding."""
+        """Number (or weight) of the rows in each node, (m,); alike for all targets but for rounding."""
         return _mean([one.n for one in self.of_each])
+
+    @property
+    def weight_unit(self) -> float:
+        """Mean weight of a row, which all targets share."""
+        return self.of_each[0].weight_unit
 
     @property
     def loss(self) -> Float64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.special import entr
 
 from certree._core import count_entries, error_gains, majority
 from certree.interface.arrays import (
+    ADDED,
     MOST_ROWS,
     Float64,
     Int32,
@@ -20,7 +21,8 @@ from certree.interface.arrays import (
     class_number,
     codes,
 )
-from certree.stats.nodes import NodeStats, expect_nodes
+from certree.interface.signatures import expect_settings
+from certree.stats.nodes import NodeStats, expect_nodes, expect_unit
 from certree.tree import Tree, Trees
 
 __all__ = ["SparseNodeStats"]
@@ -48,6 +50,8 @@ class SparseNodeStats(OfColumns):
         Class that each node predicts.
     n_classes : int
         Number of classes, K.
+    weight_unit : float
+        Mean weight of a row; see `NodeStats`.
 
     Raises
     ------
@@ -63,9 +67,11 @@ class SparseNodeStats(OfColumns):
     weight: Float64
     label: Int32
     n_classes: int
+    weight_unit: float = field(default=1.0, metadata=ADDED)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_classes", class_number(self.n_classes))
+        expect_settings(self)
         self._check("int64", (None,), "begin")
         self._check("float64", (None,), "weight")
         m, n = len(self.begin) - 1, len(self.weight)
@@ -81,14 +87,22 @@ class SparseNodeStats(OfColumns):
                 raise ValueError(
                     f"weight must be positive, and sum to at most {MOST_ROWS:g} in a node"
                 )
+        expect_unit(self)
 
     @classmethod
     def count(
-        cls, tree: Tree, leaf: Int32, y: Int32, weight: Float64 | None, n_classes: int
+        cls,
+        tree: Tree,
+        leaf: Int32,
+        y: Int32,
+        weight: Float64 | None,
+        n_classes: int,
+        weight_unit: float = 1.0,
     ) -> SparseNodeStats:
         """Count rows that have been checked and routed to their leaves."""
         entries = count_entries(tree.left, leaf, y, weight)
-        return cls(*entries, majority(tree.left, (*entries, n_classes)), n_classes)
+        label = majority(tree.left, (*entries, n_classes))
+        return cls(*entries, label, n_classes, weight_unit)
 
     @property
     def _node(self) -> NDArray[np.intp]:
@@ -111,16 +125,16 @@ class SparseNodeStats(OfColumns):
 
     def dense(self) -> NodeStats:
         """The same as `NodeStats`, for what works on tables."""
-        return NodeStats(self.counts, self.label)
+        return NodeStats(self.counts, self.label, self.weight_unit)
 
     @property
     def n(self) -> Float64:
-        """Rows in each node, (m,)."""
+        """Number (or weight) of the rows in each node, (m,)."""
         return self._sums(self.weight)
 
     @property
     def errors(self) -> Float64:
-        """Rows in each node that its label gets wrong, (m,)."""
+        """Number (or weight) of the rows in each node that its label gets wrong, (m,)."""
         return self._sums(np.where(self.classes == self.label[self._node], 0.0, self.weight))
 
     @property
@@ -152,10 +166,12 @@ class SparseNodeStats(OfColumns):
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Errors, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
-        gains = error_gains(tree.left, self.table, self.label, n_terms, empty_leaves)
+        unit = self.weight_unit
+        gains = error_gains(tree.left, self.table, self.label, unit, n_terms, empty_leaves)
         n = self.weight[: self.begin[1]].sum()
         wrong = self.weight[: self.begin[1]][self.classes[: self.begin[1]] != self.label[0]].sum()
-        return gains, np.array([wrong, np.sqrt(n), float(empty_leaves or n > 0)][:n_terms])
+        terms = [wrong / unit, np.sqrt(n / unit), float(empty_leaves or n > 0)]
+        return gains, np.array(terms[:n_terms])
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
         """Shares of the classes in each node as a table, (m, K); see `counts`."""
@@ -165,4 +181,7 @@ class SparseNodeStats(OfColumns):
         """The statistics of some nodes."""
         part = self._csr(self.weight)[nodes]
         begin = part.indptr.astype(np.int64)
-        return SparseNodeStats(begin, part.indices, part.data, self.label[nodes], self.n_classes)
+        label = self.label[nodes]
+        return SparseNodeStats(
+            begin, part.indices, part.data, label, self.n_classes, self.weight_unit
+        )

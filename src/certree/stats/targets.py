@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree._core import moments, smoothed_means, squared_gains
 from certree.interface.arrays import (
+    ADDED,
     MOST_ROWS,
     Float64,
     Int32,
@@ -19,7 +20,12 @@ from certree.interface.arrays import (
     row_weights,
 )
 from certree.interface.signatures import checked, expect_settings
-from certree.stats.nodes import expect_nodes
+from certree.stats.nodes import (
+    effective_size,
+    expect_nodes,
+    expect_weights,
+    squared_weights,
+)
 from certree.tree import Tree, Trees
 
 __all__ = ["TargetStats", "measure", "noise_variance"]
@@ -40,6 +46,8 @@ class TargetStats(OfColumns):
     unit : float
         Squared distance that counts as a loss of 1: the noise variance makes a posterior with
         ``lambda_error = 1/2`` the posterior under normal noise.
+    weight_unit, squared_weight
+        See `NodeStats`.
 
     Raises
     ------
@@ -47,13 +55,15 @@ class TargetStats(OfColumns):
         If a dtype does not convert without loss.
     ValueError
         If lengths differ, a number is not finite, rows or squares are negative, rows are more than
-        1e280, or `unit` is not positive.
+        1e280, or `unit` or `weight_unit` is not positive.
     """
 
     rows: Float64
     mean: Float64
     sse: Float64
     unit: float = 1.0
+    weight_unit: float = field(default=1.0, metadata=ADDED)
+    squared_weight: Float64 | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -67,13 +77,19 @@ class TargetStats(OfColumns):
             raise ValueError(f"rows must be at most {MOST_ROWS:g}, got {self.rows.max():g}")
         if not 0 < float(self.unit) < np.inf:
             raise ValueError(f"unit must be a finite number > 0, got {self.unit!r}")
-        if m and self.sse.max() > min(float(self.unit), 1.0) * 1e307:
+        expect_weights(self, m)
+        if m and self.sse.max() > min(float(self.unit), 1.0) * min(self.weight_unit, 1.0) * 1e307:
             raise ValueError(f"sse must be at most 1e307 units, got {self.sse.max():g}")
 
     @property
     def n(self) -> Float64:
-        """Rows in each node, (m,)."""
+        """Number (or weight) of the rows in each node, (m,)."""
         return self.rows
+
+    @property
+    def effective_size(self) -> Float64:
+        """Kish's effective number of rows in each node, (m,); see `effective_size`."""
+        return effective_size(self.rows, self.squared_weight, self.weight_unit)
 
     @property
     def loss(self) -> Float64:
@@ -98,9 +114,11 @@ class TargetStats(OfColumns):
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Loss, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
-        gains = squared_gains(tree.left, self.rows, self.mean, self.unit, n_terms, empty_leaves)
+        units, how = (self.unit, self.weight_unit), (n_terms, empty_leaves)
+        gains = squared_gains(tree.left, self.rows, self.mean, *units, *how)
         n, sse = self.rows[tree.root], self.sse[tree.root]
-        terms = [sse / self.unit, np.sqrt(n), (n > 0) | empty_leaves]
+        loss = sse / self.unit / self.weight_unit
+        terms = [loss, np.sqrt(n / self.weight_unit), (n > 0) | empty_leaves]
         return gains, np.array([term.sum() for term in terms[:n_terms]], dtype=np.float64)
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
@@ -109,12 +127,15 @@ class TargetStats(OfColumns):
         heaviest = max(self.rows.max(initial=0.0), float(smoothing))
         exponents = np.frexp(heaviest)[1] + np.frexp(np.abs(self.mean).max(initial=0.0))[1]
         excess = int(max(exponents - np.finfo(np.float64).maxexp + 2, 0))
-        means = smoothed_means(tree.left, self.rows, np.ldexp(self.mean, -excess), smoothing)
+        mean, unit = np.ldexp(self.mean, -excess), self.weight_unit
+        means = smoothed_means(tree.left, self.rows, mean, smoothing, unit)
         return np.ldexp(means, excess)[:, None]
 
     def at(self, nodes: NDArray[np.intp]) -> TargetStats:
         """The statistics of some nodes."""
-        return TargetStats(self.rows[nodes], self.mean[nodes], self.sse[nodes], self.unit)
+        squared = None if self.squared_weight is None else self.squared_weight[nodes]
+        moments = self.rows[nodes], self.mean[nodes], self.sse[nodes]
+        return TargetStats(*moments, self.unit, self.weight_unit, squared)
 
 
 # Cells of so many rows are small enough to be nearly constant in what can be predicted, and large
@@ -123,7 +144,7 @@ _NOISE_ROWS = 16
 
 
 @checked
-def noise_variance(tree: Tree, rows: Float64, sse: Float64) -> float:
+def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float = 1.0) -> float:
     """Variance of the target within small cells of a tree: what no pruning can predict.
 
     Pools the largest cells that hold at most 16 rows. A target without any such variance has that of
@@ -134,7 +155,9 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64) -> float:
     tree : Tree
         The tree.
     rows, sse : ndarray of shape (m,)
-        Rows of each node and the sum of their squared distances from the mean.
+        Rows of each node and the sum of their squared distances from the mean, both weighted.
+    weight_unit : float
+        Mean weight of a row, over which sums of weights are numbers of rows.
 
     Returns
     -------
@@ -150,13 +173,20 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64) -> float:
     sse = column("sse", sse, "float64", (tree.n_nodes,))
     if not (rows.min() >= 0 and rows.max() <= MOST_ROWS and sse.min() >= 0):
         raise ValueError(f"rows must lie in 0 .. {MOST_ROWS:g}, and sse be non-negative")
-    small = rows <= _NOISE_ROWS
+    weight_unit = float(weight_unit)
+    if not (0 < weight_unit < np.inf and rows.max() <= MOST_ROWS * weight_unit):
+        raise ValueError(
+            f"weight_unit must be finite and > 0, and rows at most {MOST_ROWS:g} times as much, got "
+            f"{weight_unit!r}"
+        )
+    small = rows / weight_unit <= _NOISE_ROWS
     parent = tree.parent
     small[1:] &= ~small[parent[1:]]  # copies: small[parent] is read before it is written
-    freedom = rows[small].sum() - (rows[small] > 0).sum()
+    freedom = rows[small].sum() / weight_unit - (rows[small] > 0).sum()
     with np.errstate(over="ignore"):  # an infinite sum is none that says anything
-        within = sse[small].sum()
-    for variance in (within / max(freedom, 1.0), sse[0] / max(rows[0], 1.0)):
+        within = sse[small].sum() / weight_unit
+        whole = sse[0] / weight_unit / max(rows[0] / weight_unit, 1.0)
+    for variance in (within / max(freedom, 1.0), whole):
         if np.isfinite(variance) and variance > 0:
             return float(variance)
     return 1.0
@@ -183,7 +213,7 @@ def measure(
     y : array-like of shape (n,)
         Target of each row.
     sample_weight : array-like of shape (n,), or None
-        How many rows each row counts as; None: one.
+        Weight of each row, in any unit; None: 1. A row of weight 0 is as if absent.
     unit : float or None
         Squared distance that counts as a loss of 1; None: `noise_variance`.
     n_jobs : int or None
@@ -207,7 +237,12 @@ def measure(
 
 
 def measured(
-    tree: Tree, leaf: Int32, y: Float64, weight: Float64 | None, unit: float | None = None
+    tree: Tree,
+    leaf: Int32,
+    y: Float64,
+    weight: Float64 | None,
+    unit: float | None = None,
+    weight_unit: float = 1.0,
 ) -> TargetStats:
     """Do what `measure` does, for rows that have been checked and routed to their leaves."""
     rows, mean, sse = moments(tree.left, leaf, y, weight)
@@ -216,7 +251,10 @@ def measured(
             mean_square = sse[0] / rows[0]
         known = y if weight is None else y[weight > 0]
         expect_squares(float(known.min()), float(known.max()), mean_square)
-    return TargetStats(rows, mean, sse, noise_variance(tree, rows, sse) if unit is None else unit)
+    if unit is None:
+        unit = noise_variance(tree, rows, sse, weight_unit)
+    squared = squared_weights(tree, leaf, weight, None)
+    return TargetStats(rows, mean, sse, unit, weight_unit, squared)
 
 
 def expect_squares(least: float, most: float, mean_square: float) -> None:

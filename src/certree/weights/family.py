@@ -268,12 +268,15 @@ def _stops_of(
     return largest + log_sum, entropy, np.maximum.reduceat(shares, first)
 
 
-def gains_of(tree: Trees, values: Float64) -> Float64:
-    """``values(left) + values(right) - values(v)`` for every node, 0 at leaves: (m,) -> (m,)."""
+def gains_of(tree: Trees, values: Float64, unit: float = 1.0) -> Float64:
+    """``(values(left) + values(right) - values(v)) / unit`` for every node, 0 at leaves: (m,) -> (m,).
+
+    Differences of integers are exact, so that a split that gains nothing gains exactly 0.
+    """
     gains = np.zeros(len(tree.left))
     inner = np.flatnonzero(tree.left != LEAF)
     child = tree.left[inner]
-    gains[inner] = values[child] + values[child + 1] - values[inner]
+    gains[inner] = (values[child] + values[child + 1] - values[inner]) / unit
     return gains
 
 
@@ -295,8 +298,9 @@ def loss_family(
         nats = getattr(stats, "log_loss", None)
         if nats is None:
             raise ValueError('a numeric target takes loss="error", got "log_loss"')
-        gains = np.column_stack([gains_of(tree, nats), gains[:, 1:]])
-        root = np.append(nats[:1], root[1:])
+        unit = stats.weight_unit
+        gains = np.column_stack([gains_of(tree, nats, unit), gains[:, 1:]])
+        root = np.append(nats[:1] / unit, root[1:])
     elif loss != "error":
         raise ValueError(f'loss must be "error" or "log_loss", got {loss!r}')
     return Family.made(tree, gains, root, np.array(fixed, dtype=np.float64), stops, False)

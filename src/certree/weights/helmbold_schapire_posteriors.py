@@ -31,7 +31,8 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
     cross = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
     scale = a.sum(axis=1) * b.sum(axis=1) * parent.sum(axis=1)
     gains[inner] = np.ldexp(-2 * cross**2 / np.where(scale > 0, scale, 1), exponent)
-    return Family(tree, gains[:, None], loss[:1], np.array([]), branching(tree, 0.5))
+    unit = stats.weight_unit
+    return Family(tree, gains[:, None] / unit, loss[:1] / unit, np.array([]), branching(tree, 0.5))
 
 
 def label_family(tree: Tree, stats: NodeStats) -> Family:

@@ -176,7 +176,7 @@ BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const 
   const Weighing weighing{weight.unit, growth.min_rows};
   const Small small(response, weighing);
   const Wide wide(response, weighing);
-  may_be_small &= weight.whole.empty() && bags.drawing.n_draws <= kMostDraws;
+  may_be_small &= weight.whole.empty() && bags.drawing.most_rows <= kMostDraws;
   std::vector<BinnedTrees> grown(static_cast<std::size_t>(bags.n_trees));
   parallel_for(bags.n_trees, growth.n_threads, [&](std::int64_t i) {
     const std::int64_t number = bags.first + i;
@@ -297,15 +297,51 @@ struct WholeLanes {
 
 }  // namespace
 
-void whole_weights(std::span<const double> weight, std::span<double> whole) {
-  constexpr int kBits = 16;
+namespace {
+
+// Shares of the largest weight that differ by less differ by rounding alone: fractions with
+// denominators of 16 bits lie farther apart.
+constexpr double kNothing = 1e-12;
+
+// The denominator, at most kMostWhole, of the fraction that a number in (0, 1] is but for rounding,
+// by its continued fraction; 0: there is none.
+std::int64_t denominator_of(double number) {
+  constexpr double kMost = kMostWhole;
+  double rest = number, p = 1.0, q = 0.0, last_p = 0.0, last_q = 1.0;
+  while (rest < kMost * kMost) {
+    const double whole = std::floor(rest);
+    const double next_p = whole * p + last_p, next_q = whole * q + last_q;
+    last_p = p, last_q = q, p = next_p, q = next_q;
+    if (q > kMost) return 0;
+    if (p > 0.0 && std::abs(number - p / q) <= kNothing) return static_cast<std::int64_t>(q);
+    rest = 1.0 / (rest - whole);
+  }
+  return 0;
+}
+
+}  // namespace
+
+WeightUnit unit_of_weights(std::span<const double> weight) {
   const WeightsSeen seen(weight);
-  const bool stay = seen.are_whole && seen.largest < std::ldexp(1.0, kBits);
-  int exponent = 0;
-  std::frexp(seen.largest, &exponent);
+  std::int64_t n_units = 1;  // of the largest weight
+  for (const auto part : stretches(weight))
+    for (const double one : part) {
+      const double share = one / seen.largest, units = share * static_cast<double>(n_units);
+      const double nearest = std::nearbyint(units);
+      if (nearest > 0.0 && std::abs(units - nearest) <= kNothing * static_cast<double>(n_units))
+        continue;
+      const std::int64_t more = denominator_of(share);
+      if (more > 0) n_units = std::lcm(n_units, more);
+      if (more == 0 || static_cast<double>(n_units) > kMostWhole) return {seen.largest, 0.0};
+    }
+  return {seen.largest, seen.largest / static_cast<double>(n_units)};
+}
+
+void whole_weights(std::span<const double> weight, const WeightUnit& of_all,
+                   std::span<double> whole) {
+  const double unit = of_all.common > 0.0 ? of_all.common : of_all.largest / kMostWhole;
   for (const std::size_t i : turns(weight.size()))
-    whole[i] =
-        stay ? weight[i] : std::max(std::nearbyint(std::ldexp(weight[i], kBits - exponent)), 1.0);
+    whole[i] = std::max(std::nearbyint(weight[i] / unit), 1.0);
 }
 
 BinnedTrees joined(std::vector<BinnedTrees>&& parts) {
@@ -329,6 +365,13 @@ BinnedTrees joined(std::vector<BinnedTrees>&& parts) {
 }
 
 void draw_rows(const Drawing& drawing, std::int64_t tree, std::span<std::int32_t> count) {
+  if (!drawing.group.empty()) {
+    std::vector<std::int32_t> of_group(static_cast<std::size_t>(drawing.n_groups));
+    draw_rows({drawing.kind, drawing.n_draws, drawing.seed, {}}, tree, of_group);
+    for (const std::size_t i : turns(count.size()))
+      count[i] = of_group[static_cast<std::size_t>(drawing.group[i])];
+    return;
+  }
   Random random(key_of_tree(drawing.seed, tree, Draw::rows));
   if (drawing.kind == Sampling::all) fill(count, 1);
   if (drawing.kind == Sampling::some) draw_some(random, drawing.n_draws, count);
@@ -337,7 +380,7 @@ void draw_rows(const Drawing& drawing, std::int64_t tree, std::span<std::int32_t
 
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
                       const Classes& response) {
-  const WholeWeights weight(rows.weight, bags.drawing.n_draws);
+  const WholeWeights weight(rows.weight, bags.drawing.most_rows);
   if (response.n_classes > 2) {
     const bool few = response.n_classes <= SmallClassItem::kMostClasses;
     return grow_trees<ClassTarget<SmallClassItem>, ClassTarget<WideClassItem>>(
@@ -346,16 +389,16 @@ BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowt
   const std::vector<std::int64_t> whole(response.y.begin(), response.y.end());
   std::vector<double> logs;
   if (response.criterion == Criterion::entropy)
-    logs = logs_up_to(bags.drawing.n_draws * weight.heaviest);
+    logs = logs_up_to(bags.drawing.most_rows * weight.heaviest);
   return grow_trees<PairTarget<SmallPairItem>, PairTarget<WidePairItem>>(
       rows, weight, bags, growth, {true, false, logs, whole}, true);
 }
 
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
                       const Numbers& response) {
-  const WholeWeights weight(rows.weight, bags.drawing.n_draws);
+  const WholeWeights weight(rows.weight, bags.drawing.most_rows);
   const Table<const double> column{response.y.data(), std::ssize(response.y), 1};
-  const WholeNumbers numbers(column, bags.drawing.n_draws * weight.heaviest);
+  const WholeNumbers numbers(column, bags.drawing.most_rows * weight.heaviest);
   const bool is_poisson = response.criterion == Criterion::poisson;
   const PairResponse pairs{false, is_poisson, {}, numbers.whole, numbers.bits[0], numbers.unit[0]};
   return grow_trees<PairTarget<DrawnNumberItem>, PairTarget<WidePairItem>>(rows, weight, bags,
@@ -364,8 +407,8 @@ BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowt
 
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
                       const Columns& response) {
-  const WholeWeights weight(rows.weight, bags.drawing.n_draws);
-  const WholeLanes lanes(response, bags.drawing.n_draws * weight.heaviest);
+  const WholeWeights weight(rows.weight, bags.drawing.most_rows);
+  const WholeLanes lanes(response, bags.drawing.most_rows * weight.heaviest);
   return grow_trees<OutputsTarget, OutputsTarget>(rows, weight, bags, growth, lanes.response,
                                                   false);
 }

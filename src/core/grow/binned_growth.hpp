@@ -112,10 +112,14 @@ enum class Sampling {
   repeated  // so many draws, each among all rows
 };
 
+// With groups whole groups are drawn, and all rows of a group as often as it is.
 struct Drawing {
   Sampling kind;
   std::int64_t n_draws;
   std::uint64_t seed;
+  std::span<const std::int32_t> group{};  // (n,) number of each row's group; or empty
+  std::int64_t n_groups = 0;
+  std::int64_t most_rows = n_draws;  // of a tree, a row counted as often as it is drawn
 };
 
 struct Bags {
@@ -137,7 +141,7 @@ struct DrawnRows {
   KeptBins bins;
   Table<const std::uint8_t> codes;  // (n, p)
   StoredByRow stored;               // or these, if they are some
-  std::span<const double> weight;   // (n,) if not whole, rows are drawn once at most; or empty
+  std::span<const double> weight;   // (n,) if no integers, rows are drawn once at most; or empty
 
   bool is_sparse() const { return !stored.start.empty(); }
   std::int64_t n_rows() const { return is_sparse() ? std::ssize(stored.start) - 1 : codes.n_rows; }
@@ -185,9 +189,20 @@ struct BinnedTrees {
   NodeSums sums;
 };
 
-// Positive weights times a power of two, rounded to whole numbers, at least 1: the largest lies in
-// 2^15 .. 2^16. Weights that are whole without it are taken as they are while they are below 2^16.
-void whole_weights(std::span<const double> weight, std::span<double> whole);
+// Weights as integers are at most so large.
+inline constexpr double kMostWhole = 0x1p16;
+
+// What decides the integers that weights become.
+struct WeightUnit {
+  double largest;
+  double common;  // all weights are multiples of it, but for rounding; 0: none is large enough
+};
+WeightUnit unit_of_weights(std::span<const double> weight);
+
+// Positive weights as integers: multiples of their common unit, or rounded ones, 1 at least, of
+// which the largest is 2^16. Weights times a constant become the same integers.
+void whole_weights(std::span<const double> weight, const WeightUnit& of_all,
+                   std::span<double> whole);
 
 // Puts trees one behind the other, and writes the ends of their columns.
 BinnedTrees joined(std::vector<BinnedTrees>&& parts);

@@ -72,7 +72,6 @@ class Part {
         original_(make_buffer<std::uint32_t>(m_)),
         y_(make_buffer<typename Rows::Y>(m_, whole.y.n_rows)),
         weight_(make_buffer<double>(whole.weight ? m_ : 0)),
-        counts_(make_buffer<double>(whole.counts ? m_ : 0)),
         lists_(make_buffer<RankedRow>(m_, whole.lists.n_rows)),
         codes_(make_buffer<std::uint32_t>(m_, whole.codes.n_rows)),
         rows_{whole.X,
@@ -82,7 +81,7 @@ class Part {
               {y_.get(), whole.y.n_rows, m_},
               whole.weight ? weight_.get() : nullptr,
               whole.weight_unit,
-              whole.counts ? counts_.get() : nullptr,
+              whole.counts_rows,
               whole.n_classes,
               {lists_.get(), whole.lists.n_rows, m_},
               {codes_.get(), whole.codes.n_rows, m_}} {
@@ -92,7 +91,6 @@ class Part {
       number[row] = static_cast<std::uint32_t>(i);
       original_[i] = row;
       if (whole.weight) weight_[i] = whole.weight[row];
-      if (whole.counts) counts_[i] = whole.counts[row];
     }
     for (const std::size_t k : turns(whole.y.n_rows, m_))
       std::ranges::transform(members, y_.get() + static_cast<std::int64_t>(k) * m_,
@@ -114,7 +112,7 @@ class Part {
   std::int64_t m_;
   Buffer<std::uint32_t> original_;
   Buffer<typename Rows::Y> y_;
-  Buffer<double> weight_, counts_;
+  Buffer<double> weight_;
   Buffer<RankedRow> lists_;
   Buffer<std::uint32_t> codes_;
   Rows rows_;
@@ -167,17 +165,14 @@ class OwnUnit {
   bool is_plain_ = true;
 };
 
-// How many rows each counts as, where leaves need so many and weights do not say it; sets the
-// weight that leaves need in the unit of weights.
-inline Buffer<double> row_counts(std::span<const double> weight, int unit, Greedy& greedy) {
-  const auto is_less = [](double one) { return one < 1.0; };
-  const bool differ = greedy.min_leaf_rows > 1.0 && std::ranges::any_of(weight, is_less);
-  if (!differ) greedy.min_leaf_weight = std::max(greedy.min_leaf_weight, greedy.min_leaf_rows);
+// Whether sweeps count rows beside their weights: where leaves need several rows. Without weights
+// the weight of a side is its number of rows. Sets the least weight of a leaf in the unit of
+// weights.
+inline bool counts_rows(std::span<const double> weight, int unit, Greedy& greedy) {
+  if (weight.empty())
+    greedy.min_leaf_weight = std::max(greedy.min_leaf_weight, greedy.min_leaf_rows);
   greedy.min_leaf_weight = std::ldexp(greedy.min_leaf_weight, -unit);
-  if (!differ) return {};
-  auto counts = make_buffer<double>(weight.size());
-  std::ranges::transform(weight, counts.get(), [](double one) { return std::max(one, 1.0); });
-  return counts;
+  return !weight.empty() && greedy.min_leaf_rows > 1.0;
 }
 
 // The features of numbers that cells count by value. Not where weights or numbers are summed, whose
@@ -189,7 +184,7 @@ FewValues counted_features(const Table<const Real>& X, Table<const Y> y, std::in
   if (std::is_same_v<Y, double> || weight || X.n_rows > kMostRows || greedy.random_cuts ||
       greedy.max_features < X.width)
     return {};
-  return {X, greedy.category, Sweep(y, weight, nullptr, n_classes).width(), n_threads};
+  return {X, greedy.category, Sweep(y, weight, false, n_classes).width(), n_threads};
 }
 
 template <class Sweep, class Real, class Y>
@@ -199,7 +194,7 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, Table<co
   const std::int64_t n = X.n_rows;
   const OwnUnit unit(stopping.weight);
   greedy.min_gain = std::ldexp(greedy.min_gain, -unit.exponent());
-  const auto counts = row_counts(stopping.weight, unit.exponent(), greedy);
+  const bool are_counted = counts_rows(stopping.weight, unit.exponent(), greedy);
   const FewValues few = counted_features<Sweep>(X, y, n_classes, unit.weight(), greedy, n_threads);
   Features features(X.width, greedy.category, few);
   const auto code_buffer = make_buffer<std::uint32_t>(n, features.n_sets());
@@ -214,8 +209,8 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, Table<co
   if (features.has_others())
     for (const std::size_t i : turns(n))
       lists.row(features.n_numbers())[i] = {0, static_cast<std::uint32_t>(i)};
-  const CartRows<Y> rows{Values(X),       &features,    &few,      nullptr, y,    unit.weight(),
-                         unit.exponent(), counts.get(), n_classes, lists,   codes};
+  const CartRows<Y> rows{Values(X),       &features,   &few,      nullptr, y,    unit.weight(),
+                         unit.exponent(), are_counted, n_classes, lists,   codes};
   return grow_presorted<CartRows<Y>>(rows, stopping, greedy, n_threads, search_by<Sweep>,
                                      search_by<typename OfParts<Sweep>::type>);
 }

@@ -65,7 +65,7 @@ struct CartRows {
   Table<const Y> y;               // (number of responses, n)
   const double* weight;           // (n,) in units of 2^weight_unit; or null
   int weight_unit;
-  const double* counts;  // (n,) how many rows each counts as; null: nobody asks, or its weight
+  bool counts_rows;  // whether cuts ask how many rows lie on a side, beside what these weigh
   std::int32_t n_classes;
   Table<RankedRow> lists;      // (features.n_lists(), n)
   Table<std::uint32_t> codes;  // (number of features of categories, n)
@@ -85,7 +85,7 @@ struct CartRows {
   const std::uint32_t* codes_of(std::int64_t j) const { return codes.row(features->index(j)); }
   std::uint32_t row_of_X(const RankedRow& e) const { return original ? original[e.row] : e.row; }
   double x(const RankedRow& e, std::int64_t j) const { return X.at(row_of_X(e), j); }
-  // How many rows a row counts as.
+  // Weight of a row, as it was given.
   double weight_of(const RankedRow& e) const {
     return weight ? std::ldexp(weight[e.row], weight_unit) : 1.0;
   }

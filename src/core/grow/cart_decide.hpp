@@ -15,7 +15,7 @@ class Decisions {
       : rows_(rows),
         stopping_(stopping),
         greedy_(greedy),
-        forbids_(!greedy.monotonic.empty() || greedy.min_leaf_weight > 0.0 || rows.counts) {}
+        forbids_(!greedy.monotonic.empty() || greedy.min_leaf_weight > 0.0 || rows.counts_rows) {}
 
   CartCell root() const {
     CartCell cell{{0, rows_.size(), 0}, false, greedy_.key};
@@ -47,7 +47,7 @@ class Decisions {
   bool is_allowed(const Sweep& sweep, const CartCell& cell, std::int64_t j) const {
     if (!forbids_) return true;
     if (sweep.weights().least() < greedy_.min_leaf_weight) return false;
-    if (rows_.counts && sweep.rows().least() < greedy_.min_leaf_rows) return false;
+    if (rows_.counts_rows && sweep.rows().least() < greedy_.min_leaf_rows) return false;
     if (greedy_.monotonic.empty()) return true;
     const double left = sweep.mean_left(), right = sweep.mean_right();
     return std::min(left, right) >= cell.lower && std::max(left, right) <= cell.upper &&
@@ -74,8 +74,7 @@ class Decisions {
   bool is_leaf(const Cell& cell) const {
     if (cell.depth >= stopping_.max_depth) return true;
     const auto rows = rows_.members(cell);
-    const auto weight_of = [&](const RankedRow& e) { return rows_.weight_of(e); };
-    if (stopping_.too_few(rows.data(), rows.data() + rows.size(), weight_of)) return true;
+    if (stopping_.too_few(std::ssize(rows))) return true;
     for (std::int64_t k = 0; k < rows_.y.n_rows; ++k) {
       const auto* const y = rows_.y.row(k);
       const auto head = y[rows.front().row];

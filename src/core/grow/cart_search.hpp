@@ -31,7 +31,7 @@ struct Workspace {
 
   template <class Rows>
   explicit Workspace(const Rows& rows)
-      : sweep(rows.y, rows.weight, rows.counts, rows.n_classes),
+      : sweep(rows.y, rows.weight, rows.counts_rows, rows.n_classes),
         groups(sweep.width(), sweep.n_sums()),
         divider(sweep.width(), sweep.n_sums()) {}
 };

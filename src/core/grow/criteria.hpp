@@ -28,24 +28,22 @@ struct Sides {
 
 // How many rows lie left of a cut, where that is not their weight.
 struct RowCount {
-  const double* rows = nullptr;  // (n,) how many each counts as; null: nobody asks
+  bool is_on = false;  // else nobody asks
   double all = 0.0, left = 0.0;
 
   void start(std::span<const RankedRow> some) {
-    all = left = 0.0;
-    if (!rows) return;
-    for (const auto stretch : stretches(some))
-      for (const RankedRow& e : stretch) all += rows[e.row];
+    all = is_on ? static_cast<double>(some.size()) : 0.0;
+    left = 0.0;
   }
-  void take(std::uint32_t row) {
-    if (rows) left += rows[row];
+  void take() {
+    if (is_on) left += 1.0;
   }
   // To and from the sum of a group.
-  void add(double* sum, std::uint32_t row) const {
-    if (rows) *sum += rows[row];
+  void add(double* sum) const {
+    if (is_on) *sum += 1.0;
   }
   void take(const double* sum, double sign) {
-    if (rows) left += sign * *sum;
+    if (is_on) left += sign * *sum;
   }
   Sides sides() const { return {left, all - left}; }
 };
@@ -58,8 +56,8 @@ struct SquaredSweep {
   RowCount count;
   double w = 0.0, s = 0.0, w_left = 0.0, s_left = 0.0;
 
-  SquaredSweep(Table<const Y> y_, const double* weight_, const double* rows, std::int32_t)
-      : y(y_.data), weight(weight_), count{rows} {}
+  SquaredSweep(Table<const Y> y_, const double* weight_, bool counts_rows, std::int32_t)
+      : y(y_.data), weight(weight_), count{counts_rows} {}
 
   void start(std::span<const RankedRow> rows) {
     w = s = 0.0;
@@ -77,7 +75,7 @@ struct SquaredSweep {
     const double one = weight ? weight[row] : 1.0;
     w_left += one;
     s_left += one * static_cast<double>(y[row]);
-    if (weight) count.take(row);
+    if (weight) count.take();
   }
   double value() const {
     const double s_right = s - s_left;
@@ -94,12 +92,12 @@ struct SquaredSweep {
   Sides rows() const { return count.sides(); }
 
   std::size_t width() const { return 2; }
-  std::size_t n_sums() const { return count.rows ? 3 : 2; }
+  std::size_t n_sums() const { return count.is_on ? 3 : 2; }
   void add(double* sums, std::uint32_t row) const {
     const double one = weight ? weight[row] : 1.0;
     sums[0] += one;
     sums[1] += one * static_cast<double>(y[row]);
-    count.add(sums + 2, row);
+    count.add(sums + 2);
   }
   void take(const double* sums, double sign) {
     w_left += sign * sums[0];
@@ -162,8 +160,8 @@ struct AbsoluteSweep {
   std::vector<std::uint32_t> place;  // (n,) in numbers, of the rows of the cell
   double uncut = 0.0;
 
-  AbsoluteSweep(Table<const double> y_, const double* weight_, const double* rows, std::int32_t)
-      : y(y_.data), weight(weight_), count{rows} {}
+  AbsoluteSweep(Table<const double> y_, const double* weight_, bool counts_rows, std::int32_t)
+      : y(y_.data), weight(weight_), count{counts_rows} {}
 
   void start(std::span<const RankedRow> rows) {
     thread_local std::vector<std::uint32_t> order;
@@ -198,7 +196,7 @@ struct AbsoluteSweep {
   }
   void take(std::uint32_t row) {
     add_to(left, total_left, row);
-    if (weight) count.take(row);
+    if (weight) count.take();
   }
   double value() const {
     const auto below = [&](std::size_t i) { return left[i]; };
@@ -261,11 +259,11 @@ struct ClassSweep {
   double w = 0.0, w_left = 0.0;
   std::size_t n_present = 0, last_present = 0;  // classes in the cell
 
-  ClassSweep(Table<const std::int32_t> y_, const double* weight_, const double* rows,
+  ClassSweep(Table<const std::int32_t> y_, const double* weight_, bool counts_rows,
              std::int32_t n_classes)
       : y(y_.data),
         weight(weight_),
-        count{rows},
+        count{counts_rows},
         all(static_cast<std::size_t>(n_classes)),
         left(all.size()),
         right(all.size()) {}
@@ -296,7 +294,7 @@ struct ClassSweep {
   }
   CERTREE_INLINE void take(std::uint32_t row) {
     move(static_cast<std::size_t>(y[row]), weight ? weight[row] : 1.0);
-    if (weight) count.take(row);
+    if (weight) count.take();
   }
   // Of two classes 0 and 1.
   double mean_left() const { return left.back() / w_left; }
@@ -305,12 +303,12 @@ struct ClassSweep {
   Sides rows() const { return count.sides(); }
 
   std::size_t width() const { return 1 + all.size(); }
-  std::size_t n_sums() const { return width() + (count.rows ? 1 : 0); }
+  std::size_t n_sums() const { return width() + (count.is_on ? 1 : 0); }
   void add(double* sums, std::uint32_t row) const {
     const double one = weight ? weight[row] : 1.0;
     sums[0] += one;
     sums[1 + static_cast<std::size_t>(y[row])] += one;
-    count.add(sums + width(), row);
+    count.add(sums + width());
   }
   void take(const double* sums, double sign) {
     for (std::size_t k = 0; k < all.size(); ++k)
@@ -427,8 +425,7 @@ struct CountedEntropySweep {
   std::int64_t sum = 0, parts = 0;
   std::size_t n_present = 0, last_present = 0;  // classes in the cell
 
-  CountedEntropySweep(Table<const std::int32_t> y_, const double*, const double*,
-                      std::int32_t n_classes)
+  CountedEntropySweep(Table<const std::int32_t> y_, const double*, bool, std::int32_t n_classes)
       : y(y_.data), all(static_cast<std::size_t>(n_classes)), left(all.size()) {}
 
   void start(std::span<const RankedRow> rows) {
@@ -496,8 +493,7 @@ struct BinaryEntropySweep {
   Part part;
   std::uint32_t n = 0, ones = 0, n_left = 0, ones_left = 0;
 
-  BinaryEntropySweep(Table<const std::uint8_t> y_, const double*, const double*,
-                     std::int32_t n_classes_)
+  BinaryEntropySweep(Table<const std::uint8_t> y_, const double*, bool, std::int32_t n_classes_)
       : y(y_.data), n_classes(static_cast<std::size_t>(n_classes_)) {}
 
   void start(std::span<const RankedRow> rows) {
@@ -550,10 +546,10 @@ struct SummedSweep {
   RowCount count;
 
   template <class Y>
-  SummedSweep(Table<const Y> y, const double* weight_, const double* rows, std::int32_t n_classes)
-      : weight(weight_), count{rows} {
+  SummedSweep(Table<const Y> y, const double* weight_, bool counts_rows, std::int32_t n_classes)
+      : weight(weight_), count{counts_rows} {
     for (std::int64_t k = 0; k < y.n_rows; ++k)
-      each.emplace_back(Table<const Y>{y.row(k), 1, y.width}, weight_, nullptr, n_classes);
+      each.emplace_back(Table<const Y>{y.row(k), 1, y.width}, weight_, false, n_classes);
   }
 
   void start(std::span<const RankedRow> rows) {
@@ -567,7 +563,7 @@ struct SummedSweep {
   }
   void take(std::uint32_t row) {
     for (One& one : each) one.take(row);
-    if (weight) count.take(row);
+    if (weight) count.take();
   }
   double value() const {
     return sum([](const One& one) { return one.value(); });
@@ -583,10 +579,10 @@ struct SummedSweep {
 
   // Sums of one response stand behind those of another, each with the weight once more.
   std::size_t width() const { return each.size() * each.front().width(); }
-  std::size_t n_sums() const { return width() + (count.rows ? 1 : 0); }
+  std::size_t n_sums() const { return width() + (count.is_on ? 1 : 0); }
   void add(double* sums, std::uint32_t row) const {
     for (std::size_t k = 0; k < each.size(); ++k) each[k].add(sums + k * each[k].width(), row);
-    count.add(sums + width(), row);
+    count.add(sums + width());
   }
   void take(const double* sums, double sign) {
     for (std::size_t k = 0; k < each.size(); ++k) each[k].take(sums + k * each[k].width(), sign);

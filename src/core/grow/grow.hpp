@@ -10,22 +10,16 @@ struct Stopping {
   double min_samples_split;         // a cell of fewer rows is a leaf
   std::int32_t max_depth;           // cells at this depth are leaves
   std::span<const std::int32_t> y;  // (n,) class of each row: one-class cells are leaves; or empty
-  std::span<const double> weight;   // (n,) positive weight of each row; empty: each counts once
+  std::span<const double> weight;   // (n,) positive weight of each row; empty: 1 each
 
-  // Whether rows are too few; each stands for as many as it weighs, and for itself at least.
-  template <class Row, class WeightOf>
-  bool too_few(const Row* first, const Row* last, const WeightOf& weight_of) const {
-    Tally tally;
-    double n = 0.0;
-    for (const Row* row = first; row != last && n < min_samples_split; ++row, tally.add())
-      n += std::max(weight_of(*row), 1.0);
-    return n < min_samples_split;
+  // Whether rows are too few; each counts once, whatever it weighs.
+  bool too_few(std::int64_t n_rows) const {
+    return static_cast<double>(n_rows) < min_samples_split;
   }
-  // Whether the rows of a cell are too few, or of one class. Row has an index and a class y.
+  // Whether the rows of a cell are too few, or of one class. Row has a class y.
   template <class Row>
   bool holds(const Row* first, const Row* last) const {
-    const double* const w = weight.data();
-    if (too_few(first, last, [w](const Row& row) { return w ? w[row.index] : 1.0; })) return true;
+    if (too_few(last - first)) return true;
     const auto same = [&](const Row& row) { return row.y == first->y; };
     return !y.empty() && all_of(std::span(first, last), same);
   }
@@ -90,8 +84,8 @@ struct Ranked {
 // Which cuts a greedy grower looks at, and which of them it makes.
 struct Greedy {
   double min_gain;         // a cut whose decrease, rows times impurity (nats), is below is not made
-  double min_leaf_rows;    // on either side of a cut, counted as Stopping counts them
-  double min_leaf_weight;  // likewise
+  double min_leaf_rows;    // on either side of a cut, each row counted once
+  double min_leaf_weight;  // sum of weights on either side of a cut
   std::int64_t max_leaves;                 // 0: no limit; else the best leaf is divided first
   std::int64_t max_features;               // non-constant features looked at in a cell, drawn
   bool random_cuts;                        // one random cut of each feature instead of all

@@ -51,7 +51,7 @@ BinnedTrees grow_sample(const SampledRows& all, Rows rows, std::uint64_t seed,
   std::vector<double> weight;
   if (!all.weight.empty()) {
     weight = values_of(all.weight, rows);
-    whole_weights(weight, weight);
+    whole_weights(weight, unit_of_weights(weight), weight);
   }
   const KeptBins bins{kept.n_bins,  kept.bin_start,   kept.low,    kept.high,
                       all.category, kept.level_start, kept.levels, kept.level_bin};

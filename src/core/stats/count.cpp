@@ -62,14 +62,20 @@ void gather_moments(Shape tree, std::span<double> total, std::span<double> mean,
   }
 }
 
+// Weights of classes that differ by less are equal: sums of weights in another unit round
+// otherwise.
+constexpr double kRounding = 1e-12;
+
 void majority(Shape tree, const Counts& counts, std::span<std::int32_t> label) {
   Roots roots(tree);
   for (const std::size_t v : turns(tree.size(), counts.width())) {
     if (roots.has(v)) label[v] = 0;
     double largest = 0.0;
+    counts.each(v, [&](std::int64_t, double weight) { largest = std::max(largest, weight); });
+    bool is_found = largest == 0.0;
     counts.each(v, [&](std::int64_t k, double weight) {
-      if (weight <= largest) return;
-      largest = weight;
+      if (is_found || weight < largest * (1 - kRounding)) return;
+      is_found = true;
       label[v] = static_cast<std::int32_t>(k);
     });
     if (!tree.is_leaf(v)) label[tree.left(v)] = label[tree.left(v) + 1] = label[v];

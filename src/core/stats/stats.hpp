@@ -57,11 +57,12 @@ void majority(Shape tree, const Counts& counts, std::span<std::int32_t> label);
 
 // frequency: (m, n_classes), shares of the classes among the rows of a node and `smoothing` more
 // that are like its parent's shares; the root's parent has uniform ones.
-void frequencies(Shape tree, Table<const double> counts, double smoothing, Table<double> frequency);
+void frequencies(Shape tree, Table<const double> counts, Smoothing smoothing,
+                 Table<double> frequency);
 
 // value: (m,) mean over the rows of a node and `smoothing` more that are like its parent's value.
 // rows, mean: (m,) of each node.
 void smoothed_means(Shape tree, std::span<const double> rows, std::span<const double> mean,
-                    double smoothing, std::span<double> value);
+                    Smoothing smoothing, std::span<double> value);
 
 }  // namespace certree

@@ -24,11 +24,11 @@ struct Terms {
 // gains, with terms (errors, sqrt of rows[, is a leaf]) for counts and labels (m,): (m, n_terms),
 // n_terms 2 or 3. The third term is 1 for nodes with rows, or for every node.
 void error_gains(Shape tree, const Counts& counts, std::span<const std::int32_t> label,
-                 bool empty_leaves_count, Table<double> gains);
+                 double weight_unit, bool empty_leaves_count, Table<double> gains);
 
 // The same for moments (m,): the first term is the sum of squares over `unit`.
 void squared_gains(Shape tree, std::span<const double> rows, std::span<const double> mean,
-                   double unit, bool empty_leaves_count, Table<double> gains);
+                   double unit, double weight_unit, bool empty_leaves_count, Table<double> gains);
 
 enum class Rule { average, prune };
 

@@ -25,6 +25,7 @@ from certree import NaiveBayesClassifier, load, save
 from certree.estimators.naive_bayes.densities import CategoricalTable, Histogram, Moments, edges_of
 from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers, losses_of
 from certree.rows.hashes import sample_hashes
+from sklearn_checks import copies_differ
 from strategies import rows
 
 X, Y = load_iris(return_X_y=True)
@@ -43,11 +44,11 @@ def mixed(n=300, seed=0):
     return pd.DataFrame({"size": size, "city": city, "gain": rng.exponential(1 + y) ** 3}), y
 
 
-def expected_of_categorical(estimator):
+def expected_failures(estimator):
     if estimator.densities != "categorical":
-        return {}
+        return copies_differ()
     said = "the error is raised in other words"
-    return {"check_dtype_object": said, "check_fit2d_predict1d": said}
+    return {**copies_differ(), "check_dtype_object": said, "check_fit2d_predict1d": said}
 
 
 @parametrize_with_checks(
@@ -56,7 +57,7 @@ def expected_of_categorical(estimator):
         NaiveBayesClassifier(power=1.0),
         *(NaiveBayesClassifier(kind) for kind in ("normal", "histogram", "categorical")),
     ],
-    expected_failed_checks=expected_of_categorical,
+    expected_failed_checks=expected_failures,
 )
 def test_all_densities_pass_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
@@ -111,8 +112,7 @@ def test_tables_are_those_of_the_twin(column, alpha):
 def test_histograms_are_those_of_the_twin(column, alpha, bins):
     x, y = repeated(column)
     weight = column[2].astype(float)
-    edges = edges_of(column[0], weight, bins)
-    np.testing.assert_array_equal(edges, edges_of(x, np.ones(len(x)), bins))
+    edges = edges_of(column[0], bins)
     histogram = Histogram.empty(edges, K, alpha).plus(column[0], column[1], weight)
     values = np.append(column[0], [-9.0, 9.0, np.nan])
     expected = [
@@ -124,20 +124,19 @@ def test_histograms_are_those_of_the_twin(column, alpha, bins):
 
 def assert_left_out(values, column, log_density):
     """Compare the rows that are not alone in their class with those of the twin."""
-    expected = reference.left_out(*repeated(column), log_density)
-    first = np.cumsum(column[2]) - column[2]
-    for value, place in zip(values, first, strict=True):
-        if expected[place] is not None:
-            assert value == pytest.approx(expected[place], rel=1e-6, abs=1e-6)
+    expected = reference.left_out(*column, log_density)
+    for value, one in zip(values, expected, strict=True):
+        if one is not None:
+            assert value == pytest.approx(one, rel=1e-6, abs=1e-6)
 
 
 @given(columns(), columns(codes=True))
-def test_left_out_rows_are_left_out_one_by_one(column, coded):
+def test_rows_are_left_out_one_by_one_with_all_that_they_weigh(column, coded):
     x, y, weight = column[0], column[1], column[2].astype(float)
     floor, alpha = 0.3, 0.7
     normal = Moments.of(x, y, weight, K).left_out(x, y, weight, floor)
     assert_left_out(normal, column, lambda *row: reference.normal_log_density(*row, added=floor**2))
-    edges = edges_of(x, weight, 4)
+    edges = edges_of(x, 4)
     histogram = Histogram.empty(edges, K, alpha).plus(x, y, weight)
     assert_left_out(
         histogram.left_out(x, y, weight),
@@ -188,22 +187,28 @@ def test_any_rows_give_posteriors(drawn):
 
 def test_quartiles_next_to_each_other_leave_room_for_far_rows():
     x = np.array([-1e300, *[0.0] * 8, 5e-131, 1.0, 1.0])
-    edges = edges_of(x, np.ones(len(x)), "auto")
+    edges = edges_of(x, "auto")
     assert (edges[0], edges[-1]) == (-1e300, 1.0)
 
 
 @pytest.mark.parametrize("rule", ["auto", "fd", "sturges"])
 def test_bins_are_those_of_numpy(rule):
     x = np.random.default_rng(0).normal(size=500)
-    np.testing.assert_allclose(
-        edges_of(x, np.ones(500), rule), np.histogram_bin_edges(x, rule), atol=1e-12
-    )
+    np.testing.assert_allclose(edges_of(x, rule), np.histogram_bin_edges(x, rule), atol=1e-12)
 
 
 @pytest.mark.parametrize("rule", ["auto", "fd", "sturges"])
-def test_weights_make_no_more_bins_than_values_can_tell_apart(rule):
+def test_repeated_rows_make_no_more_bins_than_values_can_tell_apart(rule):
     x = np.random.default_rng(0).normal(size=50)
-    assert len(edges_of(x, np.full(50, 1e16), rule)) <= 2 * len(x) + 1
+    assert len(edges_of(np.repeat(x, 10_000), rule)) <= 2 * len(x) + 1
+
+
+@pytest.mark.parametrize("rule", ["auto", "fd", "sturges", 7])
+def test_bins_are_those_of_rows_whatever_they_weigh(rule):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(500, 1)), rng.integers(0, 2, 500)
+    model = NaiveBayesClassifier("histogram", bins=rule).fit(x, y, 10 ** rng.uniform(0, 2, 500))
+    np.testing.assert_array_equal(model.densities_[0].edges, edges_of(x[:, 0], rule))
 
 
 # -- scikit-learn's --------------------------------------------------------------------------------
@@ -232,7 +237,8 @@ def test_categories_have_the_posteriors_of_categorical_nb(alpha, weighted):
     rng = np.random.default_rng(1)
     table, y = rng.integers(0, 4, (200, 3)), rng.integers(0, 3, 200)
     weight = rng.random(200) if weighted else None
-    theirs = CategoricalNB(alpha=alpha).fit(table, y, sample_weight=weight)
+    added = alpha * weight.mean() if weighted else alpha
+    theirs = CategoricalNB(alpha=added).fit(table, y, sample_weight=weight)
     expected = theirs.predict_log_proba(table)
     ours = NaiveBayesClassifier("categorical", alpha=alpha, power=1.0)
     ours.fit(table, y, sample_weight=weight)
@@ -268,7 +274,7 @@ def test_power_one_is_the_product_of_prior_and_densities(table, y, density):
     def log_density(value, column, labels, k):
         if density == "normal":
             return reference.normal_log_density(value, column, labels, k, added)
-        edges = edges_of(np.array(column), np.ones(len(column)), 3)
+        edges = edges_of(np.array(column), 3)
         return reference.histogram_log_density(value, column, labels, k, edges, alpha=1.0)
 
     n_classes = len(model.classes_)
@@ -349,14 +355,100 @@ def test_one_class_and_one_row_are_learned(densities):
     assert model.predict([[3.0, 4.0]]) == ["a"]
 
 
+# -- weights ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [1.0, "auto"])
 @pytest.mark.parametrize("densities", ["normal", "histogram", "categorical", "auto"])
-def test_whole_weights_are_repeated_rows(densities):
-    weight = np.random.default_rng(0).integers(0, 4, len(Y))
-    for power in (1.0, "auto"):
-        model = NaiveBayesClassifier(densities, power=power)
-        a = clone(model).fit(X, Y, sample_weight=weight)
-        b = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(Y, weight))
-        np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), rtol=1e-6, atol=1e-12)
+def test_the_unit_of_weights_says_nothing(densities, power):
+    weight = np.random.default_rng(0).uniform(0.1, 4.0, len(Y))
+    model = NaiveBayesClassifier(densities, power=power)
+    plain = clone(model).fit(X, Y, weight)
+    for factor in (2.0**-30, 8.0):
+        other = clone(model).fit(X, Y, factor * weight)
+        np.testing.assert_array_equal(other.predict_proba(X), plain.predict_proba(X))
+    other = clone(model).fit(X, Y, 3.7 * weight)
+    assert other.power_ == plain.power_
+    np.testing.assert_allclose(other.predict_proba(X), plain.predict_proba(X), rtol=1e-9)
+    heavy = clone(model).fit(X, Y, np.full(len(Y), 10_000))
+    np.testing.assert_allclose(
+        heavy.predict_proba(X), clone(model).fit(X, Y).predict_proba(X), rtol=1e-9, atol=1e-15
+    )
+
+
+@pytest.mark.parametrize("densities", ["normal", "histogram", "categorical", "auto"])
+def test_rows_of_weight_zero_are_as_if_absent(densities):
+    weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], len(Y))
+    a = NaiveBayesClassifier(densities).fit(X, Y, weight)
+    some = weight > 0
+    b = NaiveBayesClassifier(densities).fit(X[some], Y[some], weight[some])
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+
+
+@pytest.mark.parametrize("densities", ["histogram", "categorical"])
+@pytest.mark.parametrize("alpha", [0.5, 3.0])
+def test_alpha_counts_rows_of_mean_weight(densities, alpha):
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 4, (120, 1)).astype(float), rng.integers(0, 2, 120)
+    x[:4, 0], y[:2], y[2:4] = np.arange(4), 0, 1
+    weight = 10 * rng.choice([0.0, 0.3, 2.0], 120)
+    weight[:4] = 3.0
+    model = NaiveBayesClassifier(densities, alpha=alpha, bins=4, power=1.0)
+    # Also of batches: then it is the mean of the rows that have been so far.
+    batched = in_pieces(clone(model), x, y, 30, 70, weight=weight)
+    whole = clone(model).fit(x, y, weight)
+    m = weight[weight > 0].mean()
+    for k in (0, 1):
+        own = y == k
+        expected = [
+            np.log(weight[own & (x[:, 0] == v)].sum() + alpha * m)
+            - np.log(weight[own].sum() + 4 * alpha * m)
+            for v in range(4)
+        ]
+        for fitted in (whole, batched):
+            density = fitted.densities_[0]
+            found = density.log_density(np.arange(4.0))[:, k]
+            if densities == "histogram":
+                found = found + np.log(np.diff(density.edges))
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_number_of_rows_that_have_a_weight_is_known():
+    weight = np.random.default_rng(0).choice([0.0, 100.0, 3000.0], len(Y))
+    model = NaiveBayesClassifier().fit(X, Y, weight)
+    assert model.__stored__()["n_rows"] == (weight > 0).sum()
+    assert model._judged.rows == (weight > 0).sum()
+    model.partial_fit(X, Y).partial_fit(X[:7], Y[:7], sample_weight=np.full(7, 1e9))
+    assert model.__stored__()["n_rows"] == (weight > 0).sum() + 157
+    assert model._judged.rows == (weight > 0).sum() + 157
+
+
+def test_old_losses_are_forgotten_by_the_number_of_rows():
+    # 100 rows, then 20 more: below 128, what the first ones lose counts as well.
+    for weight in (1.0, 1000.0):
+        model = NaiveBayesClassifier("normal").fit(X[::2], Y[::2], np.full(75, weight))
+        before = model._judged.recent.copy()
+        model.partial_fit(X[1:80:2], Y[1:80:2], sample_weight=np.full(40, weight))
+        assert (model._judged.recent > before).all()
+        assert (model._judged.older == 0).all()
+        model.partial_fit(X[80::2], Y[80::2], sample_weight=np.full(35, weight))
+        assert (model._judged.older > before).all()
+
+
+@pytest.mark.parametrize("densities", ["normal", "histogram", "categorical", "auto"])
+def test_whole_weights_are_no_other_than_those_next_to_them(densities):
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 2
+    x = (rng.normal(size=(600, 4)) + 0.7 * y[:, None]).round(1)
+    few, new = slice(100), slice(100, None)
+    weight = rng.choice([1.0, 10.0], 100)
+    a, b = (
+        NaiveBayesClassifier(densities).fit(x[few], y[few], w)
+        for w in (weight, np.where(weight > 1, 10.001, 1.0))
+    )
+    assert a.power_ == b.power_
+    one, other = (log_loss(y[new], model.predict_proba(x[new])) for model in (a, b))
+    assert one == pytest.approx(other, rel=1e-3)
 
 
 def test_class_weights_are_sample_weights():
@@ -421,7 +513,8 @@ def test_the_power_is_that_of_left_out_rows():
     for feature, density in zip(x.T, model.densities_, strict=True):
         log_density += density.log_density(feature)
         own = reference.left_out(
-            feature, y, lambda *row: reference.normal_log_density(*row, added=floor**2)
+            *(feature, y, np.ones(40, int)),
+            lambda *row: reference.normal_log_density(*row, added=floor**2),
         )
         log_density[index, y] += own - density.log_density(feature)[index, y]
     rows = np.log([0.5, 0.5]), log_density, y, np.ones(40)
@@ -480,13 +573,6 @@ def test_two_rows_of_a_class_can_be_left_out_without_smoothing():
     for densities in ("normal", "auto"):
         model = NaiveBayesClassifier(densities, var_smoothing=0.0).fit(x, [0, 0, 1, 1, 2, 2])
         assert np.isfinite(model.predict_proba(x)).all()
-
-
-def test_shares_as_weights_are_fitted_like_rows():
-    weight = np.random.default_rng(0).uniform(0.5, 1.0, len(Y))
-    a = NaiveBayesClassifier("normal").fit(X, Y, weight)
-    b = NaiveBayesClassifier("normal").fit(X, Y, weight / 1000)
-    np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), rtol=1e-6)
 
 
 # -- batches ---------------------------------------------------------------------------------------

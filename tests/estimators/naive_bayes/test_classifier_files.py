@@ -21,6 +21,7 @@ from model_files import (
     changed,
     form_of,
     header_of,
+    make_earlier,
     misshapen,
     plain,
     refuses,
@@ -289,6 +290,9 @@ def test_arrays_with_wrong_content_are_refused(saved, name, change):
         {"power": 1.5},
         {"power": -0.5},
         {"power": float("nan")},
+        {"n_rows": 0},
+        {"n_rows": 2.5},
+        {"n_rows": None},
         {"judged.rows": None},
         {"judged.rows": -1.0},
         {"judged.rows": float("inf")},
@@ -321,6 +325,19 @@ def test_headers_without_an_entry_are_refused(saved, entry):
     del header[entry]
     rewrite(saved, {"header": as_header(header)})
     refuses(saved)
+
+
+def test_a_file_that_tells_no_number_of_rows_predicts_and_learns_no_more(saved, small):
+    """As those of earlier versions do."""
+    make_earlier(saved)
+    loaded = certree.load(saved)
+    same_bits(loaded.predict_proba(TEST), small.predict_proba(TEST))
+    with pytest.raises(ValueError, match="partial_fit must know the number of rows of the fit"):
+        loaded.partial_fit(FRAME, LABELS)
+    certree.save(loaded, saved)
+    assert "n_rows" not in header_of(saved)
+    assert_same_model(certree.load(saved), loaded)
+    loaded.fit(FRAME, LABELS).partial_fit(FRAME, LABELS)
 
 
 def test_a_file_written_anew_without_changes_still_loads(saved, small):

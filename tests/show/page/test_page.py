@@ -176,6 +176,19 @@ def test_a_page_says_the_scores_of_its_rows(tmp_path):
     assert "300 of them also occur among the rows of the fit" in again.text
 
 
+@pytest.mark.parametrize("name", ["tree", "boosted", "forest", "certified", "naive Bayes"])
+def test_a_page_says_the_effective_size_of_weighted_rows(name, tmp_path):
+    model, y = clone(MODELS[name][0]), MODELS[name][1]
+    weight = np.where(np.arange(300) % 3 == 0, 4.0, 1.0)
+    model.fit(X[FIT], y[FIT], sample_weight=weight)
+    said = read(report(model, X[NEW], y[NEW], tmp_path / "page.html")).text
+    size = weight.sum() ** 2 / (weight**2).sum()
+    assert f"The effective sample size of the fit is {size:.0f} rows." in said
+    del model.effective_sample_size_  # as a model file of earlier versions
+    without = read(report(model, X[NEW], y[NEW], tmp_path / "page.html")).text
+    assert "effective sample size" not in without
+
+
 def test_a_page_says_the_certificate(tmp_path):
     model, rows, y = fitted("certified")
     page = read(report(model, rows, y, tmp_path / "page.html"))

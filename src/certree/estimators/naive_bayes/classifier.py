@@ -119,7 +119,8 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         Number of bins of a histogram, all of the same width, or the rule that chooses it: Freedman
         and Diaconis', Sturges', or the larger number of the two, as in NumPy.
     alpha : float, default=1
-        Rows of each class that every category and every bin is given besides; as in CategoricalNB.
+        Rows of mean weight of each class that every category and every bin is given besides; as in
+        CategoricalNB.
     var_smoothing : float, default=1e-9
         Share of the largest variance of all features of numbers that is added to the variances of
         normal densities; as in GaussianNB.
@@ -185,6 +186,9 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
+    # Rows of positive weight that were learned from; None: not known, as of earlier versions.
+    _n_rows: int | None
+
     # An identifier is one factor of a product here.
     _splits_categories = False
 
@@ -215,7 +219,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         y : array-like of shape (n,)
             Class of each row.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as. A row of weight w is treated like w copies of it.
+            Weight of each row, relative to the mean weight; a row is one draw whatever it weighs.
 
         Returns
         -------
@@ -252,16 +256,27 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         classes : array-like of shape (K,), or None
             All classes that can come up; needed at the first call.
         sample_weight : array-like of shape (n,), or None
-            How many rows each row counts as.
+            Weight of each row, relative to the mean weight of all rows that have been learned from.
 
         Returns
         -------
         self : object
             The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If the model was read from a file of an earlier version, which does not say of how many rows
+            it is.
         """
         if isinstance(self.class_weight, str):
             raise ValueError('class_weight="balanced" needs all rows at once; use fit')
         first = not hasattr(self, "densities_")
+        if not first and self._n_rows is None:
+            raise ValueError(
+                "partial_fit must know the number of rows of the fit, which files of earlier versions "
+                "of certree do not hold: fit the model again"
+            )
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         if classes is not None:
@@ -280,6 +295,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         training = self._take(X, y, sample_weight, classes=classes, again=not first)
         rows, codes = training.X.astype(np.float64), training.y
         weight = np.ones(len(codes)) if training.weight is None else training.weight
+        self._n_rows = len(codes) + (0 if first or self._n_rows is None else self._n_rows)
         if first:
             self._begin(rows, codes, weight)
         else:
@@ -334,11 +350,11 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         n_classes, names = len(self.classes_), self._category_names(j)
         if names is not None:
             # Where no category is known, the table has a place that no row will ask for.
-            table = CategoricalTable.empty(n_classes, max(1, len(names)), float(self.alpha))
+            table = CategoricalTable.empty(n_classes, max(1, len(names)), self._added())
             return table.plus(x, y, weight)
         if choice == "normal":
             return self._normal(j, floor)
-        empty = Histogram.empty(edges_of(x, weight, self.bins), n_classes, float(self.alpha))
+        empty = Histogram.empty(edges_of(x, self.bins), n_classes, self._added())
         histogram = empty.plus(x, y, weight)
         moments = self._moments[j]
         if choice == "histogram" or prefers_histogram(x, y, weight, moments, floor, histogram):
@@ -368,7 +384,12 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
             return self._normal(j, floor)
         if isinstance(density, CategoricalTable):
             density = density.with_room(len(self._category_names(j) or ()))
-        return density.plus(x, y, weight)
+        return density.smoothed(self._added()).plus(x, y, weight)
+
+    def _added(self) -> float:
+        """Weight that every category and every bin of a class is given besides its rows."""
+        assert self._n_rows is not None
+        return float(self.alpha) * float(self.class_count_.sum()) / self._n_rows
 
     def _expect_finite(self) -> None:
         """Refuse sums that float64 does not hold; predictions by them would be NaN."""
@@ -424,7 +445,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         product = self._log_product(rows)
         product[np.arange(len(y)), y] = self._left_out(rows, y, weight)
         losses = losses_of(self._log_prior, product, y, weight)
-        self._judged = self._judged.plus(losses, float(self.class_count_.sum()))
+        self._judged = self._judged.plus(losses, float(self._n_rows or 0))
         self.power_ = self._judged.best
 
     def _left_out(self, rows: Float64, y: Int32, weight: Float64) -> Float64:
@@ -447,6 +468,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         return {
             **super().__stored__(),
             "class_count": self.class_count_,
+            **({} if self._n_rows is None else {"n_rows": self._n_rows}),
             "class_prior": self.class_prior_,
             "power": float(self.power_),
             "judged": self._judged,
@@ -462,6 +484,8 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         self.class_count_ = stored.numbers("class_count", (n_classes,), 0)
         if not self.class_count_.any() or not can_be_added(self.class_count_):
             raise ValueError("class_count holds no rows, or too many to be added up")
+        # Files of earlier versions do not hold it.
+        self._n_rows = stored.whole("n_rows", 1) if "n_rows" in stored else None
         self.class_prior_ = stored.numbers("class_prior", (n_classes,), 0, 1 + 1e-6)
         if not np.isclose(self.class_prior_.sum(), 1):
             raise ValueError(f"class_prior must sum to 1, got {self.class_prior_.sum()}")

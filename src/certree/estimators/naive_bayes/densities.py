@@ -27,11 +27,6 @@ _NARROWEST = float(np.finfo(np.float64).smallest_subnormal)
 _FARTHEST = 1e150
 
 
-def out_of(weight: Float64) -> Float64:
-    """How much goes when a row is left out: a row of weight w is w rows, and one of them goes."""
-    return np.minimum(weight, 1.0)
-
-
 def known(x: Float64, y: Int32, weight: Float64) -> tuple[Float64, Int32, Float64]:
     """Leave out the rows that miss a feature."""
     there = ~np.isnan(x)
@@ -123,14 +118,13 @@ class Moments(OfColumns):
         of all classes: so narrow is the density that the class has.
         """
         there = ~np.isnan(x)
-        out = out_of(weight)
-        stay = self.rows[y] - out
+        stay = self.rows[y] - weight
         residual, deviation = x - self.mean[y], self.deviation[y]
         mean, _ = self.pooled()
         with np.errstate(all="ignore"):
             moved = residual * (self.rows[y] / stay)
             # Share of the class's sum of squares that stays when the row goes.
-            share = np.where(deviation > 0, 1 - out / stay * (residual / deviation) ** 2, 0.0)
+            share = np.where(deviation > 0, 1 - weight / stay * (residual / deviation) ** 2, 0.0)
             rest = deviation * np.sqrt(np.maximum(share, 0) * (self.rows[y] / stay))
         moved, rest = np.where(stay > 0, moved, x - mean), np.where(stay > 0, rest, 0.0)
         # With no floor, what is left of two rows is a point.
@@ -186,7 +180,7 @@ class CategoricalTable(OfColumns):
     counts : ndarray of float64, shape (K, B)
         Number (or weight) of the rows of each class and category.
     alpha : float
-        Rows of each class that every category is given besides.
+        Weight of each class that every category is given besides: that of so many rows of mean weight.
     """
 
     counts: Float64
@@ -200,6 +194,10 @@ class CategoricalTable(OfColumns):
     def empty(cls, n_classes: int, n_categories: int, alpha: float) -> Self:
         """A table that has seen no rows."""
         return cls(np.zeros((n_classes, n_categories)), alpha)
+
+    def smoothed(self, alpha: float) -> Self:
+        """Return the table with another weight that every category is given besides."""
+        return replace(self, alpha=alpha)
 
     def with_room(self, n_categories: int) -> Self:
         """The table with places for categories that no row has had yet behind the others."""
@@ -217,7 +215,8 @@ class CategoricalTable(OfColumns):
     def log_probability(self) -> Float64:
         """Log probability of each category in each class, (K, B)."""
         smoothed = self.counts + self.alpha
-        return np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True))
+        # When all weights double, a quotient keeps its bits, and a difference of logarithms does not.
+        return np.log(smoothed / smoothed.sum(axis=1, keepdims=True))
 
     def log_density(self, x: Float64) -> Float64:
         """Log probability of codes (n,) in each class, (n, K); 0 where a value is missing."""
@@ -229,10 +228,10 @@ class CategoricalTable(OfColumns):
     def left_out(self, x: Float64, y: Int32, weight: Float64) -> Float64:
         """Log probability of each of these rows in its class after it was left out, (n,)."""
         there = ~np.isnan(x)
-        code, y, out = x[there].astype(np.intp), y[there], out_of(weight[there])
+        code, y, out = x[there].astype(np.intp), y[there], weight[there]
         rest = np.maximum(self.counts[y, code] - out, 0) + self.alpha
         total = np.maximum(self.counts.sum(axis=1)[y] - out, 0) + self.alpha * self.counts.shape[1]
-        return _filled(there, np.log(rest) - np.log(total))
+        return _filled(there, np.log(rest / total))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -259,6 +258,10 @@ class Histogram(OfColumns):
     def empty(cls, edges: Float64, n_classes: int, alpha: float) -> Self:
         """A histogram that has seen no rows."""
         return cls(edges, CategoricalTable.empty(n_classes, len(edges) - 1, alpha))
+
+    def smoothed(self, alpha: float) -> Self:
+        """Return the histogram with another weight that every bin is given besides."""
+        return replace(self, table=self.table.smoothed(alpha))
 
     def plus(self, x: Float64, y: Int32, weight: Float64) -> Self:
         """The histogram with rows added; its edges stay."""
@@ -406,15 +409,13 @@ _RULES: dict[str, Callable[[float, float], float]] = {
 RULES = frozenset(_RULES)
 
 
-def edges_of(x: Float64, weight: Float64, bins: int | str) -> Float64:
+def edges_of(x: Float64, bins: int | str) -> Float64:
     """Choose the edges of a histogram with bins of equal width.
 
     Parameters
     ----------
     x : ndarray of shape (n,)
-        Values, NaN where one is missing.
-    weight : ndarray of shape (n,)
-        How many rows each row counts as.
+        Values, NaN where one is missing; each counts once, whatever its row weighs.
     bins : int or {"auto", "fd", "sturges"}
         Number of bins, or the rule that chooses it: Freedman and Diaconis' (at most twice the square
         root of the number of rows, and two for each value that occurs), Sturges', or the larger
@@ -430,41 +431,36 @@ def edges_of(x: Float64, weight: Float64, bins: int | str) -> Float64:
     Freedman and Diaconis, "On the histogram as a density estimator", 1981. Sturges, "The choice of a
     class interval", 1926.
     """
-    there = ~np.isnan(x)
-    x, weight = x[there], weight[there]
+    x = x[~np.isnan(x)]
     if not len(x):
         return np.zeros(2)
     low, high = x.min(), x.max()
     if low == high:
         return np.array([low, high])
-    number = bins if isinstance(bins, (int, np.integer)) else _number_of_bins(x, weight, bins)
+    number = bins if isinstance(bins, (int, np.integer)) else _number_of_bins(x, bins)
     part = np.linspace(0, 1, int(number) + 1)
     # Between neighbouring floats there is no room for more edges.
     return np.unique(low * (1 - part) + high * part)
 
 
-def _number_of_bins(x: Float64, weight: Float64, rule: str) -> int:
-    n = float(weight.sum())
-    lower, upper = _quartiles(x, weight)
+def _number_of_bins(x: Float64, rule: str) -> int:
+    n = float(len(x))
+    lower, upper = _quartiles(x)
     within = upper / 2 - lower / 2
     with np.errstate(over="ignore"):  # rows may lie farther apart than a number can say
         spread = float((x.max() / 2 - x.min() / 2) / within) if within > 0 else np.inf
-    # Rows that only repeat others tell no more values apart, however much they weigh.
+    # Rows that only repeat others tell no more values apart.
     most = max(2.0 * len(np.unique(x)), _sturges(n, spread))
     return max(1, int(np.ceil(min(_RULES[rule](n, spread), most))))
 
 
-def _quartiles(x: Float64, weight: Float64) -> Float64:
-    """The quartiles of rows repeated by their weights, between neighbours along a line."""
-    order = np.argsort(x)
-    x, total = x[order], np.cumsum(weight[order])
-    place = np.maximum(np.array([0.25, 0.75]) * (total[-1] - 1), 0.0)
-    below, above = (
-        x[np.minimum(np.searchsorted(total, at, side="right"), len(x) - 1)]
-        for at in (np.floor(place), np.ceil(place))
-    )
-    part = place - np.floor(place)
-    return below * (1 - part) + above * part
+def _quartiles(x: Float64) -> Float64:
+    """The quartiles of rows, between neighbours along a line."""
+    place = np.array([0.25, 0.75]) * (len(x) - 1)
+    ordered, below = np.sort(x), np.floor(place)
+    part = place - below
+    ends = ordered[below.astype(np.intp)], ordered[np.ceil(place).astype(np.intp)]
+    return ends[0] * (1 - part) + ends[1] * part
 
 
 # -- the choice between normal and histogram -------------------------------------------------------
@@ -483,7 +479,7 @@ def prefers_histogram(
     Parameters
     ----------
     x, y, weight : ndarray of shape (n,)
-        Values, classes and weights; a row of weight w is w rows, which are left out one by one.
+        Values, classes and weights; a row is left out with its whole weight.
     moments : Moments
         The moments of these rows.
     floor : float
@@ -503,7 +499,7 @@ def prefers_histogram(
     if moments.pooled()[1] == 0:
         return True
     x, y, weight = known(x, y, weight)
-    several = moments.rows[y] > out_of(weight)
+    several = moments.rows[y] > weight
     x, y, weight = x[several], y[several], weight[several]
     bin_deviation = np.exp(histogram.log_width.max()) / np.sqrt(12)
     with np.errstate(all="ignore"):

@@ -14,6 +14,8 @@ POWERS: Float64 = np.append(2.0**-40, 2.0 ** (-np.arange(48, -1, -1) / 4))
 POWERS.flags.writeable = False
 
 
+# Sums of losses that differ by less are equal: in other units of weight they round otherwise.
+_ROUNDING = 1e-12
 # A row loses no more than this: scikit-learn's log loss knows no smaller probability.
 _LARGEST = -np.log(np.finfo(np.float64).eps)
 
@@ -71,7 +73,7 @@ class JudgedPowers(OfColumns):
     Parameters
     ----------
     rows : float
-        Number (or weight) of the rows seen.
+        Number of the rows seen.
     older, recent : ndarray of float64, of the shape of `POWERS`
         Losses of the rows that were judged before and after the number of rows passed the last power
         of two.
@@ -98,7 +100,7 @@ class JudgedPowers(OfColumns):
 
     @property
     def best(self) -> float:
-        """The power with the smallest loss, the largest of several.
+        """The power with the smallest loss, of those that are equal but for rounding the largest.
 
         References
         ----------
@@ -106,4 +108,5 @@ class JudgedPowers(OfColumns):
         of head injured patients", JRSS A 1981, where dependent features are made to count for less.
         """
         losses = self.older + self.recent
-        return float(POWERS[np.flatnonzero(losses == losses.min())[-1]])
+        least = losses.min() + _ROUNDING * abs(losses.min())
+        return float(POWERS[np.flatnonzero(losses <= least)[-1]])

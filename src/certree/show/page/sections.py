@@ -79,6 +79,8 @@ def _facts(judged: Judged) -> list[str]:
     if isinstance(model, BoostedTrees | Forest):
         leaves = int((model.trees_.left < 0).sum())
         facts.append(f"It has {len(model.trees_):,} trees with {leaves:,} leaves together.")
+    if (size := getattr(model, "effective_sample_size_", None)) is not None:
+        facts.append(f"The effective sample size of the fit is {counted(round(size), 'row')}.")
     if hasattr(model, "oob_score_"):
         facts.append(f"Its out-of-bag score is {model.oob_score_:.4g}.")
     return facts
