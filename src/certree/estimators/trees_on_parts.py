@@ -206,13 +206,12 @@ class TreesOfParts:
         if not is_classifier(self.model):
             return measured_in_any_order(tree, ask, self.weight_unit)
         leaf, y, weight, squared = counted_in_any_order(ask, self.model._lanes.n_of[0])
-        of_ones = squared is None  # then the sums of the weights are those of their squares
-        about = self.weight_unit, weight if of_ones else squared
-        stats: Any = self.model._summarise(tree, leaf, y, weight, *about)
-        if of_ones and isinstance(stats, NodeStats):
-            stats = replace(stats, squared_weight=None)
-        known: Stats = stats
-        return known
+        # Sums of weights of 1 are those of their squares, which say nothing then.
+        about = self.weight_unit, weight if squared is None else squared
+        stats: Stats = self.model._summarise(tree, leaf, y, weight, *about)
+        if squared is None and isinstance(stats, NodeStats):
+            return replace(stats, squared_weight=None)
+        return stats
 
 
 def need_of_tree(

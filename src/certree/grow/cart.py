@@ -219,9 +219,10 @@ class Cart(BaseEstimator):
             y, n_classes = _classes(y)
         if rows.slopes is not None:
             expect_slopes_fit(rows, 0 if numeric else n_classes)
-        bins, weight = rows.on_bins(self.number_of_bins), rows.relative_weight
-        if weight is not None:
-            weight = integer_weights(weight)
+        bins = rows.on_bins(self.number_of_bins)
+        weight = None if rows.weight is None else integer_weights(rows.weight)
+        if weight is not None and (weight == 1).all():
+            weight = None
         grower = self.binned_grower(bins, bins.n_rows, rows)
         if not numeric:
             grown = grower.grow_classes(y, n_classes, 1, criterion=criterion, sample_weight=weight)

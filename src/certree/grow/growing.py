@@ -125,9 +125,9 @@ class TrainingSamples:
 
     def _bins_of_all(self, max_bins: int) -> Bins:
         if max_bins not in self._bins:
-            features = FeatureColumns((self.X,))
-            how: dict[str, Any] = {"max_bins": max_bins, "n_jobs": self.n_jobs}
-            self._bins[max_bins] = Bins.of(features, self.categorical, **how)
+            self._bins[max_bins] = Bins.of(
+                FeatureColumns((self.X,)), self.categorical, max_bins=max_bins, n_jobs=self.n_jobs
+            )
         return self._bins[max_bins]
 
     def part(self, indices: Indices) -> TrainingSamples:

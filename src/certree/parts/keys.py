@@ -36,9 +36,9 @@ class Range:
     n: int
     bits: int
 
-    def of(self, hashes: UInt64) -> UInt64:
-        """The hashes among these that are in it."""
-        return hashes[hashes % np.uint64(self.n) == self.i]
+    def places(self, hashes: UInt64) -> NDArray[np.intp]:
+        """Where the hashes stand that are in it."""
+        return np.flatnonzero(hashes % np.uint64(self.n) == self.i)
 
     def buckets(self, hashes: UInt64) -> NDArray[np.intp]:
         """The first bits of hashes."""
@@ -61,7 +61,7 @@ class Seen:
 def seen(part: PartOfRows, among: Range) -> Seen:
     """The first bits of the hashes of a part."""
     has = np.zeros(2**among.bits, dtype=np.bool_)
-    has[among.buckets(among.of(part.keys))] = True
+    has[among.buckets(part.keys[among.places(part.keys)])] = True
     once = np.packbits(has)
     return Seen(once, np.zeros_like(once))
 
@@ -70,13 +70,11 @@ def shared_rows(
     part: PartOfRows, among: Range, twice: NDArray[np.uint8]
 ) -> list[tuple[int, UInt64, Float64 | None, Int64]]:
     """Count the rows of a part whose hashes another part may have, by hash and weight, ascending."""
-    own, weight = part.keys, part.weight
-    inside = own % np.uint64(among.n) == among.i
-    own, weight = own[inside], None if weight is None else weight[inside]
-    is_shared = np.unpackbits(twice).view(np.bool_)[among.buckets(own)]
-    own, weight = own[is_shared], None if weight is None else weight[is_shared]
-    order = order_by_hash(own, weight)
-    own, weight = own[order], None if weight is None else weight[order]
+    place = among.places(part.keys)
+    place = place[np.unpackbits(twice).view(np.bool_)[among.buckets(part.keys[place])]]
+    weight = None if part.weight is None else part.weight[place]
+    order = order_by_hash(part.keys[place], weight)
+    own, weight = part.keys[place[order]], None if weight is None else weight[order]
     starts = starts_of_runs(own) | starts_of_runs(weight)
     counts = np.diff(np.flatnonzero(np.append(starts, True)))
     return [(part.number, own[starts], None if weight is None else weight[starts], counts)]
