@@ -843,6 +843,7 @@ def grow_dyadic(X, y=None, min_samples_split=2, max_depth=None, stop_when_pure=T
             depth += 1
             if left and right:
                 below = grow(left, lower, depth), grow(right, upper, depth)
+                cut = place_threshold(X[:, j], cut, at_middle=False)
                 return ("split", depth - start, j, cut, *below)
             box = lower if left else upper
         return ("leaf", 1, rows)  # no halving ever separates them
@@ -886,7 +887,7 @@ def grow_kd(
         left = [i for i in rows if Z[i, j] <= cut]
         right = [i for i in rows if Z[i, j] > cut]
         below = [grow(part, (j + 1) % p, depth + 1) for part in (left, right)]
-        return ("split", 1, j, cut, *below)
+        return ("split", 1, j, place_threshold(X[:, j], cut), *below)
 
     return grow(list(range(n)), 0, 0)
 
@@ -1126,6 +1127,47 @@ def random_cuts(key, j, x, y, w, criterion, is_categorical):
 def between(low, high):
     middle = low * 0.5 + high * 0.5
     return middle if low <= middle < high else low
+
+
+def as_float32(x):
+    with np.errstate(over="ignore"):
+        return float(np.float32(x))
+
+
+def last_rounded_to(number):
+    """The largest float64 that is rounded to a number of float32, by halving."""
+
+    def place(x):  # float64 in order as integers
+        bits = struct.unpack("<q", struct.pack("<d", x + 0.0))[0]
+        return bits if bits >= 0 else -(bits & (2**63 - 1))
+
+    def at(k):
+        return math.copysign(struct.unpack("<d", struct.pack("<q", abs(k)))[0], k)
+
+    low, high = place(number), place(math.inf)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if as_float32(at(middle)) <= number else (low, middle)
+    return at(low)
+
+
+def place_threshold(column, threshold, at_middle=True):
+    """The threshold in its gap between values of a column that keeps both apart as float32, too."""
+    values = [float(x) for x in column if not math.isnan(x)]
+    low = max((x for x in values if x <= threshold), default=-math.inf)
+    high = min((x for x in values if x > threshold), default=math.inf)
+    wanted = between(low, high) if at_middle else float(threshold)
+    below, above = as_float32(low), as_float32(high)
+    if below == above:
+        if as_float32(wanted) != wanted:
+            return wanted
+        return between(low, high) if below == low else low
+    if as_float32(wanted) == wanted and wanted < above:
+        return wanted
+    end = last_rounded_to(as_float32(wanted))
+    if end < high:
+        return end
+    return last_rounded_to(float(np.nextafter(np.float32(wanted), np.float32(-np.inf))))
 
 
 # -- growing from sums ------------------------------------------------------------------------------
@@ -1394,6 +1436,7 @@ def grow_binned(X, target, rows, max_leaves, max_depth=None, best_first=True, **
         _, cut = waiting.pop(v)
         children = list(binned_children(nodes[v], target, cut, options))
         _, j, threshold, missing_left, _, categories = cut
+        threshold = threshold if categories else place_threshold(X[:, j], threshold)
         nodes[v] |= {"feature": j, "threshold": threshold, "missing_left": missing_left}
         nodes[v] |= {"left": len(nodes), "categories": categories}
         for cell in children:
@@ -1617,6 +1660,10 @@ def grow_forest_tree(X, target, seed, tree, **given):
         else:
             v = min(waiting, key=lambda v: (-waiting[v][0], v))
         (gain, (j, threshold, missing_left, left, categories)), node = waiting.pop(v), nodes[v]
+        if not categories:
+            values = {x for x in X[node["rows"], j] if not math.isnan(x)}
+            at_middle = not options["random_cuts"] or len(values) == 1
+            threshold = place_threshold(X[:, j], threshold, at_middle)
         node |= {"feature": j, "threshold": threshold, "missing_left": missing_left}
         node |= {"left": len(nodes), "categories": categories, "gain": gain}
         for side, part in enumerate((left, [i for i in node["rows"] if i not in left])):

@@ -323,6 +323,26 @@ class Trees(OfColumns):
         return self.left == LEAF
 
     @property
+    def compares_numbers(self) -> NDArray[np.bool_]:
+        """Whether each node compares a number with its threshold, (m,)."""
+        return ~self.is_leaf & (np.diff(self.category_start) == 0)
+
+    @cached_property
+    def float64_features(self) -> Int32:
+        """Find the features that must be float64, ascending, (any,).
+
+        If their values are rounded to float32, rows may go to other sides of some thresholds. All
+        other features have thresholds that are numbers of float32, or that no number passes when it
+        is rounded to float32.
+        """
+        nodes = np.flatnonzero(self.compares_numbers)
+        threshold = self.threshold[nodes]
+        around = np.nextafter(threshold, -np.inf), np.nextafter(threshold, np.inf)
+        with np.errstate(over="ignore"):  # numbers beyond float32 become infinite
+            rounded, below, above = (one.astype(np.float32) for one in (threshold, *around))
+        return np.unique(self.feature[nodes[(rounded != threshold) & (below == above)]])
+
+    @property
     def at_roots(self) -> Float64:
         """What all trees say before any feature is known, (n_outputs,)."""
         total: Float64 = self.value[self.root].sum(axis=0)

@@ -1,5 +1,6 @@
 // The doors of the tree.
 #include "bind.hpp"
+#include "grow/thresholds.hpp"
 
 namespace certree::door {
 namespace {
@@ -45,6 +46,18 @@ auto depths(const Ints& left, const Ints& chain) {
              Column<std::int64_t>(tree.size()));
 }
 
+auto thresholds_near(const Doubles& wanted, const Doubles& low, const Doubles& high,
+                     bool at_middle) {
+  const std::span<const double> near = view(wanted);
+  const auto lows = sized("low", low, near.size()), highs = sized("high", high, near.size());
+  const auto loop = [&](std::span<double> threshold) {
+    for (const std::size_t v : turns(near.size()))
+      threshold[v] = at_middle ? threshold_between(lows[v], highs[v])
+                               : threshold_near(near[v], lows[v], highs[v]);
+  };
+  return run(loop, Column<double>(near.size()));
+}
+
 template <class Real>
 void bind_tree_of(nb::module_& core) {
   core.def("apply", &apply<Real>, "feature"_array, "threshold"_array, "left"_array,
@@ -64,6 +77,8 @@ void bind_tree_of(nb::module_& core) {
 void bind_tree(nb::module_& core) {
   bind_tree_of<float>(core);
   bind_tree_of<double>(core);
+  core.def("thresholds_near", &thresholds_near, "wanted"_array, "low"_array, "high"_array,
+           "at_middle"_a, "Thresholds in [low, high) that keep both apart as float32, too.");
   core.def("depths", &depths, "left"_array, "chain"_array, "Number of cells above each node.");
 }
 

@@ -24,6 +24,7 @@ from certree.grow.growing import (
     number_of_features,
     number_of_rows,
 )
+from certree.grow.thresholds import place_thresholds
 from certree.interface.arrays import LARGEST, Float64, Int32, nonnegative
 from certree.interface.other_names import our_word
 from certree.interface.signatures import checked, expect_settings
@@ -198,7 +199,7 @@ class Cart(BaseEstimator):
             place=place,
             n_threads=threads(rows.n_jobs),
         )
-        return Tree.of(columns, p)
+        return place_thresholds(Tree.of(columns, p), rows.X, at_middle=self.splitter == "best")
 
     def _expect_settings(self) -> None:
         expect_settings(self)

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from certree._core import grow_dyadic as core_grow_dyadic
 from certree.grow.growing import DEEPEST, MaxDepth, TrainingSamples
+from certree.grow.thresholds import place_thresholds
 from certree.interface.arrays import nonnegative
 from certree.interface.signatures import checked, expect_settings
 from certree.interface.threads import threads
@@ -150,7 +151,7 @@ class Dyadic(BaseEstimator):
             expand=bool(self.expand),
             n_threads=threads(rows.n_jobs),
         )
-        return Tree.of(columns, rows.X.shape[1])
+        return place_thresholds(Tree.of(columns, rows.X.shape[1]), rows.X, at_middle=False)
 
 
 @checked

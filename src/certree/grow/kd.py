@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from certree._core import grow_kd as core_grow_kd
 from certree.grow.growing import MaxDepth, TrainingSamples
+from certree.grow.thresholds import place_thresholds
 from certree.interface.signatures import checked, expect_settings
 from certree.interface.threads import threads
 from certree.tree import Tree
@@ -69,7 +70,7 @@ class KD(BaseEstimator):
             spread=self.axis == "spread",
             n_threads=threads(rows.n_jobs),
         )
-        return Tree.of(columns, rows.X.shape[1])
+        return place_thresholds(Tree.of(columns, rows.X.shape[1]), rows.X, at_middle=True)
 
 
 @checked

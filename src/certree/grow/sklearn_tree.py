@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from certree.grow.growing import TrainingSamples
+from certree.grow.thresholds import place_thresholds
 from certree.interface.signatures import checked
 from certree.tree import LEAF, Tree
 
@@ -34,7 +35,8 @@ class SklearnTree(BaseEstimator):
         if getattr(estimator, "random_state", 0) is None:
             estimator.set_params(random_state=rows.random_state)
         weight = np.ones(len(rows.X)) if rows.weight is None else rows.weight
-        return from_sklearn(estimator.fit(rows.X, rows.y, sample_weight=weight))
+        tree = from_sklearn(estimator.fit(rows.X, rows.y, sample_weight=weight))
+        return place_thresholds(tree, rows.X, at_middle=False)
 
 
 @checked

@@ -58,16 +58,16 @@ struct BinThreshold {
   std::size_t bin;
 };
 
-// The middle of the gap between the last bin that goes left and the first one that goes right; 0:
-// none does. Other bins may lie in the gap, which must not be cut in two.
+// The threshold of a cut between the last bin that goes left and the first one that goes right; 0:
+// none does. Other bins may lie between them. Of the gaps between neighbouring bins the threshold
+// is the middle of the one in which, or nearest to which, the middle of the whole gap lies.
 inline BinThreshold threshold_behind(const KeptBins& bins, std::int32_t feature, std::size_t bin,
                                      std::size_t next) {
   const double *const low = bins.low_of(feature), *const high = bins.high_of(feature);
   const auto n_bins = static_cast<std::size_t>(bins.n_bins[static_cast<std::size_t>(feature)]);
-  double value = next > bin ? between(high[bin], low[next]) : high[bin];
+  const double value = next > bin ? between(high[bin], low[next]) : high[bin];
   while (bin + 1 < n_bins && low[bin + 1] <= value) ++bin;
-  if (high[bin] > value) value = between(high[bin], low[bin + 1]);
-  return {value, bin};
+  return {threshold_between(high[bin], bin + 1 < n_bins ? low[bin + 1] : kInfinity), bin};
 }
 
 // The levels of a feature that go to the other side than missing values, ascending. goes_left: by

@@ -361,8 +361,9 @@ class Decider {
                                         low - 1);
     const bool is_cut = high[bin] > value;
     if (bin == last || (is_cut && bin > first && value < low[bin] * 0.5 + high[bin] * 0.5)) --bin;
-    if (high[bin] <= value && value < low[bin + 1]) return {value, bin};
-    return {between(high[bin], low[bin + 1]), bin};
+    const bool is_in_gap = high[bin] <= value && value < low[bin + 1];
+    const double wanted = is_in_gap ? value : between(high[bin], low[bin + 1]);
+    return {threshold_near(wanted, high[bin], low[bin + 1]), bin};
   }
 
   // Every level to either side, until both have some.

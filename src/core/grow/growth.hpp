@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "grow/grow.hpp"
+#include "grow/thresholds.hpp"
 #include "parallel.hpp"
 
 namespace certree {
@@ -239,14 +240,6 @@ TreeColumns grow_best_first(const Rule& rule, const typename Rule::Cell& root,
     wait(child + 1, right);
   }
   return std::move(nodes).columns();
-}
-
-// The threshold of a cut between two neighbouring values: the middle of the gap, or the lower value
-// where the middle rounds to the upper one or that one is an infinity, which stands for NaN.
-inline double between(double low, double high) {
-  if (high == kInfinity) return low;
-  const double middle = low * 0.5 + high * 0.5;
-  return middle >= low && middle < high ? middle : low;
 }
 
 // The smallest box that holds the rows: (p,) each; low is above high where all values are missing.

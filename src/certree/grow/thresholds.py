@@ -1,0 +1,49 @@
+"""Where thresholds lie between the values of the rows that grow a tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree._core import thresholds_near
+from certree.tree import Tree
+
+
+def place_thresholds(tree: Tree, X: NDArray[Any], *, at_middle: bool) -> Tree:
+    """Move each threshold within the gap between two neighbouring values in which it lies.
+
+    No row of X changes its side. Rows go to the same sides if their values are rounded to float32,
+    unless float32 merges the two values; see `Trees.float64_features`.
+
+    Parameters
+    ----------
+    tree : Tree
+        Tree as it was grown.
+    X : ndarray of shape (n, p)
+        Rows that grew it, float64 or float32, NaN where a value is missing.
+    at_middle : bool
+        Whether thresholds move to the middles of their gaps. Otherwise they stay as close as they
+        can to where they are.
+
+    Returns
+    -------
+    Tree
+    """
+    nodes = np.flatnonzero(tree.compares_numbers)
+    nodes = nodes[np.argsort(tree.feature[nodes], kind="stable")]
+    if not len(nodes):
+        return tree
+    wanted = tree.threshold[nodes]
+    low, high = np.empty_like(wanted), np.empty_like(wanted)
+    features, starts = np.unique(tree.feature[nodes], return_index=True)
+    for j, own in zip(features, np.split(np.arange(len(nodes)), starts[1:]), strict=True):
+        values = np.sort(X[:, j])  # NaN comes last
+        values = values[: np.searchsorted(values, np.inf, side="right")]
+        behind = np.searchsorted(values, wanted[own], side="right")
+        bounded = np.concatenate([[-np.inf], values, [np.inf]])
+        low[own], high[own] = bounded[behind], bounded[behind + 1]
+    threshold = tree.threshold.copy()
+    threshold[nodes] = thresholds_near(wanted, low, high, at_middle)
+    return tree.comparing(threshold, tree.category_start, tree.categories)
