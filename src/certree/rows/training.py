@@ -49,7 +49,11 @@ from certree.interface.arrays import (
     plain,
 )
 from certree.interface.fitted import offered_if, reads_state
-from certree.interface.other_names import expect_our_names, knows_other_names
+from certree.interface.other_names import (
+    expect_our_names,
+    expect_own_parameters,
+    knows_other_names,
+)
 from certree.interface.stored import Stored
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
 from certree.rows.columns import (
@@ -375,11 +379,14 @@ class TakesRows:
         TypeError
             If a parameter has the name of another library; the error says what it is called here.
         ValueError
-            If there is no such parameter.
+            If there is no such parameter; if a part is said to have one that the estimator itself has,
+            the error says so.
         """
         model: Any = super()
         if params:
-            expect_our_names(self, params, model.get_params(deep=False))
+            own = model.get_params(deep=False)
+            expect_our_names(self, params, own)
+            expect_own_parameters(self, params, own)
         return model.set_params(**params)
 
     def _store(self, parameters: dict[str, Any]) -> None:
