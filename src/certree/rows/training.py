@@ -6,7 +6,7 @@ which rows may grow, preprocessing, categories, the matrix of features, codes of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import ceil, fsum
@@ -735,9 +735,11 @@ def weighed_targets(
 def _expect_no_missing_targets(y: Any) -> None:
     """Refuse objects among which values are missing; scikit-learn refuses NaN of numbers."""
     given = np.asarray(y)
-    if given.dtype.kind != "O":
+    if given.dtype.kind != "O" or not given.ndim:  # sparse matrices are objects to NumPy
         return
-    missing = np.flatnonzero([is_missing(value) for value in given.ravel().tolist()])
+    values = given.ravel().tolist()
+    # Arrays are no targets, and compare with themselves element by element.
+    missing = np.flatnonzero([isinstance(one, Hashable) and is_missing(one) for one in values])
     if len(missing):
         row = missing[0] // (given.size // len(given))
         raise ValueError(
