@@ -9,7 +9,15 @@ import numpy as np
 from benchmarks import boosting, forest
 from benchmarks.learning_curves import NUMBERS, chooses
 from benchmarks.records import RESULTS, known
-from benchmarks.results_on_pages import decimals, lines_of, mean, short, table, the_line
+from benchmarks.results_on_pages import (
+    decimals,
+    lines_of,
+    lines_where,
+    mean,
+    short,
+    table,
+    the_line,
+)
 
 # Of `times`: the name on a page, and how many rows are fitted and predicted.
 TIMED = {
@@ -55,6 +63,16 @@ def booster_over(method: str, chosen: str) -> str:
         if row["table"] not in NUMBERS and chooses(row["table"]) == (chosen == "chosen")
     ]
     return decimals(boosting.standings(part, "log_loss")[method][1])
+
+
+def copies() -> str:
+    """At which share of repeated rows fits lose 3 % by copies, and what they lose at a quarter."""
+    lines: dict[str, list[str]] = {}
+    for one in lines_where("repeated_rows.csv", "share=0.25"):
+        ratio = float(one["loss"]) / float(one["grouped"])
+        lines.setdefault(one["method"], []).extend([one["passes"] or "-", decimals(ratio)])
+    head = ["", "2 copies: 3 % at", "ratio at .25", "8 copies: 3 % at", "ratio at .25"]
+    return table(head, [[name, *told] for name, told in lines.items()])
 
 
 def times() -> str:

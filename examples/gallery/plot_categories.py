@@ -6,11 +6,16 @@ Towns have no order. One cut divides them in two sets; of the numbers of an ordi
 takes one cut for each run of like towns, and nobody can read what is left.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from certree import PrunedTreeClassifier
+from certree import PrunedTreeClassifier, RepeatedRowsWarning
+
+# Rows of one feature repeat each other; each was drawn by itself.
+warnings.filterwarnings("ignore", category=RepeatedRowsWarning)
 
 
 def leaves(n_towns, as_categories):

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from certree.files import load, predict_files, save
     from certree.grow import KD, Cart, Dyadic, Grid, grow_cart, grow_dyadic, grow_kd
     from certree.prunings import prune
+    from certree.rows import RepeatedRowsWarning
     from certree.stats import NodeStats, TargetStats, count, measure
     from certree.tree import Tree
     from certree.votes import Vote, Voting, vote
@@ -107,6 +108,7 @@ __all__ = [
     "PACBayesTreeRegressor",
     "PrunedTreeClassifier",
     "PrunedTreeRegressor",
+    "RepeatedRowsWarning",
     "TargetStats",
     "Tree",
     "TreeForestClassifier",
@@ -137,7 +139,7 @@ _ROOMS = (
 # Those with names of `__all__`. To look for a name room by room loads hardly more than its own
 # room does.
 _FRONT_ROOMS = (
-    "tree", "grow", "stats", "weights", "prunings", "votes", "certificates", "estimators",
+    "rows", "tree", "grow", "stats", "weights", "prunings", "votes", "certificates", "estimators",
     "estimators.naive_bayes", "ensembles", "files",
 )  # fmt: skip
 

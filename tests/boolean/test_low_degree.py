@@ -405,3 +405,21 @@ def test_checks_of_scikit_learn_are_passed_on_bits(estimator):
     # Bits of the numbers that one of them draws do not tell the target well.
     assert failed <= OF_PIPELINES | {"check_regressors_train"}
     assert len(records) > 40
+
+
+@pytest.mark.parametrize("coding", ["0/1", "-1/+1"])
+def test_functions_are_asked_for_rows_of_integers(coding):
+    seen = []
+
+    def parity(B):
+        seen.append(B.dtype)
+        bits = B if coding == "0/1" else (1 - B) // 2
+        return 1 - 2 * (bits[:, 0] ^ bits[:, 2])
+
+    for found in (
+        kushilevitz_mansour(parity, 4, 0.8, coding=coding, random_state=0),
+        sparse_transform(parity, 4, coding=coding, random_state=0),
+    ):
+        assert [*found.spectrum.sets()] == [(0, 2)]
+        np.testing.assert_allclose(found.spectrum.coefficients, [[1.0]], atol=0.2)
+    assert {dtype.kind for dtype in seen} == {"i"}

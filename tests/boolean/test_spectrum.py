@@ -480,6 +480,10 @@ def test_the_theorem_keeps_its_promise(epsilon):
         assert proven.squared_error <= 2 * epsilon
         assert len(proven.spectrum) <= f.l1_norm**2 / epsilon
         assert proven.spectrum.degree <= np.ceil(np.log2(64 / epsilon))
+        # What it returns is that guarantee, however small its error has become.
+        assert proven.guaranteed_error == 2 * epsilon
+        assert proven.guaranteed_terms == pytest.approx(f.l1_norm**2 / epsilon)
+        assert proven.guaranteed_degree == np.ceil(np.log2(64 / epsilon))
         # As few terms as that suffice for the same error, and the largest ones are fewer.
         fewer = sparsify(f, error=2 * epsilon, n_leaves=64)
         assert len(fewer.spectrum) <= len(proven.spectrum)

@@ -459,6 +459,9 @@ def test_a_scorer_looks_at_some_training_rows(monkeypatch):
         ("accurate", ValueError, "accurate"),
         (3, ValueError, "The 'scoring' parameter"),
         (lambda *_: "good", ValueError, "scoring must return a number"),
+        (lambda *_: np.nan, ValueError, "scoring must return a finite number, got nan"),
+        (lambda *_: np.float32(np.inf), ValueError, "a finite number, got inf"),
+        (lambda *_: -np.inf, ValueError, "a finite number, got -inf"),
         (lambda m, X, y: m.score(X[::2], y[::2]), ValueError, "all rows that it is given"),
         (lambda *_: 1 / 0, ZeroDivisionError, "zero"),
     ],
@@ -476,13 +479,24 @@ def test_a_scorer_that_does_not_work_is_an_error(scoring, error, message):
 # -- callbacks -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("said", [1, 0, "stop", np.float64(1), [True]])
+def test_a_callback_says_yes_or_no_or_nothing(said):
+    X, y = noisy(60)
+    model = BoostedTreesClassifier(max_iter=3, random_state=0)
+    with pytest.raises(
+        TypeError, match="callbacks must return True to end the fit, or False or None"
+    ):
+        model.fit(X, y, callbacks=[lambda _: said])
+    assert not hasattr(model, "trees_")
+
+
 @pytest.mark.parametrize("scoring", ["loss", "accuracy"])
 def test_callbacks_follow_the_rounds_and_change_nothing(scoring):
     X, y = noisy()
     seen = []
     model = BoostedTreesClassifier(**STOPS, scoring=scoring)
     quiet = clone(model).fit(X, y)
-    model.fit(X, y, callbacks=[seen.append, lambda now: len(now.train_score)])
+    model.fit(X, y, callbacks=[seen.append, lambda _: np.False_])
     np.testing.assert_array_equal(model.predict_proba(X), quiet.predict_proba(X))
     assert [one.n_iter for one in seen] == [*range(1, len(quiet.train_score_))]
     for one in seen:

@@ -769,3 +769,11 @@ def test_slopes_that_leaves_or_classes_cannot_keep_are_refused():
     named = pd.DataFrame(X, columns=[*"abcde"])
     by_number = TreeForestClassifier(monotonic_cst=slopes, **SHORT).fit(X, y)
     assert np.array_equal(by_name.fit(named, y).predict_proba(named), by_number.predict_proba(X))
+
+
+def test_poissons_deviance_takes_a_positive_target():
+    X = np.arange(40.0)[:, None]
+    for y in (np.zeros(40), -np.ones(40)):
+        with pytest.raises(ValueError, match="Poisson regression"):
+            TreeForestRegressor(2, criterion="poisson").fit(X, y)
+    assert TreeForestRegressor(2, criterion="poisson").fit(X, np.append(np.zeros(39), 1)).trees_

@@ -374,3 +374,21 @@ def test_an_error_leaves_the_model_as_it_was(tmp_path):
     with pytest.raises(ValueError, match="Unknown label type"):
         model.fit(write_parts(tmp_path, rows, ENDS), "y")
     assert model.tree_ is before
+
+
+def test_poissons_deviance_takes_a_positive_target_but_folds_of_zeros(tmp_path):
+    X, y = np.arange(200.0)[:, None] / 7, np.zeros(200)
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for max_bins in (None, 64):
+        model = PACBayesTreeRegressor(Cart("poisson", max_bins=max_bins), random_state=0)
+        with pytest.raises(ValueError, match="Sum of y is not strictly positive"):
+            model.fit(X, y)
+        # The rows that grow the tree of the fold which this row judges are zeros alone.
+        model.fit(X, np.append(y[1:], 1.0))
+    rows = {"x": X[:, 0], "y": y}
+    pq.write_table(pa.table(rows), folder / "rows.parquet")
+    with pytest.raises(ValueError, match="Sum of y is not strictly positive"):
+        model.fit(folder, "y")
+    pq.write_table(pa.table({**rows, "y": np.append(y[1:], 1.0)}), folder / "rows.parquet")
+    model.fit(folder, "y")

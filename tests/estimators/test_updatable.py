@@ -136,8 +136,12 @@ def test_merged_fits_are_one_fit_to_all_rows(model):
     expect_same(merged, clone(model).fit(X, y, weight), X)
     assert [bits(one) for one in fits[1:]] == others
     twice = clone(model).fit(X, y, weight)
+    before = bits(twice)
+    with pytest.raises(ValueError, match="merge takes a fit to other rows, got the model itself"):
+        twice.merge(twice)
+    assert bits(twice) == before
     expect_same(
-        twice.merge(twice),
+        twice.merge(clone(model).fit(X, y, weight)),
         clone(model).fit(np.tile(X, (2, 1)), np.tile(y, 2), np.tile(weight, 2)),
         X,
     )

@@ -713,3 +713,27 @@ def test_infinite_numbers_go_where_the_model_sends_them(model, missing, tmp_path
     if isinstance(model, BoostedTreesClassifier | BoostedTreesRegressor):
         theirs = model.to_sklearn()
         np.testing.assert_allclose(predicted(theirs, table), truth, rtol=1e-9)
+
+
+LARGE = [
+    BoostedTreesRegressor(max_iter=3, random_state=0),
+    BoostedTreesRegressor("poisson", max_iter=3, random_state=0),
+    TreeForestRegressor(3, random_state=0),
+    PACBayesTreeRegressor(random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", LARGE, ids=["boosted", "logarithm", "forest", "tree"])
+def test_predictions_that_float32_does_not_hold_are_refused(model):
+    X = np.random.default_rng(0).random((300, 2))
+    y = 1 + X[:, 0]
+    for unit in (1e60, -1e60):
+        if unit < 0 and getattr(model, "loss", None) == "poisson":
+            continue
+        made = clone(model).fit(X, y * unit)
+        with pytest.raises(ValueError, match=r"predictions may be larger than 3\.4e\+38"):
+            made.to_onnx()
+        said = run(made.to_onnx(dtype="float64"), X)[1]
+        np.testing.assert_allclose(said, made.predict(X), rtol=1e-12)
+    within = clone(model).fit(X, y * 1e37)
+    assert np.isfinite(run(within.to_onnx(), X.astype(np.float32))[1]).all()

@@ -65,9 +65,7 @@ def run(case: int, kinds: Sequence[str]) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "no characters that were looked at")  # targets are noise
-        warnings.filterwarnings(
-            "ignore", ".* rows that certify repeat other rows"
-        )  # tables are toys
+        warnings.simplefilter("ignore", certree.RepeatedRowsWarning)  # tables are toys
         warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")  # forests are small
         warnings.filterwarnings("ignore", ".* nearly is an identifier")  # numbers as categories
         warnings.filterwarnings("ignore", "sample_weight differs so much")  # some are drawn so

@@ -1,5 +1,6 @@
 """Cases that fit an estimator twice, to rows that say the same, and compare what is predicted."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -236,8 +237,32 @@ def rows_in_files(random: Random, subject: Subject) -> None:
     cuts = [0, *sorted(random.choices(range(table.n + 1), k=2)), table.n]
     for k, (first, end) in enumerate(pairwise(cuts)):
         parquet.write_table(frame.slice(first, end - first), at / f"{k}.parquet")
-    other = clone(model).fit(at, "what to learn", None if weight is None else "how much")
-    _compare(other, X, model.fit(X, y, weight), X)
+    other, weights = clone(model), None if weight is None else "how much"
+    there = _repeats_said(lambda: other.fit(at, "what to learn", weights))
+    assert there == _repeats_said(lambda: model.fit(X, y, weight))
+    _compare(other, X, model, X)
+
+
+def repeated_rows(random: Random, subject: Subject) -> None:
+    """A table in which every row stands twice is warned of once, unless groups say what rows are."""
+    model, table = clone(subject.model), subject.table
+    if hasattr(model, "duplicates") or isinstance(model, ConformalBandRegressor):  # of some rows
+        return
+    rows = np.array(random.sample([*range(table.n)] * 2, 2 * table.n))
+    X, y = table.at(rows).X, subject.y[rows]
+    said = _repeats_said(lambda: model.fit(X, y))
+    assert len(said) == 1, said
+    assert f" {len(rows):,} of {len(rows):,} rows " in said[0]
+    if has_fit_parameter(model, "groups"):
+        assert _repeats_said(lambda: model.fit(X, y, groups=rows)) == []
+
+
+def _repeats_said(fit: Callable[[], Any]) -> list[str]:
+    """What a fit says of repeated rows."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", certree.RepeatedRowsWarning)
+        fit()
+    return [str(one.message) for one in found if one.category is certree.RepeatedRowsWarning]
 
 
 def another_number_of_threads(random: Random, subject: Subject) -> None:
@@ -275,6 +300,7 @@ REFITS: list[Callable[[Random, Subject], None]] = [
     another_layout,
     sparse_rows,
     rows_in_files,
+    repeated_rows,
     another_number_of_threads,
     another_unit,
 ]

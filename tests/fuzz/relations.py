@@ -308,6 +308,7 @@ def batches_are_learned_or_warned_of(random: Random, subject: Subject) -> None:
     y = np.arange(40) // 20
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", certree.RepeatedRowsWarning)  # which says nothing of it
         model = clone(subject.model).set_params(
             densities="auto", priors=None, class_weight=None, categorical_features="from_dtype"
         )

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.tree import DecisionTreeClassifier
 
 import certree
 from certree.boolean import FourierRegressor
@@ -95,3 +97,18 @@ def test_the_page_has_the_names_that_errors_know():
     rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", page.read_text(), re.MULTILINE)
     shown = {ours: re.findall(r"\w+", theirs) for ours, theirs in rows}
     assert shown == {ours: theirs.split() for ours, theirs in _ELSEWHERE.items()}
+
+
+@pytest.mark.parametrize("name", ["max_depth", "monotonic_cst", "random_state"])
+def test_a_grower_is_not_given_what_the_tree_has(name):
+    model = certree.PACBayesTreeClassifier(certree.Cart())
+    match = rf"^grower__{name} is no parameter .* Cart has no {name}: use {name}, which PACBayes"
+    with pytest.raises(ValueError, match=match):
+        model.set_params(**{f"grower__{name}": 1})
+    search = GridSearchCV(model, {f"grower__{name}": [1]}, cv=2)
+    with pytest.raises(ValueError, match=match):
+        search.fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
+    # scikit-learn's trees have such parameters themselves.
+    if name != "monotonic_cst":
+        model.set_params(grower=DecisionTreeClassifier(), **{f"grower__{name}": 1})
+        assert getattr(model.grower, name) == 1

@@ -23,6 +23,7 @@ from certree import (
     PACBayesTreeClassifier,
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
+    RepeatedRowsWarning,
 )
 from certree.ensembles import (
     BoostedTreesClassifier,
@@ -124,6 +125,21 @@ def test_frames_on_workers_have_the_same_model(target, weighed, ends, seed, clie
         *(None if one is None else cut(one.iloc[order], ends) for one in (X, y, weight))
     )
     expect_same(here, there, tmp_path)
+
+
+def test_repeated_rows_on_workers_are_counted_once(client):
+    X, y, _ = frames("two", False)
+    rows = np.append(np.arange(N), np.arange(N // 2))
+    order = np.random.RandomState(0).permutation(len(rows))
+    given = [cut(one.iloc[rows[order]], [0, 700, len(rows)]) for one in (X, y)]
+    number = len(rows) - int((~X.assign(y=y).iloc[rows].duplicated(keep=False)).sum())
+    for early_stopping in (False, True):
+        model = model_of("two", early_stopping=early_stopping)
+        with pytest.warns(
+            RepeatedRowsWarning, match=f"hold {number:,} of {len(rows):,} rows"
+        ) as said:
+            model.fit(*given)
+        assert sum(one.category is RepeatedRowsWarning for one in said) == 1
 
 
 QUANTILES = {"loss": "quantile", "quantile": [0.2, 0.5, 0.9]}

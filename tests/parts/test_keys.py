@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from certree.parts.executors import added
 from certree.parts.fit_hashes import hashes_of_fit
-from certree.parts.keys import set_keys
+from certree.parts.keys import n_repeated_rows, set_keys
 from certree.parts.memory_limit import Portions
 from certree.parts.part import PartOfRows
-from certree.rows.hashes import distinct, keys_of, mix
+from certree.rows.hashes import distinct, keys_of, mix, n_with_copies
 
 
 class Parts:
@@ -48,7 +48,9 @@ def test_however_rows_are_divided(contents, ends, together):
     hashes = mix(np.array(contents, dtype=np.uint64))
     parts = Parts(np.split(hashes, sorted(min(one, len(hashes)) for one in ends)))
     parts.portions = Portions(together=together)
-    set_keys(parts, len(hashes))
+    n_repeated = n_with_copies(hashes)
+    assert n_repeated_rows(parts, len(hashes)) == n_repeated
+    assert set_keys(parts, len(hashes)) == n_repeated
     found = np.concatenate([part.keys for part in parts.all])
     expected = keys_of(hashes.copy())
     # Of equal rows it does not matter which one has which key.
@@ -61,7 +63,7 @@ def test_hashes_that_no_other_part_can_have_are_not_told():
     hashes[0][-1] = hashes[1][-1]
     parts = Parts(hashes)
     set_keys(parts, 2000)
-    told = [len(one[0][1]) for one in parts.told if isinstance(one, list)]
+    told = [len(one[0].hashes) for one in parts.told if isinstance(one, list)]
     assert sum(told) >= 2
     assert sum(told) < 1200
 

@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certree import PrunedTreeClassifier, grow_cart
+import certree
+from certree import BoostedTreesClassifier, PrunedTreeClassifier, grow_cart
 from certree.rows import Categories
 from certree.rows.categories import categorical_mask
 
@@ -397,16 +399,26 @@ REFUSED = r"feature (1|'id') holds 9007199254740993, which float64 does not hold
 
 
 @pytest.mark.parametrize("X", [pytest.param(X, id=how) for how, X in whole_numbers([1, FAR])])
-@pytest.mark.parametrize("chosen", [None, [1]], ids=["numbers", "categories"])
-def test_whole_numbers_that_would_become_others_are_refused(X, chosen):
+def test_whole_numbers_that_would_become_others_are_refused(X):
     near = [[0.0, 1.0], [0.0, 2.0]]
     with pytest.raises(ValueError, match=REFUSED):
-        PrunedTreeClassifier(categorical_features=chosen).fit(X, ["a", "b"])
+        PrunedTreeClassifier(categorical_features=None).fit(X, ["a", "b"])
     if isinstance(X, pd.DataFrame | pl.DataFrame | pa.Table):
         near = pd.DataFrame(near, columns=["a", "id"])
-    model = PrunedTreeClassifier(categorical_features=chosen).fit(near, ["a", "b"])
+    model = PrunedTreeClassifier(categorical_features=None).fit(near, ["a", "b"])
     with pytest.raises(ValueError, match=REFUSED):
         model.predict(X)
+
+
+@pytest.mark.parametrize("X", [pytest.param(X, id=how) for how, X in whole_numbers([1, FAR])])
+def test_whole_numbers_that_would_become_others_are_names_if_declared(X, request):
+    model = PrunedTreeClassifier(categorical_features=[1])
+    if "decimals" in request.node.name:  # which are no integers
+        with pytest.raises(ValueError, match=REFUSED):
+            model.fit(X, ["a", "b"])
+        return
+    model.fit(X, ["a", "b"])
+    assert model.categories_.names == (None, ("1", str(FAR)))
 
 
 @pytest.mark.parametrize(
@@ -462,11 +474,81 @@ def test_dates_and_times_are_refused_by_name(X):
 
 def test_numbers_too_large_for_float64_are_refused():
     X = np.array([[0, 10**400], [0, 1]], dtype=object)
-    for chosen in (None, [1]):
-        with pytest.raises(ValueError, match=r"feature 1 must hold numbers, got 1000.*000"):
-            PrunedTreeClassifier(categorical_features=chosen).fit(X, ["a", "b"])
+    with pytest.raises(ValueError, match=r"feature 1 must hold numbers, got 1000.*000"):
+        PrunedTreeClassifier(categorical_features=None).fit(X, ["a", "b"])
+    categories = Categories.of(X, [1])
+    assert categories.names == (None, ("1", "1" + "0" * 400))
+    assert categories.encode(X)[:, 1].tolist() == [1, 0]
+    assert np.isnan(Categories.of(X[1:], [1]).encode(X)[0, 1])
 
 
 def test_nat_among_numbers_is_a_missing_value():
     X = np.array([[1.0], [pd.NaT], [pd.NA], [None]], dtype=object)
     np.testing.assert_array_equal(Categories.of(X, None).encode(X)[:, 0], [1] + [np.nan] * 3)
+
+
+BEYOND = 2**60
+IDENTIFIERS = np.array([5, 7, BEYOND + 1, BEYOND + 3, -BEYOND - 1])
+
+
+def far_frames():
+    x, z = IDENTIFIERS[np.arange(50) % 5], np.arange(50) / 7
+    frame = pd.DataFrame({"x": x, "z": z})
+    nullable = frame.astype({"x": "Int64"})
+    nullable.loc[49, "x"] = pd.NA
+    return {
+        "pandas": frame,
+        "polars": pl.from_pandas(frame),
+        "arrow": pa.Table.from_pandas(frame),
+        "nullable": nullable,
+        "objects": np.column_stack([x.astype(object), z.astype(object)]),
+        "list": [*zip(x.tolist(), z.tolist(), strict=True)],
+        "text": frame.astype({"x": str}),
+    }
+
+
+@pytest.mark.parametrize("kind", [*far_frames()])
+def test_integers_that_float64_does_not_hold_are_names_if_declared(kind):
+    X = far_frames()[kind]
+    categories = Categories.of(X, [0])
+    assert categories.names == (tuple(sorted(map(str, IDENTIFIERS.tolist()))), None)
+    expected = np.searchsorted(categories.names[0], IDENTIFIERS.astype(str))[np.arange(50) % 5]
+    # Whatever library has the rows, also those that hold none of these integers.
+    for name, rows in far_frames().items():
+        n = 49 if name == "nullable" else 50
+        np.testing.assert_array_equal(categories.encode(rows)[:n, 0], expected[:n])
+    near = np.array([[5, 0], [7, 0], [6, 0]])
+    assert categories.encode(near)[:2, 0].tolist() == [3, 4]
+    assert np.isnan(categories.encode(near)[2, 0])
+    assert categories.encode(near.astype(float))[:2, 0].tolist() == [3, 4]
+    assert np.isnan(categories.encode(np.array([[np.inf, 0], [5.5, 0]]))[:, 0]).all()
+
+
+def test_integers_beyond_float64_are_new_to_names_that_are_not():
+    near = Categories.of(np.array([[5], [7]]), [0])
+    codes = near.encode(np.array([[7], [BEYOND + 1], [5]]))
+    assert codes[[0, 2], 0].tolist() == [1, 0]
+    assert np.isnan(codes[1, 0])
+    more = near.with_those_of(np.array([[BEYOND + 1], [7]]))
+    assert more.names == (("5", "7", str(BEYOND + 1)),)
+    assert more.encode(np.array([[7], [BEYOND + 1], [5]]))[:, 0].tolist() == [1, 2, 0]
+
+
+def test_integers_beyond_float64_are_the_same_names_in_files_and_memory(tmp_path):
+    frame = pd.DataFrame({"x": IDENTIFIERS[np.arange(500) % 5], "z": np.arange(500.0) % 97})
+    frame["y"] = (np.arange(500) % 5 == 3) ^ (frame["z"] > 80)
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    is_near = frame["x"].between(0, 9)
+    for name, rows in (("near", frame[is_near]), ("far", frame[~is_near])):
+        pq.write_table(pa.Table.from_pandas(rows), folder / f"{name}.parquet")
+    model = BoostedTreesClassifier(max_iter=3, categorical_features=["x"], random_state=0)
+    X = frame[["x", "z"]]
+    here = model.fit(X, frame["y"]).predict_proba(X)
+    np.testing.assert_array_equal(model.fit(folder, "y").predict_proba(X), here)
+    certree.save(model, tmp_path / "model.certree")
+    read = certree.load(tmp_path / "model.certree")
+    np.testing.assert_array_equal(read.predict_proba(X), here)
+    certree.predict_files(read, folder / "far.parquet", tmp_path / "said.parquet")
+    said = pq.read_table(tmp_path / "said.parquet")
+    np.testing.assert_array_equal(said["prediction"].to_numpy(), read.predict(X[~is_near]))

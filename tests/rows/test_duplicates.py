@@ -14,10 +14,12 @@ from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.feature_selection import RFE, RFECV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     FixedThresholdClassifier,
+    KFold,
     ShuffleSplit,
     TunedThresholdClassifierCV,
 )
@@ -356,6 +358,8 @@ WRAPPED = {
     "one against one": OneVsOneClassifier(INNER),
     "one against the rest": OneVsRestClassifier(INNER),
     "pipeline": make_pipeline(StandardScaler(), VotingClassifier([("a", INNER)])),
+    "recursive feature elimination": RFE(INNER, n_features_to_select=2),
+    "the same by folds": RFECV(INNER, cv=KFold(3)),
     "stacking": StackingClassifier([("a", INNER), ("b", LogisticRegression())], cv=3),
     "tuned threshold": TunedThresholdClassifierCV(INNER, cv=3),
     "voting": VotingClassifier([("a", INNER), ("b", LogisticRegression())]),

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +40,8 @@ from certree import (
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
     PrunedTreeRegressor,
+    TreeForestClassifier,
+    TreeForestRegressor,
 )
 from certree.rows.split import Deal, TrainCalibrationSplit, train_calibration_split
 from certree.rows.training import TakesRows, Training, balanced_weights, one_row, training_rows
@@ -759,3 +763,49 @@ def test_rows_that_are_none_are_refused_where_codes_are_known(nothing):
     model = PrunedTreeClassifier(categorical_features=[0], cv=2).fit(rows, [0, 1] * 3)
     with pytest.raises(ValueError, match="Expected 2D array"):
         model.predict(nothing)
+
+
+MISSING_TARGETS = {
+    "objects": np.array(["a", None] * 20, dtype=object),
+    "list": ["a", None] * 20,
+    "booleans": [True, None] * 20,
+    "numbers": np.array([1, None] * 20, dtype=object),
+    "NaN": np.array(["a", np.nan] * 20, dtype=object),
+    "pandas": pd.Series(["a", None] * 20, dtype="string"),
+    "categories": pd.Series(["a", None] * 20, dtype="category"),
+    "polars": pl.Series(["a", None] * 20),
+    "columns": np.array([["a", "b"], ["a", None]] * 20, dtype=object),
+}
+
+
+@pytest.mark.parametrize("kind", MISSING_TARGETS)
+@pytest.mark.parametrize("model", [TreeForestClassifier(2), TreeForestRegressor(2)])
+def test_missing_targets_are_counted_and_placed(model, kind):
+    n = 80 if kind == "columns" else 40
+    match = rf"y contains NaN or other missing values: 20 of {n}, the first of them in row 1\b"
+    with pytest.raises(ValueError, match=match):
+        model.fit(np.arange(40.0)[:, None], MISSING_TARGETS[kind])
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pd.DataFrame,
+        pl.DataFrame,
+        pa.table,
+        lambda columns: np.column_stack([np.array(one, object) for one in columns.values()]),
+        lambda columns: [*zip(*columns.values(), strict=True)],
+    ],
+    ids=["pandas", "polars", "arrow", "objects", "list"],
+)
+def test_text_among_numbers_is_named_with_its_feature(made):
+    numbers = np.arange(40.0)
+    model = TreeForestClassifier(2).fit(made({"a": numbers, "b": numbers}), numbers > 7)
+    mixed = {"a": [0.5, 1.5], "b": ["abc", "1.5"]}
+    match = (
+        r"feature (1|'b') must hold numbers, got 'abc': turn it into numbers, or list the feature"
+    )
+    with pytest.raises(ValueError, match=match):
+        model.predict(made(mixed))
+    with pytest.raises(ValueError, match=match):
+        TreeForestClassifier(2, categorical_features=None).fit(made(mixed), [0, 1])

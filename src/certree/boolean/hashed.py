@@ -53,8 +53,8 @@ def sparse_transform(
     Parameters
     ----------
     function : callable
-        Takes rows, an array (m, n_features), and gives one number for each, the same whenever it is
-        asked.
+        Takes rows, an array of integers (m, n_features), and gives one number for each, the same
+        whenever it is asked.
     n_features : int
         Number of features.
     coding : {"0/1", "-1/+1"}

@@ -52,9 +52,9 @@ def kushilevitz_mansour(
     Parameters
     ----------
     function : callable
-        Takes rows, an array (m, n_features), and gives one number for each. Its answers may be noisy,
-        if the noise of a row is drawn anew whenever it is asked; the coefficients are those of its
-        expectation.
+        Takes rows, an array of integers (m, n_features), and gives one number for each. Its answers may
+        be noisy, if the noise of a row is drawn anew whenever it is asked; the coefficients are those
+        of its expectation.
     n_features : int
         Number of features.
     theta : float

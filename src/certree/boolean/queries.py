@@ -13,7 +13,7 @@ from certree.boolean.bits import Bits
 from certree.boolean.spectrum import Spectrum
 from certree.interface.arrays import Float64, array_of
 
-Function = Callable[[Float64], Any]
+Function = Callable[[NDArray[np.int64]], Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +56,7 @@ class Queries:
     Parameters
     ----------
     function : callable
-        Takes rows (m, n_features) and gives a number for each.
+        Takes rows of integers, (m, n_features), and gives a number for each.
     bits : Bits
         The features.
     budget : int or None
@@ -90,7 +90,8 @@ class Queries:
                 f"a budget of {self.budget} queries is too small: {self.n_queries} were made, and "
                 f"{n} more are needed to go on"
             )
-        answers = array_of("what function returns", self._function(self.bits.rows_of(signs)))
+        rows = self.bits.rows_of(signs).astype(np.int64)  # that functions may take as bits
+        answers = array_of("what function returns", self._function(rows))
         self.n_queries += n
         if answers.dtype.kind not in "biuf":
             raise TypeError(f"function must return numbers, got dtype {answers.dtype}")

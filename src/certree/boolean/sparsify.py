@@ -32,18 +32,21 @@ class Sparsified:
         `held_out_error`.
     sup_error : float
         Bound on the difference at any row whatever: the sum of the sizes of the other terms.
+    guaranteed_error : float
+        Squared error of which the theorem speaks: 2 epsilon of `sparsify_as_proven`, and
+        `squared_error` of `sparsify`.
     guaranteed_terms : float
-        So many terms suffice by the theorem for an error of `squared_error`: ``2 L1^2 / squared_error``
-        of degree `guaranteed_degree`, where L1 is the sum of the sizes of all terms. Infinite if the
-        error is 0.
+        So many terms suffice by the theorem for this error: ``2 L1^2 / guaranteed_error`` of degree
+        `guaranteed_degree`, where L1 is the sum of the sizes of all terms. Infinite if the error is 0.
     guaranteed_degree : int or None
-        ``log2(2 s / squared_error)`` of the theorem, for a tree of s leaves with values of size 1 at
-        most; None if the number of leaves was not given, or the error is 0.
+        ``log2(2 s / guaranteed_error)`` of the theorem, rounded up, for a tree of s leaves with values
+        of size 1 at most; None if the number of leaves was not given, or the error is 0.
     """
 
     spectrum: Spectrum
     squared_error: float
     sup_error: float
+    guaranteed_error: float
     guaranteed_terms: float
     guaranteed_degree: int | None
 
@@ -51,7 +54,8 @@ class Sparsified:
         return (
             f"{len(self.spectrum)} terms of degree {self.spectrum.degree}: squared error "
             f"{self.squared_error:.6g} over independent features, at most {self.sup_error:.6g} off "
-            f"at any row (the theorem needs {self.guaranteed_terms:.6g} terms for this squared error)"
+            f"at any row (the theorem needs {self.guaranteed_terms:.6g} terms for a squared error of "
+            f"{self.guaranteed_error:.6g})"
         )
 
 
@@ -124,6 +128,8 @@ def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Spa
     Returns
     -------
     Sparsified
+        Its guarantee is that of the theorem: at most `guaranteed_terms` terms of degree
+        `guaranteed_degree` at most are kept, and `squared_error` is at most ``guaranteed_error``.
 
     Raises
     ------
@@ -143,7 +149,8 @@ def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Spa
     least = epsilon / l1_norm if l1_norm > 0 else 0.0
     is_large = np.sqrt(spectrum.squares) >= least
     degree = proven_degree(n_leaves, epsilon)
-    return _kept(spectrum, np.flatnonzero(is_large & (spectrum.sizes <= degree)), n_leaves)
+    kept = np.flatnonzero(is_large & (spectrum.sizes <= degree))
+    return _kept(spectrum, kept, n_leaves, 2 * epsilon)
 
 
 def proven_degree(n_leaves: int, epsilon: float) -> int:
@@ -151,16 +158,21 @@ def proven_degree(n_leaves: int, epsilon: float) -> int:
     return ceil(max(log2(n_leaves) - log2(epsilon), 0.0))  # an infinite epsilon needs none
 
 
-def _kept(spectrum: Spectrum, kept: Any, n_leaves: int | None) -> Sparsified:
+def _kept(
+    spectrum: Spectrum, kept: Any, n_leaves: int | None, guaranteed_error: float | None = None
+) -> Sparsified:
+    """Keep some terms; guaranteed_error: that of the theorem, None: what they have."""
     is_kept = np.zeros(len(spectrum), dtype=bool)
     is_kept[kept] = True
     others = spectrum.only(~is_kept)
     error = others.squared_norm
-    terms = 2 * spectrum.l1_norm**2 / error if error > 0 else np.inf
+    proven = error if guaranteed_error is None else guaranteed_error
+    terms = 2 * spectrum.l1_norm**2 / proven if proven > 0 else np.inf
     degree = None
-    if n_leaves is not None and error / 2 > 0:
-        degree = proven_degree(n_leaves, error / 2)
-    return Sparsified(spectrum.only(is_kept), error, others.sup_norm_bound, terms, degree)
+    if n_leaves is not None and proven / 2 > 0:
+        degree = proven_degree(n_leaves, proven / 2)
+    told = error, others.sup_norm_bound, proven, terms, degree
+    return Sparsified(spectrum.only(is_kept), *told)
 
 
 @checked

@@ -22,8 +22,10 @@ from certree.rows.duplicates import (
 from certree.rows.folds import Indices
 from certree.rows.hashes import known_rows
 
-# Classifiers of scikit-learn that are what one member is.
-_OF_ONE = {"FixedThresholdClassifier", "FrozenEstimator"}
+# Classifiers of scikit-learn whose member takes some of the features.
+_SELECTORS = {"RFE", "RFECV"}
+# Those that are what one member is.
+_OF_ONE = {"FixedThresholdClassifier", "FrozenEstimator", *_SELECTORS}
 # Those of whose rows some member has seen each, unless members were fitted before.
 _OF_ALL_ROWS = {
     "BaggingClassifier",
@@ -172,7 +174,8 @@ def _members(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:
         yield one.estimator, X
     # Beside its members a bag has the one that it was given, which may be fitted to anything.
     if hasattr(classifier, "estimator_") and not hasattr(classifier, "estimators_"):
-        yield classifier.estimator_, X
+        selects = type(classifier).__name__ in _SELECTORS
+        yield classifier.estimator_, classifier.transform(X) if selects else X
     features = getattr(classifier, "estimators_features_", None)
     for place, one in enumerate(np.ravel(getattr(classifier, "estimators_", ()))):
         if features is None:

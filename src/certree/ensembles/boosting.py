@@ -281,7 +281,8 @@ class BoostedTrees(StagedTrees):
         callbacks : list of callables, or None
             Each is called after each round with an `Iteration`: `n_iter`, the number of rounds so far,
             and `train_score` and `validation_score`, the scores so far. The fit stops where one returns
-            True. If one raises an exception, this goes through, and the estimator is as before the fit.
+            True, and goes on after False or None; another result is a TypeError. If one raises an
+            exception, this goes through, and the estimator is as before the fit.
 
         Returns
         -------

@@ -195,7 +195,12 @@ class Evaluation:
         now = Iteration(n_iter, *(np.array(scores) for scores in self.scores))
         for callback in self.callbacks:  # all of them, as each may keep a record
             wants_end = callback(now)
-            self.is_over |= isinstance(wants_end, bool | np.bool_) and bool(wants_end)
+            if not isinstance(wants_end, bool | np.bool_ | None):
+                raise TypeError(
+                    "callbacks must return True to end the fit, or False or None to go on, got "
+                    f"{wants_end!r}"
+                )
+            self.is_over |= bool(wants_end)
 
 
 def scores_together(runs: Sequence[Rounds]) -> Float64:
@@ -266,6 +271,10 @@ def _by_scorer(model: Any, scorer: Callable[..., Any], rows: Training, places: A
         value = scorer(judged, table, y, **weights)
         if not isinstance(value, Real | Integral):
             raise ValueError(f"scoring must return a number, got {value!r}")
-        return float(value)
+        if not np.isfinite(number := float(value)):
+            raise ValueError(
+                f"scoring must return a finite number, got {number}, by which no round is the best"
+            )
+        return number
 
     return score

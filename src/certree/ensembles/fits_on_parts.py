@@ -43,6 +43,7 @@ from certree.parts.made_parts import (
     warn_of_identifiers,
 )
 from certree.parts.memory_limit import Need, most_leaves, numbers_of_categories, sums_of_cell
+from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.training import Training
 
 # Most rows of fits that may be made in memory.
@@ -100,7 +101,10 @@ def fit_on_parts(
     judges, hashes = (None, None) if judged is None else judged()
     if judges is not None:
         n_held, of_held = len(judges.y), _put_beside(parts, judges)
-    set_keys(parts, n)
+    n_repeated = set_keys(parts, n)
+    if held is not None:  # rows that are held out are rows of the fit, too
+        n_repeated = held.n_repeated
+    warn_of_repeated_rows(n_repeated, learned.found.n)
     model._choose_parameters(n)
     grower, statistics = _grower(model, parts, loss, bins)
     weight, n_targets = total_weight(parts, n, weighing), learned.found.n_targets

@@ -52,7 +52,13 @@ from certree.explain.summed import SummedTrees
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower, Drawing, GrownForest
-from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slopes_of
+from certree.grow.growing import (
+    MonotonicCst,
+    Slopes,
+    expect_counts,
+    number_of_features,
+    slopes_of,
+)
 from certree.interface.arrays import (
     Float64,
     Int64,
@@ -1035,6 +1041,8 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         how: dict[str, Any] = {"first": first, "sample_weight": rows.weight}
         if self.n_outputs_ == 1:
             SquaredLoss().expect_domain(rows.y)
+            if self.criterion == "poisson":
+                expect_counts(rows.y)
             return grower.grow_numbers(rows.y, n_trees, criterion=self.criterion, **how)
         if self.criterion == "poisson":
             self._expect_one_target('criterion="poisson"')

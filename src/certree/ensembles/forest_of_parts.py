@@ -29,8 +29,9 @@ from certree.parts.made_parts import Sketched, make_parts, sketched, warn_of_ide
 from certree.parts.memory_limit import Need, most_categories, most_leaves
 from certree.parts.part import PartOfRows, digests, expect_same_rows
 from certree.parts.scratch import Scratch
+from certree.rows.duplicates import warn_of_repeated_rows
 from certree.rows.folds import Indices
-from certree.rows.hashes import keys_of
+from certree.rows.hashes import keys_of, n_with_copies
 from certree.rows.relative_weights import NO_WEIGHTS, WeightUnit
 
 # Share of the rows that a tree draws, about; others are drawn again and again.
@@ -189,7 +190,9 @@ def _put_in_order(parts: Executor, n: int) -> tuple[Indices, int]:
         )
     weights = [one[2] for one in told if one[2] is not None]
     weight = np.concatenate(weights) if weights else None
-    order, content = ordered(keys_of(np.concatenate([one[1] for one in told]), weight), weight)
+    hashes = np.concatenate([one[1] for one in told])
+    warn_of_repeated_rows(n_with_copies(hashes), n)
+    order, content = ordered(keys_of(hashes, weight), weight)
     place = np.empty(n, dtype=np.uint64)
     place[order] = np.arange(n, dtype=np.uint64)
     parts.change(at_places, known, own=[place[begin:end] for begin, end in pairwise(ends)])

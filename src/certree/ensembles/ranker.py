@@ -176,6 +176,7 @@ class BoostedTreesRanker(BoostedTrees):
         self._store(locals())
 
     _CHOOSES_ROUNDS: ClassVar[bool] = False
+    _draws_rows: ClassVar[bool] = False
     _MEMBERS: ClassVar[int] = 4
     _LEAVES: ClassVar[tuple[int, int]] = 16, 31
 

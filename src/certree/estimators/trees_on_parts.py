@@ -27,11 +27,13 @@ from certree.parts.first_look import (
 )
 from certree.parts.fit_hashes import hashes_of_fit
 from certree.parts.held_out import deal_to_folds
+from certree.parts.keys import n_repeated_rows
 from certree.parts.made_parts import make_parts, sketched, warn_of_identifiers
 from certree.parts.memory_limit import Need, most_categories, most_leaves
 from certree.parts.part import PartOfRows
 from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.tree_of_parts import GrowthOfParts, grow_on_parts
+from certree.rows.duplicates import warn_of_repeated_rows
 from certree.stats import NodeStats, Stats
 from certree.stats.in_any_order import (
     Ask,
@@ -182,6 +184,10 @@ class TreesOfParts:
         if n_folds:
             dealt = deal_to_folds(parts, learned.reader, n_folds, random_state)
         bins, _ = make_parts(parts, learned.reader, known, grower.number_of_bins, dealt)
+        # Of certified trees the parameter duplicates says what repeated rows are.
+        if not (found.are_grouped or hasattr(model, "duplicates")):
+            n_repeated = n_repeated_rows(parts, found.n) if dealt is None else dealt.n_repeated
+            warn_of_repeated_rows(n_repeated, found.n)
         unit = rounded(found.total()) / found.n if is_weighed else 1.0
         return cls(model, grower, parts, bins, growth, unit)
 

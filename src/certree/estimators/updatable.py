@@ -196,7 +196,7 @@ class UpdatableTree(TreeVoteEstimator):
         TypeError
             If the other is an estimator of another class.
         ValueError
-            If it has other parameters, features, categories or classes.
+            If it is the model itself, or has other parameters, features, categories or classes.
         """
         if type(other) is not type(self):
             raise TypeError(f"merge takes another {type(self).__name__}, got {other!r}")
@@ -204,6 +204,11 @@ class UpdatableTree(TreeVoteEstimator):
         check_is_fitted(other)
         other = state_of(other)
         seen, others = self._known("merge"), other._known("merge")
+        if others is seen:
+            raise ValueError(
+                "merge takes a fit to other rows, got the model itself: to count each of its rows "
+                "twice, repeat them in fit"
+            )
         expect_same_parameters(self, other, *_UNREAD)
         for said, name in _LEARNED.items():
             one, two = (getattr(model, name, None) for model in (self, other))

@@ -156,6 +156,8 @@ def _onnx_type(dtype: Any) -> int:
 
 def write(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None:
     """Write the nodes from rows to the named outputs."""
+    if graph.dtype == np.float32:
+        _expect_float32(formula)
     if formula.kind != "tree":
         _write_ensemble(graph, formula, rows, outputs)
     elif not formula.sends_both_ways:
@@ -171,6 +173,32 @@ def write(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None
             written(inner, formula, rows, [name for name, *_ in ends])
             branches[branch] = inner.branch(ends)
         graph.add_many("If", [lacking], outputs, **branches)
+
+
+def _expect_float32(formula: Formula) -> None:
+    """Refuse predictions that float32 does not hold, which a graph would make infinite.
+
+    Sums of trees are bounded by their largest leaves, which may be those of no one row. So of a
+    logarithm, which grows by little, the start alone counts.
+    """
+    if formula.classes is not None:
+        return
+    largest = np.finfo(np.float32).max
+    start = np.abs(formula.start)
+    if formula.link == "exp":
+        is_beyond = bool((formula.start > np.log(largest)).any())
+    else:
+        leaves = [np.abs(tree.value[tree.is_leaf]).max(axis=0) for tree in formula.trees]
+        scale = len(leaves) if formula.kind == "forest" else 1
+        with np.errstate(over="ignore"):
+            is_beyond = bool(
+                (np.sum([one / scale for one in leaves], axis=0) + start > largest).any()
+            )
+    if is_beyond:
+        raise ValueError(
+            f"predictions may be larger than {largest:.3g}, the largest number of float32, of which a "
+            'graph would make infinity: take dtype="float64", or fit to y in a larger unit'
+        )
 
 
 def _leaf_numbers(graph: Graph, formula: Formula, rows: str) -> str:

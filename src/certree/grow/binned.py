@@ -385,7 +385,7 @@ class BinnedGrower:
         if criterion not in ("squared", "poisson"):
             raise ValueError(f'criterion must be "squared" or "poisson", got {criterion!r}')
         if criterion == "poisson":
-            expect_counts(target)
+            expect_counts(target, are_all=False)
         weight = self._weight(sample_weight, True)
         of_all = self._ordered(target), criterion
         return self._grow_trees(grow_numbers, of_all, weight, first, n_trees)

@@ -164,6 +164,8 @@ class Cart(BaseEstimator):
         self._expect_settings()
         if rows.y is None:
             raise ValueError("y must hold classes or numbers, got None")
+        if self.criterion == "poisson" and rows.n_targets == 1:
+            expect_counts(rows.y, are_all=rows.indices is None)
         if self.max_bins is not None:
             return self._grow_on_bins(rows)
         p = rows.X.shape[1]
@@ -450,8 +452,6 @@ def _exponent(target: Float64) -> int:
 def _numbers(y: NDArray[Any], weight: Float64 | None, criterion: str) -> dict[str, Any]:
     """Targets, as the core takes them, in a unit of their own."""
     name, power = _OF_NUMBERS[criterion]
-    if criterion == "poisson":
-        expect_counts(y)
     # A power of two: squares of small or large numbers get lost.
     target = y.astype(np.float64)
     scale = _exponent(target)

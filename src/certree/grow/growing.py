@@ -231,12 +231,30 @@ def number_of_features(given: Any, p: int) -> int | None:
     return min(p, int(given)) if isinstance(given, Integral) else max(1, int(given * p))
 
 
-def expect_counts(y: NDArray[Any]) -> None:
-    """Refuse what has no Poisson deviance, in scikit-learn's words."""
+def expect_counts(y: NDArray[Any], *, are_all: bool = True) -> None:
+    """Refuse targets that have no Poisson deviance, in scikit-learn's words.
+
+    Parameters
+    ----------
+    y : ndarray
+        Targets, or the smallest and the largest of them.
+    are_all : bool
+        Whether they are those of all rows of the fit. Those of a fold may all be zero.
+
+    Raises
+    ------
+    ValueError
+        If a target is negative, or all targets are zero.
+    """
     if y.min() < 0:
         raise ValueError(
             "Some value(s) of y are negative which is not allowed for Poisson regression, got "
             f"{y.min():g}"
+        )
+    if are_all and y.max() == 0:
+        raise ValueError(
+            "Sum of y is not strictly positive which is necessary for Poisson regression, got zeros "
+            'alone: use criterion="squared_error", or give y a positive value'
         )
 
 

@@ -10,6 +10,7 @@ and who asks a model reads these, whatever has become of the parameters since.
 """
 
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from copy import copy
 from functools import wraps
 from types import MethodType
@@ -27,6 +28,24 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 # How a model works, not what it is: whoever sets them means them from then on.
 _READ_AFTER_FIT = frozenset({"n_jobs", "verbose"})
+
+
+# What the running fit has warned of; fits of its members are part of it. None: no fit is running.
+_warned: ContextVar[set[type[Warning]] | None] = ContextVar("warned", default=None)
+
+
+def is_first_in_fit(category: type[Warning]) -> bool:
+    """Return whether the running fit warns of a category for the first time, and remember that it does.
+
+    Fits of members, as `AdaBoostTreeClassifier` makes them of its learners, are part of the outermost
+    fit. Outside of a fit every call returns True.
+    """
+    warned = _warned.get()
+    if warned is None:
+        return True
+    is_first = category not in warned
+    warned.add(category)
+    return is_first
 
 
 def _twin(model: Model, state: dict[str, Any]) -> Model:
@@ -112,7 +131,12 @@ def replaces_state(
     @wraps(fit)
     def fitted_at_once(self: Model, /, *args: Given.args, **kwargs: Given.kwargs) -> Model:
         twin = _twin(self, self.__dict__.copy())
-        fit(twin, *args, **kwargs)
+        outermost = _warned.set(set()) if _warned.get() is None else None
+        try:
+            fit(twin, *args, **kwargs)
+        finally:
+            if outermost is not None:
+                _warned.reset(outermost)
         keep_parameters(twin)
         self.__dict__ = twin.__dict__
         return self

@@ -5,7 +5,7 @@ of scikit-learn for values are taken as they are.
 """
 
 import inspect
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -83,6 +83,36 @@ def expect_our_names(model: Any, given: Iterable[str], parameters: Iterable[str]
         ours = suggestion(name, parameters)
         if ours is not None:
             raise TypeError(f"{type(model).__name__} has no parameter {name!r}: use {ours}")
+
+
+def expect_own_parameters(model: Any, given: Mapping[str, Any], parameters: Iterable[str]) -> None:
+    """Refuse ``part__name`` where the estimator itself has the parameter, and its part does not.
+
+    Parameters
+    ----------
+    model : estimator
+        The estimator.
+    given : mapping
+        What is set, by name.
+    parameters : iterable of str
+        The estimator's own parameters.
+
+    Raises
+    ------
+    ValueError
+        If there is such a name; the error says which one to write instead.
+    """
+    known = set(parameters)
+    for key in given:
+        part, nested, name = key.partition("__")
+        if not nested or name not in known:
+            continue
+        inner = given.get(part, getattr(model, part, None))
+        if hasattr(inner, "get_params") and name not in inner.get_params(deep=False):
+            raise ValueError(
+                f"{key} is no parameter of {type(model).__name__}, as {type(inner).__name__} has no "
+                f"{name}: use {name}, which {type(model).__name__} itself has"
+            )
 
 
 def knows_other_names(init: Callable[..., None]) -> Callable[..., None]:

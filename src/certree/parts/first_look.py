@@ -24,7 +24,7 @@ from certree.parts.chunks import (
 )
 from certree.parts.exact_sums import class_totals, exact_sum, rounded
 from certree.parts.executors import Executor
-from certree.rows.categories import Categories
+from certree.rows.categories import Categories, of_one_type
 from certree.rows.relative_weights import (
     NO_WEIGHTS,
     WeightSpread,
@@ -270,7 +270,7 @@ def _listed(found: Found) -> str:
 def _united(one: frozenset[Any] | None, other: frozenset[Any] | None) -> frozenset[Any] | None:
     if one is None or other is None:
         return one if other is None else other
-    return one | other
+    return frozenset((*of_one_type(one, other), *of_one_type(other, one)))
 
 
 def effective_size(reader: Any, parts: Executor) -> float:

@@ -95,11 +95,14 @@ class RowsHeldOut:
         Of each part, which of its rows are held out, in their order.
     sides : Sides
         What is known of both.
+    n_repeated : int
+        How many rows of both sides equal another one, target included.
     """
 
     division: Division
     masks: list[Mask]
     sides: Sides
+    n_repeated: int
 
 
 def hold_out(
@@ -135,7 +138,8 @@ def hold_out(
     if is_of_classes:
         for n_of_class in of_all.n_of_class:
             expect_classes(n_of_class, size, n, n_held)
-    masks = dealt_to(parts, every, of_all.n_of_stratum, lambda place: judging(place, n_held, n))
+    strata = of_all.n_of_stratum
+    masks, n_repeated = dealt_to(parts, every, strata, lambda place: judging(place, n_held, n))
     sides: Sides = parts.change(sides_of, own=masks)
     if is_of_classes and (n_lost := _n_lost(sides)):
         refuse_lost_classes(size, n_lost)
@@ -148,7 +152,7 @@ def hold_out(
             for most, n_rows, total in zip(largest, n_of_sides, totals, strict=True)
         )
         division = replace(division, weighings=(of_train, of_held))
-    return RowsHeldOut(division, masks, sides)
+    return RowsHeldOut(division, masks, sides, n_repeated)
 
 
 def _n_lost(sides: Sides) -> int:
@@ -167,10 +171,13 @@ class DealtRows:
         How rows are told apart.
     folds : list of ndarray of uint8
         Of each part, the fold that its rows judge, in their order.
+    n_repeated : int
+        How many rows equal another one, target included; 0: they are dealt by groups.
     """
 
     division: Division
     folds: list[NDArray[np.uint8]]
+    n_repeated: int
 
 
 def deal_to_folds(
@@ -189,15 +196,17 @@ def deal_to_folds(
     if any(one is not None for one in names):
         n_groups, places = groups_of_all(names)
         of_group = folds_of_groups(n_groups, n_folds, random_state).astype(np.uint8)
-        return DealtRows(division, dealt_by_groups(parts, places, of_group))
+        return DealtRows(division, dealt_by_groups(parts, places, of_group), 0)
     y: Any = np.zeros(1, np.int32 if is_classifier(reader) else np.float64)
     contents(np.zeros((1, reader.n_features_in_)), y, random_state)
     expect_folds(n_folds, sum(sizes))
     every = [np.zeros(n_rows, dtype=np.uint8) for n_rows in sizes]
     of_all = parts.change(sides_of, own=[one.astype(np.bool_) for one in every])
     counts = of_all.train.n_of_stratum
-    folds = dealt_to(parts, every, counts, lambda place: (place % n_folds).astype(np.uint8))
-    return DealtRows(division, folds)
+    folds, n_repeated = dealt_to(
+        parts, every, counts, lambda place: (place % n_folds).astype(np.uint8)
+    )
+    return DealtRows(division, folds, n_repeated)
 
 
 def sides_of(part: RowsToDeal, mask: Mask) -> tuple[RowsToDeal, Sides]:

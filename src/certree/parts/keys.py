@@ -7,7 +7,7 @@ those of another part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ from certree.rows.hashes import (
     ChangedRowsError,
     CopiesBefore,
     keys_of,
+    n_with_copies,
     order_by_hash,
     starts_of_runs,
 )
@@ -66,29 +67,53 @@ def seen(part: PartOfRows, among: Range) -> Seen:
     return Seen(once, np.zeros_like(once))
 
 
-def shared_rows(
-    part: PartOfRows, among: Range, twice: NDArray[np.uint8]
-) -> list[tuple[int, UInt64, Float64 | None, Int64]]:
-    """Count the rows of a part whose hashes another part may have, by hash and weight, ascending."""
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedRows:
+    """The rows of a part whose hashes another part may have.
+
+    Parameters
+    ----------
+    number : int
+        Which of the parts it is.
+    hashes : ndarray of uint64, shape (k,)
+        Their hashes, ascending: one entry for each weight.
+    weights : ndarray of float64, shape (k,), or None
+        Weights, ascending among equal hashes; None: 1.
+    counts : ndarray of int64, shape (k,)
+        How many rows have each.
+    n_repeated : int
+        How many of the other rows of the part equal another one.
+    """
+
+    number: int
+    hashes: UInt64
+    weights: Float64 | None
+    counts: Int64
+    n_repeated: int
+
+
+def shared_rows(part: PartOfRows, among: Range, twice: NDArray[np.uint8]) -> list[SharedRows]:
+    """Count the rows of a part whose hashes another part may have, by hash and weight."""
     place = among.places(part.keys)
-    place = place[np.unpackbits(twice).view(np.bool_)[among.buckets(part.keys[place])]]
+    may_be_shared = np.unpackbits(twice).view(np.bool_)[among.buckets(part.keys[place])]
+    n_repeated = n_with_copies(part.keys[place[~may_be_shared]])
+    place = place[may_be_shared]
     weight = None if part.weight is None else part.weight[place]
     order = order_by_hash(part.keys[place], weight)
     own, weight = part.keys[place[order]], None if weight is None else weight[order]
     starts = starts_of_runs(own) | starts_of_runs(weight)
     counts = np.diff(np.flatnonzero(np.append(starts, True)))
-    return [(part.number, own[starts], None if weight is None else weight[starts], counts)]
+    weight = None if weight is None else weight[starts]
+    return [SharedRows(part.number, own[starts], weight, counts, n_repeated)]
 
 
-def copies_before(
-    told: Sequence[tuple[int, UInt64, Float64 | None, Int64]], n_parts: int
-) -> list[CopiesBefore]:
+def copies_before(shared: Sequence[SharedRows], n_parts: int) -> list[CopiesBefore]:
     """Number the equal rows of all parts from the lightest on, and those of equal weight by part."""
-    told = sorted(told, key=lambda one: one[0])
-    hashes = np.concatenate([one[1] for one in told])
-    counts = np.concatenate([one[3] for one in told]).astype(np.uint64)
-    number = np.repeat([one[0] for one in told], [len(one[1]) for one in told])
-    weights = [np.zeros(len(one[1])) if one[2] is None else one[2] for one in told]
+    shared = sorted(shared, key=lambda one: one.number)
+    hashes = np.concatenate([one.hashes for one in shared])
+    counts = np.concatenate([one.counts for one in shared]).astype(np.uint64)
+    number = np.repeat([one.number for one in shared], [len(one.hashes) for one in shared])
+    weights = [np.zeros(len(one.hashes)) if one.weights is None else one.weights for one in shared]
     order = order_by_hash(hashes, np.concatenate(weights))
     ordered, counts = hashes[order], counts[order]
     before = np.cumsum(counts, dtype=np.uint64) - counts
@@ -107,22 +132,47 @@ def with_keys(part: PartOfRows, before: CopiesBefore) -> tuple[PartOfRows, int]:
         refuse_other_rows(part)
 
 
-def set_keys(parts: Any, n: int) -> None:
-    """Let the hashes of all parts become the keys that their n rows have in one table."""
-    n_parts, n_ranges = parts.n_parts, max(1, -(-n // parts.portions.together))
-    before: list[list[CopiesBefore]] = [[] for _ in range(n_parts)]
+def _shared_rows(parts: Any, n: int) -> Iterator[list[SharedRows]]:
+    """What all parts, of n rows, share with each other: range by range of their hashes."""
+    n_ranges = max(1, -(-n // parts.portions.together))
     bits = max(8, (_BITS_OF_ROW * n // n_ranges).bit_length())
-    for i in range(n_ranges if n_parts > 1 else 0):
+    for i in range(n_ranges):
         among = Range(i, n_ranges, bits)
-        twice = parts.collect(seen, among).twice
-        told = parts.collect(shared_rows, among, twice)
-        for own, more in zip(before, copies_before(told, n_parts), strict=True):
-            own.append(more)
+        yield parts.collect(shared_rows, among, parts.collect(seen, among).twice)
         parts.expect_within_limit()
+
+
+def _n_repeated(shared: list[SharedRows]) -> int:
+    """Count the rows of a range that another row equals, of the same part or not."""
+    hashes = np.concatenate([one.hashes for one in shared])
+    counts = np.concatenate([one.counts for one in shared])
+    return sum(one.n_repeated for one in shared) + n_with_copies(hashes, counts)
+
+
+def n_repeated_rows(parts: Any, n: int) -> int:
+    """Count which of n rows another row equals, by the hashes of all parts."""
+    return sum(map(_n_repeated, _shared_rows(parts, n)))
+
+
+def set_keys(parts: Any, n: int) -> int:
+    """Let the hashes of all parts become the keys that their n rows have in one table.
+
+    Returns
+    -------
+    int
+        How many of the rows another row equals.
+    """
+    n_parts, n_repeated = parts.n_parts, 0
+    before: list[list[CopiesBefore]] = [[] for _ in range(n_parts)]
+    for shared in _shared_rows(parts, n):
+        n_repeated += _n_repeated(shared)
+        for own, more in zip(before, copies_before(shared, n_parts), strict=True):
+            own.append(more)
     own_of_all = []
     while before:  # so that nothing is there twice
         own_of_all.append(_joined(before.pop(0)))
     parts.change(with_keys, own=own_of_all)
+    return n_repeated
 
 
 def _joined(found: list[CopiesBefore]) -> CopiesBefore:

@@ -29,7 +29,7 @@ from certree.rows.folds import (
     sets_of_classes,
     sums_of_classes,
 )
-from certree.rows.hashes import mix, sample_hashes
+from certree.rows.hashes import mix, n_with_copies, sample_hashes
 from certree.rows.training import Training
 
 Mask = NDArray[np.bool_]
@@ -203,15 +203,19 @@ def dealt_to(
     n_of_stratum: Int64,
     number_of: Callable[[NDArray[np.intp]], NDArray[Any]],
     word: np.uint64 | None = None,
-) -> list[NDArray[Any]]:
-    """What the rows of each part are dealt to, by their places among all of them; 0 so far.
+) -> tuple[list[NDArray[Any]], int]:
+    """What the rows of each part are dealt to, by their places among all; how many rows are repeated.
 
+    every: what they are dealt to so far, 0.
     word: mixed into the numbers by which they stand; see `word_of_all`.
     """
     n_ranges = max(1, -(-int(n_of_stratum.sum()) // parts.portions.together))
     parts.expect_within_limit(int(parts.collect(n_in_ranges, n_ranges).max()))
+    n_repeated = 0
     for i in range(n_ranges):
-        parts.change(with_mixed, i, n_ranges, own=_mixed_of(parts, i, n_ranges, word))
+        mixed_of_parts, repeated = _mixed_of(parts, i, n_ranges, word)
+        parts.change(with_mixed, i, n_ranges, own=mixed_of_parts)
+        n_repeated += repeated
     numbers = [one.copy() for one in every]
     next_place = np.cumsum(n_of_stratum) - n_of_stratum
     ends = [(i << 64) // n_ranges for i in range(n_ranges + 1)]
@@ -231,11 +235,16 @@ def dealt_to(
         for number in np.unique(part[places]).tolist():
             own = part[places] == number
             numbers[number][row[places[own]]] = dealt[own]
-    return numbers
+    return numbers, n_repeated
 
 
-def _mixed_of(parts: Executor, i: int, n_ranges: int, word: np.uint64 | None) -> list[UInt64]:
-    """Numbers of the rows of each part whose hashes are in a range, in whose order they are dealt."""
+def _mixed_of(
+    parts: Executor, i: int, n_ranges: int, word: np.uint64 | None
+) -> tuple[list[UInt64], int]:
+    """Numbers of the rows of each part whose hashes are in a range, in whose order they are dealt.
+
+    Returns them, and how many of these rows another one equals, target included.
+    """
     told = sorted(parts.collect(in_range, i, n_ranges), key=itemgetter(0))
     ends = np.cumsum([0, *(len(one[1]) for one in told)])
     stratum, content, weight = (np.concatenate([one[k] for one in told]) for k in (1, 2, 3))
@@ -243,7 +252,9 @@ def _mixed_of(parts: Executor, i: int, n_ranges: int, word: np.uint64 | None) ->
     mixed = np.empty(len(order), dtype=np.uint64)
     numbers = mixed_copies(content[order], stratum[order])
     mixed[order] = numbers if word is None else mix(numbers ^ word)
-    return [mixed[a:b] for a, b in pairwise(ends)]
+    # Equal contents of different classes are different rows.
+    n_repeated = n_with_copies(mix(content) + stratum.astype(np.uint64))
+    return [mixed[a:b] for a, b in pairwise(ends)], n_repeated
 
 
 def n_in_ranges(part: RowsToDeal, n: int) -> Int64:

@@ -96,7 +96,7 @@ def deal_sides(
         n_growing = n_that_grow(train_size, n, n)
         word = word_of_all(sum(totals), random_state)
         every = [np.zeros(n_rows, dtype=np.bool_) for n_rows in sizes]
-        masks = dealt_to(parts, every, np.array([n]), lambda place: place >= n_growing, word)
+        masks, _ = dealt_to(parts, every, np.array([n]), lambda place: place >= n_growing, word)
     else:
         n_groups, places = groups_of_all(names)
         certify = ~groups_that_grow(train_size, n_groups, n, random_state)

@@ -338,7 +338,7 @@ def grow_on_parts(
     if growth.slopes is not None:
         expect_slopes_fit(growth, n_classes)
     if criterion == "poisson":
-        expect_counts(np.array(about.ends))
+        expect_counts(np.array(about.ends), are_all=fold is None)
     units, bits = _units(about, n_classes, criterion)
     known = dict(parts.collect(digests))
     total: Int64 = parts.change(begin_cells, known, units, fold)

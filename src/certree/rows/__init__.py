@@ -2,6 +2,7 @@
 
 from certree.rows.categories import Categories
 from certree.rows.dates import DateFeatures
+from certree.rows.duplicates import RepeatedRowsWarning
 from certree.rows.folds import Fold, content_folds
 from certree.rows.split import TrainCalibrationSplit, train_calibration_split
 from certree.rows.training import Training, training_rows
@@ -10,6 +11,7 @@ __all__ = [
     "Categories",
     "DateFeatures",
     "Fold",
+    "RepeatedRowsWarning",
     "TrainCalibrationSplit",
     "Training",
     "content_folds",

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import repeat
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.interface.arrays import Float64, array_of
+from certree.interface.arrays import FARTHEST, Float64, array_of
 from certree.rows.columns import (
     Column,
     TableColumns,
@@ -321,10 +321,14 @@ def _holds_names(column: Column) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Words:
-    """A column of names: the distinct ones, None for missing values, and which each row has."""
+    """A column of names: the distinct ones, None for missing values, and which each row has.
+
+    are_digits: whether they are integers of which float64 does not hold some.
+    """
 
     names: list[Any]
     row: NDArray[np.intp]
+    are_digits: bool = False
 
     def spread(self, numbers: ArrayLike) -> Float64:
         """Give every row the number of its name."""
@@ -336,13 +340,63 @@ def _values(column: Column, called: str) -> Float64 | _Words:
     if isinstance(column, nw.Series):
         if column.dtype in _TEXTS:
             return _of_texts(column, called)
-        column = numbers_of(column, called) if is_numeric(column) else column.to_numpy()
+        if is_numeric(column):
+            return _of_numbers(column, column.to_list, called)
+        column = column.to_numpy()
     if column.dtype.kind in "biuf":
-        return numbers_of(column, called)
+        return _of_numbers(column, column.tolist, called)
     if column.dtype.kind in "mM":
         # In one unit, so that a date has the same name in every library.
         column = column.astype(f"{column.dtype.kind}8[us]")
     return _of_objects(column.tolist(), called)
+
+
+def _of_numbers(column: Column, values: Callable[[], list[Any]], called: str) -> Float64 | _Words:
+    """The numbers of a column; the digits of all of them if float64 does not hold some integer."""
+    try:
+        return numbers_of(column, called)
+    except ValueError:
+        known = [None if is_missing(value) else value for value in values()]
+        if not all(value is None or isinstance(value, Integral) for value in known):
+            raise
+    words = _distinct([None if value is None else str(int(value)) for value in known], called)
+    return _Words(words.names, words.row, are_digits=True)
+
+
+def _are_digits(names: Iterable[Any]) -> bool:
+    """Whether names are the digits of integers of which float64 does not hold some."""
+    digits = (name.lstrip("-") for name in names if isinstance(name, str))
+    most = len(str(FARTHEST))  # Python makes no integers of very long texts
+    return any(one.isdecimal() and (len(one) > most or int(one) > FARTHEST) for one in digits)
+
+
+def _in_digits(numbers: Iterable[float]) -> list[str | None]:
+    """The digits of integers; None for all other numbers."""
+    return [str(int(one)) if np.isfinite(one) and one == int(one) else None for one in numbers]
+
+
+def _from_digits(names: list[Any]) -> list[float]:
+    """The numbers of digits; NaN for None, and for those that float64 does not hold."""
+    return [np.nan if name is None else _held(int(name)) for name in names]
+
+
+def _held(number: int) -> float:
+    try:
+        return float(number) if float(number) == number else np.nan
+    except OverflowError:
+        return np.nan
+
+
+def of_one_type(names: Iterable[Any], others: Iterable[Any]) -> tuple[Any, ...]:
+    """Names as those of more rows are: digits, if float64 does not hold some integer of these.
+
+    Names that are no integers stay as they are.
+    """
+    given = tuple(names)
+    if any(isinstance(name, str) for name in given) or not _are_digits(others):
+        return given
+    digits = _in_digits(given)
+    return given if None in digits else tuple(digits)
 
 
 def _of_texts(column: nw.Series[Any], called: str) -> Float64 | _Words:
@@ -394,7 +448,10 @@ def _named(words: _Words, called: str) -> Float64 | _Words:
             f"{', '.join(sorted({type(value).__name__ for value in known if value is not None}))}"
         )
     if kinds == {Real}:
-        numbers = numbers_of(np.array(known, dtype=object), called)
+        objects = np.array(known, dtype=object)
+        numbers = _of_numbers(objects, objects.tolist, called)
+        if isinstance(numbers, _Words):
+            return _Words(numbers.names, numbers.row[words.row], are_digits=True)
         return words.spread(numbers)
     # The text itself of what is more than text, such as members of an enumeration.
     return _Words([None if value is None else str.__str__(value) for value in known], words.row)
@@ -415,6 +472,7 @@ def _sorted_names(column: Column, called: str) -> Names:
 
 
 def _joined(names: Names, others: Names) -> tuple[Any, ...]:
+    names, others = of_one_type(names, others), of_one_type(others, names)
     of_other_type = names and others and isinstance(names[0], str) != isinstance(others[0], str)
     return names if of_other_type else tuple(dict.fromkeys((*names, *others)))
 
@@ -425,6 +483,11 @@ def _codes(column: Column, called: str, names: Names) -> Float64:
     if looked_up is not None:
         return looked_up
     values = _values(column, called)
+    if not isinstance(values, _Words):
+        if _are_digits(names):
+            values = _distinct(_in_digits(values.tolist()), called)
+    elif values.are_digits and names and not isinstance(names[0], str):
+        values = values.spread(_from_digits(values.names))
     words = isinstance(values, _Words)
     found = values.names if isinstance(values, _Words) else values
     if not names or all(map(is_missing, found)):

@@ -193,8 +193,13 @@ def _converted(column: NDArray[Any], called: str) -> Float64:
         return column.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        odd = shortened(_first_that_is_none(column))
-        raise kind(f"{called} must hold numbers, got {odd}") from None
+        odd = _first_that_is_none(column)
+        remedy = (
+            ": turn it into numbers, or list the feature in categorical_features of the fit if it "
+            "holds names"
+        )
+        said = f"{called} must hold numbers, got {shortened(odd)}"
+        raise kind(said + (remedy if isinstance(odd, str) else "")) from None
 
 
 def _first_that_is_none(values: NDArray[Any]) -> Any:
@@ -237,6 +242,21 @@ def expect_exact_numbers(X: Any) -> None:
         if not (isinstance(column, nw.Series) and column.dtype in _EXACT):
             with suppress(TypeError):
                 numbers_of(column, table.called(j))
+
+
+def expect_columns_of_numbers(X: Any) -> None:
+    """Refuse columns of text or objects that are no numbers, by their names; see `numbers_of`.
+
+    X : data frame or array-like
+        Rows. What is no table at all, and complex numbers, are left to scikit-learn.
+    """
+    try:
+        table = TableColumns.of(X)
+    except (TypeError, ValueError):
+        return
+    for j, column in enumerate(table.columns):
+        if isinstance(column, nw.Series) or column.dtype.kind in "OUS":
+            numbers_of(column, table.called(j))
 
 
 def _array_of_numbers(X: Any) -> NDArray[Any]:

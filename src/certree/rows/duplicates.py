@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from numbers import Real
 from typing import Any, Literal, get_args
@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from certree.interface.arrays import Float64, UInt64
+from certree.interface.fitted import is_first_in_fit
 from certree.rows.columns import TableColumns, as_given, frame_of, is_missing
 from certree.rows.folds import Indices
-from certree.rows.hashes import sample_hashes
+from certree.rows.hashes import n_with_copies, sample_hashes, with_numbers
 from certree.rows.sparse_rows import SparseColumns
 
 # What is assumed of rows that are alike; "auto" and "refuse" say what to do where nothing is.
@@ -29,8 +30,62 @@ _MOST_MOVED = 0.25
 # Of fewer rows hardly anything is promised, and toy tables hold few different ones: they are only
 # warned about.
 _FEW_ROWS = 40
+# A fit warns if more than this share of its rows repeat others. `benchmarks/repeated_rows.py` measures
+# from which share on copies cost 3 % of the loss.
+MOST_REPEATED = 0.25
 # Numbers of values that are none: those beside them in a column are hardly ever alike.
 _FIRST_PLACE = 0.5
+
+
+class RepeatedRowsWarning(UserWarning):
+    """Category of the warning that many rows of a fit repeat other rows, target included.
+
+    Nothing is wrong if equal rows are separate draws, as in a frequency table. If they are copies of
+    one draw, made by oversampling or a join, the model overfits: folds and held-out rows then contain
+    copies of the rows that grow the trees.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import certree
+    >>> warnings.filterwarnings("ignore", category=certree.RepeatedRowsWarning)
+    """
+
+
+def warn_of_repeated_rows(n_repeated: int, n: int) -> None:
+    """Warn, once in a fit, if more than a quarter of its n rows repeat others."""
+    if n_repeated > MOST_REPEATED * n and is_first_in_fit(RepeatedRowsWarning):
+        warnings.warn(
+            f"X and y hold {n_repeated:,} of {n:,} rows that repeat another row, target included. If "
+            "such rows are copies of one draw, made by oversampling or a join, the model overfits: "
+            "give groups= (the draw of each row), where fit takes it, or one row of each with a "
+            "sample_weight. If they are separate draws, as in a frequency table, nothing is wrong: "
+            "ignore the category certree.RepeatedRowsWarning",
+            RepeatedRowsWarning,
+            stacklevel=2,
+        )
+
+
+def expect_few_copies(targets: NDArray[Any], hashes: Callable[[], UInt64], n_distinct: int) -> None:
+    """Warn, once in a fit, if more than a quarter of its rows repeat others, target included.
+
+    Parameters
+    ----------
+    targets : ndarray of shape (n,), or (n, n_targets)
+        Codes of classes, or numbers.
+    hashes : callable
+        Returns the hashes of the features, (n,). It is called only if the next parameter and the
+        targets leave room for so many repeated rows.
+    n_distinct : int
+        A number of distinct rows that X has at least.
+    """
+    n = len(targets)
+    if 2 * (n - n_distinct) <= MOST_REPEATED * n:  # each row that repeats another has a partner
+        return
+    columns = [one.astype(np.float64) + 0.0 for one in targets.reshape(n, -1).T]
+    if targets.dtype == np.float64 and n_with_copies(columns[0]) <= MOST_REPEATED * n:
+        return
+    warn_of_repeated_rows(n_with_copies(with_numbers(hashes(), *columns)), n)
 
 
 def first_alike(X: Any, y: ArrayLike) -> Indices:
@@ -184,4 +239,4 @@ def expect_few_repeats(repeats: int, n: int, duplicates: Duplicates) -> None:
     )
     if duplicates == "refuse" or n >= _FEW_ROWS:
         raise ValueError(said)
-    warnings.warn(said, UserWarning, stacklevel=2)
+    warnings.warn(said, RepeatedRowsWarning, stacklevel=2)

@@ -200,9 +200,32 @@ def distinct(*hashes: UInt64) -> UInt64:
     return ordered
 
 
-def fit_hashes(*tables: NDArray[Any]) -> UInt64:
-    """What a model keeps to know the rows of its fit again: their hashes, also of rounded numbers."""
-    return distinct(sample_hashes(*tables), sample_hashes(*tables, rounded=True))
+def fit_hashes(*tables: NDArray[Any], exact: UInt64 | None = None) -> UInt64:
+    """What a model keeps to know the rows of its fit again: their hashes, also of rounded numbers.
+
+    exact: those of numbers that are not rounded, if they are known.
+    """
+    exact = sample_hashes(*tables) if exact is None else exact
+    return distinct(exact, sample_hashes(*tables, rounded=True))
+
+
+def n_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> int:
+    """Count the rows that another row equals, by the hashes of all rows.
+
+    Parameters
+    ----------
+    hashes : ndarray of shape (n,)
+        Hash of each row, or another number that is the same where rows are equal.
+    counts : ndarray of shape (n,), or None
+        How many rows each entry stands for; None: 1.
+    """
+    if counts is not None:
+        totals = np.bincount(np.unique(hashes, return_inverse=True)[1], counts)
+        return int(totals[totals > 1].sum())
+    ordered = np.sort(hashes)
+    equals_next = np.zeros(len(ordered) + 1, dtype=np.bool_)
+    np.equal(ordered[1:], ordered[:-1], out=equals_next[1:-1])
+    return int(np.count_nonzero(equals_next[1:] | equals_next[:-1]))
 
 
 def known_rows(X: NDArray[Any], hashes: UInt64) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

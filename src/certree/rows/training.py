@@ -6,7 +6,7 @@ which rows may grow, preprocessing, categories, the matrix of features, codes of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import ceil, fsum
@@ -49,18 +49,30 @@ from certree.interface.arrays import (
     plain,
 )
 from certree.interface.fitted import offered_if, reads_state
-from certree.interface.other_names import expect_our_names, knows_other_names
+from certree.interface.other_names import (
+    expect_our_names,
+    expect_own_parameters,
+    knows_other_names,
+)
 from certree.interface.stored import Stored
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
 from certree.rows.columns import (
     TableColumns,
+    expect_columns_of_numbers,
     expect_exact_numbers,
     expect_no_times,
     given_values,
+    is_missing,
     rows_at,
     width_of_numbers,
 )
-from certree.rows.duplicates import distinct_rows, expect_few_repeats, first_alike, n_repeats
+from certree.rows.duplicates import (
+    distinct_rows,
+    expect_few_copies,
+    expect_few_repeats,
+    first_alike,
+    n_repeats,
+)
 from certree.rows.elsewhere import expect_in_memory
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import (
@@ -340,6 +352,8 @@ class TakesRows:
     _takes_infinities: ClassVar[bool] = False
     # Whether rows may be sparse.
     _takes_sparse: ClassVar[bool] = False
+    # Whether each row is one draw, unless groups are given; in ranking a query is.
+    _draws_rows: ClassVar[bool] = True
 
     def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
@@ -365,11 +379,14 @@ class TakesRows:
         TypeError
             If a parameter has the name of another library; the error says what it is called here.
         ValueError
-            If there is no such parameter.
+            If there is no such parameter; if a part is said to have one that the estimator itself has,
+            the error says so.
         """
         model: Any = super()
         if params:
-            expect_our_names(self, params, model.get_params(deep=False))
+            own = model.get_params(deep=False)
+            expect_our_names(self, params, own)
+            expect_own_parameters(self, params, own)
         return model.set_params(**params)
 
     def _store(self, parameters: dict[str, Any]) -> None:
@@ -614,10 +631,15 @@ def training_rows(
     learned |= of_features
     if is_of_classes:
         codes, of_classes = _classes(model, target, classes, sides, again)
-        hashes = _hashes(model, features, again)
-        learned |= {**of_classes, "sample_hashes_": hashes}
+        exact, known = _hashes(model, features, again)
+        learned |= {**of_classes, "sample_hashes_": known}
     else:
         codes, learned = plain(target, np.float64), learned | _outputs(model, target, again)
+        exact, known = None, None
+    if model._draws_rows and not again and groups is None and duplicates is None:
+        hashes = partial(sample_hashes, *features.parts) if exact is None else lambda: exact
+        # Half of the known hashes at most are those of rounded numbers, which are fewer.
+        expect_few_copies(codes, hashes, 0 if known is None else -(-len(known) // 2))
     about = groups, indices, n_given, repeats, duplicates == "copies"
     sides = TrainCalibrationSplit(sides.grow, sides.weigh, *about)
     training = Training(features, codes, weight, sides)
@@ -682,6 +704,7 @@ def weighed_targets(
         )
     if isinstance(y, (list, tuple)):
         y = array_of("y", y)
+    _expect_no_missing_targets(y)
     if not is_of_classes:
         expect_numbers("y", y)
     times = np.asarray(y)
@@ -707,6 +730,22 @@ def weighed_targets(
             weight = _times(compute_sample_weight(factors, target), weight)
     _expect_sum(weight)
     return target, weight
+
+
+def _expect_no_missing_targets(y: Any) -> None:
+    """Refuse objects among which values are missing; scikit-learn refuses NaN of numbers."""
+    given = np.asarray(y)
+    if given.dtype.kind != "O" or not given.ndim:  # sparse matrices are objects to NumPy
+        return
+    values = given.ravel().tolist()
+    # Arrays are no targets, and compare with themselves element by element.
+    missing = np.flatnonzero([isinstance(one, Hashable) and is_missing(one) for one in values])
+    if len(missing):
+        row = missing[0] // (given.size // len(given))
+        raise ValueError(
+            f"Input y contains NaN or other missing values: {len(missing)} of {given.size}, the first "
+            f"of them in row {row}. Every row must have a target: leave these rows out"
+        )
 
 
 # Estimators that take several targets, by their kind.
@@ -855,6 +894,7 @@ def _checked(model: Any, X: Any, categories: Categories | None, again: bool) -> 
         if again:
             _check_n_features(model, rows, reset=False)
     except (ValueError, OverflowError):
+        expect_columns_of_numbers(X)
         expect_numbers("X", X)
         raise
     return features
@@ -954,12 +994,13 @@ def _outputs(model: Any, target: NDArray[Any], again: bool) -> dict[str, Any]:
     return {"n_outputs_": n_outputs}
 
 
-def _hashes(model: Any, features: AnyColumns, again: bool) -> UInt64 | None:
-    """Hashes of the rows of the fit; None if those of earlier ones are not known."""
+def _hashes(model: Any, features: AnyColumns, again: bool) -> tuple[UInt64 | None, UInt64 | None]:
+    """Hash each row, and find what the model keeps; None if that of earlier rows is unknown."""
     if again and model.sample_hashes_ is None:
-        return None
-    hashes = fit_hashes(*features.parts)
-    return distinct(model.sample_hashes_, hashes) if again else hashes
+        return None, None
+    exact = sample_hashes(*features.parts)
+    hashes = fit_hashes(*features.parts, exact=exact)
+    return exact, distinct(model.sample_hashes_, hashes) if again else hashes
 
 
 def other_class(n_classes: int) -> int:
