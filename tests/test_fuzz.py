@@ -124,6 +124,23 @@ def test_relations_find_faults(monkeypatch, fault, relation):
             relation(cases.Random(0), subject)
 
 
+class PlantedByPosition(Planted):
+    """A regressor that takes rows by position alone."""
+
+    def predict(self, X, /):
+        return super().predict(X)
+
+
+@pytest.mark.parametrize("model", [Planted(), PlantedByPosition()])
+def test_rows_that_are_taken_by_position_alone_are_found(model):
+    subject = relations.Subject(cases.Random(2))
+    subject.model, subject.y = model, np.arange(1.0, subject.table.n + 1)
+    subject.fit()
+    finds = isinstance(model, PlantedByPosition)
+    with pytest.raises(AssertionError, match="keyword") if finds else nullcontext():
+        relations._hold(relations.rows_by_keyword, cases.Random(0), subject)
+
+
 class PlantedMean(BaseEstimator):
     """A regressor that predicts a weighted mean, with a fault."""
 

@@ -65,6 +65,7 @@ TESTS_OF_NO_MODULE = {
     "test_fuzz.py": "the fuzzer, which calls everything",
     "test_hostile.py": "what every parameter refuses",
     "test_interrupt.py": "every loop of the core",
+    "test_keywords.py": "every argument by keyword, of all that is public",
     "test_layout.py": "the layout",
     "test_metadata_routing.py": "estimators inside what scikit-learn routes weights through",
     "test_missing.py": "rows that lack values, from growth to prediction",

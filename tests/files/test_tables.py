@@ -1,6 +1,11 @@
+import gzip
+import io
+import os
 import subprocess
 import sys
 import urllib.error
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,7 +17,15 @@ import pytest
 import sklearn.datasets
 from sklearn.utils import Bunch
 
-from certree.files.tables import BUNDLED, DATA_VARIABLE, OPENML_IDS, load, read, split_target
+from certree.files.tables import (
+    BUNDLED,
+    DATA_VARIABLE,
+    OPENML_IDS,
+    load,
+    read,
+    read_batches,
+    split_target,
+)
 
 COLUMNS = pa.table({"a": [1.5, 2.0, -3.0], "b": [1, 2, 3], "class": ["x", "y", "x"]})
 
@@ -373,3 +386,47 @@ def test_the_index_of_a_data_frame_is_no_column(tmp_path, suffix, index):
     else:
         pa.feather.write_feather(pa.Table.from_pandas(frame, preserve_index=True), path)
     assert read(path).column_names == ["a", "y"]
+
+
+# -- threads of Arrow, which may outlive the interpreter ---------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.tsv", "utf16.csv", "-"])
+def test_arrow_reads_no_memory_of_python(tmp_path, monkeypatch, name):
+    text = "a,b\n1,2\n" if name != "t.tsv" else "a\tb\n1\t2\n"
+    content = text.encode("utf-16" if name == "utf16.csv" else "utf-8")
+    place = name if name == "-" else tmp_path / name
+    if name != "-":
+        place.write_bytes(gzip.compress(content) if name == "t.csv.gz" else content)
+    sources = []
+
+    def watched(function):
+        def watching(source, **how):
+            is_text = isinstance(source, pa.BufferReader)
+            has_copied = pa.total_allocated_bytes() - before >= len(text)
+            sources.append(has_copied if is_text else type(source))
+            return function(source, **how)
+
+        return watching
+
+    for one in ("read_csv", "open_csv"):
+        monkeypatch.setattr(pa.csv, one, watched(getattr(pa.csv, one)))
+    for read_all in (read, lambda path: [*read_batches(path, lambda _: {}, 10)][-1].table):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        before = pa.total_allocated_bytes()
+        assert read_all(place).to_pylist() == [{"a": 1, "b": 2}]
+    assert len(sources) >= 3
+    assert set(sources) <= {True, pa.OSFile, pa.CompressedInputStream}
+
+
+@pytest.mark.parametrize("n_runs", [200 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 12])
+def test_a_command_that_fails_ends_as_it_says(tmp_path, n_runs):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,y\n" + "1.5,2.5,0\n" * 100_000)
+    # Four at a time are more than there may be cores.
+    command = [sys.executable, "-m", "certree", "fit", str(path), "--target", "nothing"]
+    run = partial(subprocess.run, command, capture_output=True, check=False)
+    with ThreadPoolExecutor(4) as pool:
+        ran = [*pool.map(lambda _: run(), range(n_runs))]
+    assert {one.returncode for one in ran} == {1}
+    assert {one.stderr.split(b";")[0] for one in ran} == {b"error: no column 'nothing'"}

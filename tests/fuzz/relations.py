@@ -109,13 +109,14 @@ def drawn_estimator(random: Random, estimator: Callable[..., Any], p: int) -> An
 # -- what is asked ---------------------------------------------------------------------------------
 
 
-def of_rows(model: Any, X: Any) -> dict[str, list[np.ndarray]]:
+def of_rows(model: Any, X: Any, *, by_keyword: bool = False) -> dict[str, list[np.ndarray]]:
     """What a model says of rows, each array by rows; a method that refuses says nothing."""
     said = {}
     for name in _OF_ROWS:
         if hasattr(model, name):
             try:
-                answer = getattr(model, name)(X)
+                method = getattr(model, name)
+                answer = method(X=X) if by_keyword else method(X)
             except (ValueError, TypeError):
                 if name not in _MAY_REFUSE:
                     raise
@@ -193,6 +194,12 @@ def one_row_alone(random: Random, subject: Subject) -> None:
         alone = of_rows(subject.model, subject.table.at([row]).X)
         expected = {name: [one[[row]] for one in said] for name, said in whole.items()}
         same(alone, expected, rounding, whole)
+
+
+def rows_by_keyword(random: Random, subject: Subject) -> None:
+    """Rows are predicted alike by position and by keyword."""
+    model, X = subject.model, subject.X
+    same(of_rows(model, X, by_keyword=True), of_rows(model, X))
 
 
 def parameters_are_those_of_the_fit(random: Random, subject: Subject) -> None:
@@ -349,6 +356,7 @@ def rows_come_and_go(random: Random, subject: Subject) -> None:
 
 RELATIONS: list[Callable[[Random, Subject], None]] = [
     one_row_alone,
+    rows_by_keyword,
     parameters_are_those_of_the_fit,
     another_loss_is_no_warm_start,
     answers_are_their_askers,

@@ -2,7 +2,6 @@
 
 import codecs
 import gzip
-import io
 import os
 import sys
 from collections import Counter
@@ -365,10 +364,10 @@ class _Text:
     def _opened(self) -> "Iterator[tuple[Any, Callable[[], int]]]":
         """The text of the file, and what tells how much of the file has been read."""
         pa = needed("pyarrow", "files")
-        with open(self._path, "rb") as raw:
-            stream = pa.PythonFile(raw, "r")
+        with pa.OSFile(str(self._path), "r") as raw:
+            stream = raw
             if self._path.name.lower().endswith(".gz"):
-                stream = pa.CompressedInputStream(stream, "gzip")
+                stream = pa.CompressedInputStream(raw, "gzip")
             yield stream, raw.tell
 
     @contextmanager
@@ -380,7 +379,7 @@ class _Text:
         chosen = {} if names is None else {"include_columns": names}
         how = csv.ConvertOptions(strings_can_be_null=True, column_types=types, **chosen)
         with ExitStack() as open_files:
-            stream: Any = io.BytesIO(content or b"")
+            stream: Any = _copied_to_arrow(content or b"")
             place: Callable[[], int] = partial(int, 1)
             if content is None:
                 stream, place = open_files.enter_context(self._opened())
@@ -438,10 +437,22 @@ def _read_csv(file: Path, types: Types, delimiter: str = ",") -> "pa.Table":
 def _parsed(content: bytes, delimiter: str, types: Mapping[str, "pa.DataType"]) -> "pa.Table":
     csv = needed("pyarrow.csv", "files")
     return csv.read_csv(
-        io.BytesIO(content),
+        _copied_to_arrow(content),
         parse_options=csv.ParseOptions(delimiter=delimiter),
         convert_options=csv.ConvertOptions(strings_can_be_null=True, column_types=types),
     )
+
+
+def _copied_to_arrow(content: bytes) -> Any:
+    """Copy bytes to memory of Arrow, and return a file of Arrow that reads them.
+
+    Threads of Arrow may release what they have read while the interpreter ends. Memory of Python cannot
+    be released then: the process aborts.
+    """
+    pa = needed("pyarrow", "files")
+    memory = pa.allocate_buffer(len(content))
+    pa.FixedSizeBufferWriter(memory).write(content)
+    return pa.BufferReader(memory)
 
 
 def _text_of(file: Path) -> bytes:

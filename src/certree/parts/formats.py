@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certree.interface.extras import needed
+from certree.parts.arrow_files import ArrowFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,36 +107,30 @@ class _Parquet(Format):
 
 class _Arrow(Format):
     def look(self) -> tuple[pa.Schema, int]:
-        with needed("pyarrow", "files").memory_map(str(self._path)) as memory:
-            file = needed("pyarrow.ipc", "files").open_file(memory)
-            lengths = (len(file.get_batch(i)) for i in range(file.num_record_batches))
-            return file.schema, sum(lengths)
+        with ArrowFile(self._path) as file:
+            return file.schema, sum(file.lengths)
 
     def pieces(self, n_rows: int) -> list[Piece]:
-        with needed("pyarrow", "files").memory_map(str(self._path)) as memory:
-            file = needed("pyarrow.ipc", "files").open_file(memory)
-            return _runs([len(file.get_batch(i)) for i in range(file.num_record_batches)], n_rows)
+        with ArrowFile(self._path) as file:
+            return _runs(file.lengths, n_rows)
 
     def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
-        with needed("pyarrow", "files").memory_map(str(self._path)) as memory:
-            file = needed("pyarrow.ipc", "files").open_file(memory)
-            for i in range(file.num_record_batches) if piece is None else piece:
-                batch = file.get_batch(i).select(columns)
-                for start in range(0, len(batch), n_rows):
-                    yield batch.slice(start, n_rows)
+        with ArrowFile(self._path) as file:
+            for i in range(len(file.lengths)) if piece is None else piece:
+                yield from file.ranges(columns, i, n_rows)
 
     def held(self, columns: list[str]) -> int:
         pa, most = needed("pyarrow", "files"), 0
-        with pa.memory_map(str(self._path)) as memory:
-            file = needed("pyarrow.ipc", "files").open_file(memory)
-            for i in range(file.num_record_batches):
-                # What is not compressed stays in the file.
+        with ArrowFile(self._path) as file:
+            for i in range(len(file.lengths)):
+                if file.has_ranges(i):
+                    continue
                 before = pa.total_allocated_bytes()
-                batch = file.get_batch(i)
+                batch = file.whole(columns, i)
                 most = max(most, pa.total_allocated_bytes() - before)
                 del batch
-        del columns
-        return 2 * most
+            # Ends of texts are copied, a buffer of each column at a time.
+            return 2 * (most + file.bytes_of_dictionaries(columns)) + 2 * _BUFFER * len(columns)
 
 
 class _Text(Format):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 from certree.interface.extras import needed
 from certree.rows.elsewhere import lies_on_cluster
 
-Model = TypeVar("Model")
-Given = ParamSpec("Given")
-Answer = TypeVar("Answer")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def answers_collections(
-    method: Callable[Concatenate[Model, Any, Given], Answer],
-) -> Callable[Concatenate[Model, Any, Given], Answer]:
-    """Let a method that tells something of each row of X give a collection for one of Dask."""
+def answers_collections(method: Method) -> Method:
+    """Let a method that predicts each row of X return a lazy collection for a collection of Dask.
+
+    The signature stays as it is: X may be passed by position or by keyword.
+    """
 
     @wraps(method)
-    def answered(self: Model, X: Any, /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+    def answered(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not lies_on_cluster(X):
             return method(self, X, *args, **kwargs)
         if args or any(value is not None for name, value in kwargs.items() if name != "n_iter"):
@@ -33,7 +32,7 @@ def answers_collections(
         said: Any = partial(method, self, **kwargs)
         return _answers(self, said, X)
 
-    return answered
+    return cast(Method, answered)
 
 
 def _answers(model: Any, said: Callable[[Any], Any], X: Any) -> Any:

@@ -20,6 +20,7 @@ from certree.parts.arrow_types import (
     known_values,
     values_of,
 )
+from certree.parts.checksums import Checksums
 from certree.parts.chunks import Chunk
 from certree.parts.formats import FIRST_ROWS, SPARE, Piece
 from certree.parts.memory_limit import PART_ROWS, RowsRead
@@ -87,6 +88,7 @@ class FileRows:
         self._tables: Sequence[TableFile | DataSet] = (
             [DataSet(X)] if is_set else [file_of(one, is_limited) for one in files_of(X)]
         )
+        self._checksums = Checksums()
         looks = [(one, *one.look()) for one in self._tables]
         self._schema = reduce(joined_schema, (look[:2] for look in looks))[1]
         self._n_rows = [look[2] for look in looks]
@@ -156,7 +158,10 @@ class FileRows:
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """All rows, so many at a time as a part has; without X where targets alone are asked for."""
         columns = self._beside() if targets_only else [*self.features, *self._beside()]
-        for table, where in self._in_parts(columns):
+        # Where memory is limited, blocks are cut by the bytes of their columns.
+        division = (self.part_rows, tuple(columns) if self._is_limited else None)
+        for number, (table, where) in enumerate(self._in_parts(columns)):
+            self._checksums.expect_same(table, number, division, where)
             yield self._chunk(table, where, with_features=not targets_only)
 
     def _chunk(self, table: pa.Table, where: str, *, with_features: bool = True) -> Chunk:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from certree.interface.extras import needed
 from certree.parts.arrow_types import without_index
@@ -50,13 +50,44 @@ def files_of(given: Any) -> list[Path]:
     return [place]
 
 
+class FileState(NamedTuple):
+    """What tells that a file is another one than before; its ctime alone, as of new rights, does not.
+
+    Parameters
+    ----------
+    size, time : int
+        Bytes, and when they were written last.
+    number : int or None
+        Number of the file on its file system (inode), which copies of other names do not share. None
+        after it was sent to another process, whose machine may number files otherwise.
+    """
+
+    size: int
+    time: int
+    number: int | None
+
+    @classmethod
+    def of(cls, path: str | Path) -> FileState:
+        """Read the state of a file."""
+        found = os.stat(path)
+        return cls(found.st_size, found.st_mtime_ns, found.st_ino)
+
+    def is_of(self, path: str | Path) -> bool:
+        """Whether a file still has this state."""
+        now = FileState.of(path)
+        return now[:2] == self[:2] and self.number in (None, now.number)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FileState, (self.size, self.time, None)
+
+
 @dataclass(slots=True)
 class TableFile:
     """One file, and what it was like when it was looked at first."""
 
     path: Path
     format: type[Format]
-    before: tuple[int, int]
+    before: FileState
     is_limited: bool = False
     _held: dict[tuple[str, ...], int] = field(default_factory=dict)
 
@@ -79,8 +110,15 @@ class TableFile:
     def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
         """Batches of all, or of a piece, of at most so many rows."""
         self.expect_unchanged()
-        with self._reading():
-            yield from self._opened().batches(columns, n_rows, piece)
+        read = self._opened().batches(columns, n_rows, piece)
+        while True:
+            with self._reading():
+                batch = next(read, None)
+            # No rows of a changed file go on: they would be a mixture with those before.
+            self.expect_unchanged()
+            if batch is None:
+                return
+            yield batch
 
     def held(self, columns: list[str]) -> int:
         """Bytes that reading some columns takes at a time, beside the rows that are read."""
@@ -96,29 +134,30 @@ class TableFile:
     def expect_unchanged(self) -> None:
         """Refuse a file that has changed since the first look."""
         try:
-            now = _state(self.path)
+            is_same = self.before.is_of(self.path)
         except FileNotFoundError:
             raise FileNotFoundError(f"{self.path} went away while it was read") from None
-        if now != self.before:
+        if not is_same:
             raise ValueError(f"{self.path} has changed while it was read")
 
     def _reading(self) -> _Reading:
-        return _Reading(self.path)
+        return _Reading(self)
 
 
 class _Reading:
-    """Tells of which file an error is."""
+    """Tells of which file an error is, and whether it has changed."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, file: TableFile) -> None:
+        self._file = file
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, error: Any, _: Any) -> None:
         arrow = needed("pyarrow", "files")
-        if isinstance(error, arrow.ArrowException | OSError | EOFError):
-            raise ValueError(f"{self._path} could not be read: {error}") from error
+        if isinstance(error, arrow.ArrowException | OSError | EOFError | UnicodeDecodeError):
+            self._file.expect_unchanged()
+            raise ValueError(f"{self._file.name} could not be read: {error}") from error
 
 
 class DataSet:
@@ -127,7 +166,7 @@ class DataSet:
     def __init__(self, given: Any) -> None:
         self._given = given
         files = getattr(given, "files", [])
-        self._before = {one: _state(one) for one in files if os.path.exists(one)}
+        self._before = {one: FileState.of(one) for one in files if os.path.exists(one)}
         if hasattr(given, "files") and not files:
             raise ValueError("the data set has no files")
 
@@ -155,15 +194,10 @@ class DataSet:
     def expect_unchanged(self) -> None:
         """Refuse files that have changed since the first look."""
         for file, before in self._before.items():
-            if not os.path.exists(file) or _state(file) != before:
+            if not os.path.exists(file) or not before.is_of(file):
                 raise ValueError(f"{file} has changed while it was read")
-
-
-def _state(path: str | Path) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_size, found.st_mtime_ns
 
 
 def file_of(path: Path, is_limited: bool = False) -> TableFile:
     """A file of the format that its suffix names."""
-    return TableFile(path, format_of(path), _state(path), is_limited)
+    return TableFile(path, format_of(path), FileState.of(path), is_limited)

@@ -1,0 +1,319 @@
+"""Read ranges of rows from Arrow (IPC) files, without mapping them to memory.
+
+A mapped file that is truncated while it is read ends the interpreter with a bus error, which no code
+can catch. Arrow itself reads a record batch as a whole, and a file may have a single one. So the places
+of its buffers are read from its metadata, and of each column only the bytes of the rows asked for.
+
+The layout is that of the Arrow columnar format, "File.fbs", "Message.fbs" and "Schema.fbs"
+(https://arrow.apache.org/docs/format/Columnar.html).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from certree.interface.extras import needed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Bytes: the mark at the start of a file, what precedes the metadata of a message, and a block's entry.
+_MAGIC, _PREFIX, _BLOCK = 8, 8, 24
+# Numbers of fields in tables of flatbuffers.
+_SCHEMA, _DICTIONARIES, _RECORD_BATCHES = 1, 2, 3  # of a footer
+_HEADER, _ENDIANNESS = 2, 0  # of a message, and of a schema
+_LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3  # of a record batch
+
+
+class _Flatbuffer:
+    """A table of a flatbuffer, whose fields are found by their numbers."""
+
+    def __init__(self, data: bytes, place: int | None = None) -> None:
+        self._data = data
+        self._place = self._number("<I", 0) if place is None else place
+
+    def _number(self, form: str, place: int) -> int:
+        (number,) = struct.unpack_from(form, self._data, place)
+        return int(number)
+
+    def _field(self, number: int) -> int | None:
+        """Where a field stands; None: it has its default."""
+        vtable = self._place - self._number("<i", self._place)
+        slot = 4 + 2 * number
+        if slot >= self._number("<H", vtable):
+            return None
+        offset = self._number("<H", vtable + slot)
+        return self._place + offset if offset else None
+
+    def integer(self, number: int, form: str) -> int:
+        """A number, 0 where the field is missing."""
+        place = self._field(number)
+        return 0 if place is None else self._number(form, place)
+
+    def table(self, number: int) -> _Flatbuffer | None:
+        """A table; None: it is missing."""
+        place = self._field(number)
+        if place is None:
+            return None
+        return _Flatbuffer(self._data, place + self._number("<I", place))
+
+    def structs(self, number: int, form: str) -> list[tuple[int, ...]]:
+        """A vector of structs of a form."""
+        place = self._field(number)
+        if place is None:
+            return []
+        start = place + self._number("<I", place)
+        n, size = self._number("<I", start), struct.calcsize(form)
+        content = self._data[start + 4 : start + 4 + n * size]
+        if len(content) < n * size:
+            raise struct.error("a vector lies beyond the end")
+        return [*struct.iter_unpack(form, content)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Where a message lies in the file."""
+
+    offset: int
+    n_metadata: int
+    n_body: int
+
+    @property
+    def body(self) -> int:
+        """Where its buffers begin."""
+        return self.offset + self.n_metadata
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The rows of a record batch, and where its buffers lie in its body."""
+
+    n_rows: int
+    buffers: list[tuple[int, ...]]
+    is_compressed: bool
+
+
+class ArrowFile:
+    """An open Arrow file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    pyarrow.ArrowException, OSError
+        If it is no Arrow file, is damaged, or ends before its end.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._pa = needed("pyarrow", "files")
+        self._ipc = needed("pyarrow.ipc", "files")
+        self._file = self._pa.OSFile(str(path), "r")
+        try:
+            self._size = self._file.size()
+            self.schema: pa.Schema = self._ipc.open_file(self._file).schema
+            (n_footer,) = struct.unpack("<i", self._bytes(self._size - 10, 4))
+            footer = _Flatbuffer(self._bytes(self._size - 10 - n_footer, n_footer))
+            schema = footer.table(_SCHEMA)
+            self._is_big_endian = schema is not None and schema.integer(_ENDIANNESS, "<h") != 0
+            self._batches = [_Block(*one) for one in footer.structs(_RECORD_BATCHES, "<qi4xq")]
+            self._dictionaries = [_Block(*one) for one in footer.structs(_DICTIONARIES, "<qi4xq")]
+            self._layouts = [self._layout(one) for one in self._batches]
+        except struct.error:
+            self._file.close()
+            raise self._pa.ArrowInvalid("its metadata is damaged") from None
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    @property
+    def lengths(self) -> list[int]:
+        """Number of rows of each record batch."""
+        return [one.n_rows for one in self._layouts]
+
+    def ranges(self, columns: Sequence[str], number: int, n_rows: int) -> Iterator[pa.RecordBatch]:
+        """Read a record batch in ranges of at most so many rows.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Those that are read.
+        number : int
+            Which record batch.
+        n_rows : int
+            Rows of a range.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            The next rows.
+        """
+        n = self._layouts[number].n_rows
+        whole = None if self.has_ranges(number) else self.whole(columns, number)
+        for start in range(0, n, n_rows):
+            stop = min(start + n_rows, n)
+            if whole is not None:
+                yield whole.slice(start, n_rows)
+                continue
+            arrays = [self._column(name, number, start, stop) for name in columns]
+            yield self._pa.RecordBatch.from_arrays(arrays, list(columns))
+
+    def has_ranges(self, number: int) -> bool:
+        """Whether ranges of a record batch are read alone; else it is read as a whole."""
+        if self._is_big_endian or self._layouts[number].is_compressed:
+            return False
+        return None not in self._n_buffers
+
+    def whole(self, columns: Sequence[str], number: int) -> pa.RecordBatch:
+        """Read some columns of a record batch as a whole."""
+        numbers = [self.schema.get_field_index(name) for name in columns]
+        how = self._ipc.IpcReadOptions(included_fields=sorted(numbers))
+        batch = self._ipc.open_file(self._file, options=how).get_batch(number)
+        if len(batch) != self._layouts[number].n_rows:
+            raise self._pa.ArrowInvalid("its metadata is damaged")
+        return batch.select(list(columns))
+
+    def bytes_of_dictionaries(self, columns: Sequence[str]) -> int:
+        """How many bytes the categories of some columns have."""
+        of = self._pa.types
+        named = [one for one in columns if of.is_dictionary(self.schema.field(one).type)]
+        return sum(self._categories[name].nbytes for name in named)
+
+    def _bytes(self, offset: int, n: int) -> bytes:
+        content: bytes = self._buffer(offset, n).to_pybytes()
+        return content
+
+    def _buffer(self, offset: int, n: int) -> Any:
+        """Bytes of the file in memory of Arrow."""
+        if offset < 0 or n < 0 or offset + n > self._size:
+            raise self._pa.ArrowInvalid("its metadata is damaged: it names bytes beyond its end")
+        self._file.seek(offset)
+        buffer = self._file.read_buffer(n)
+        if len(buffer) < n:
+            raise self._pa.ArrowInvalid("it ended before its end: it has been truncated")
+        return buffer
+
+    def _layout(self, block: _Block) -> _Layout:
+        content = self._bytes(block.offset, block.n_metadata)
+        # Files of before 2019 have no mark in front of the length.
+        is_marked = content[:4] == b"\xff\xff\xff\xff"
+        header = _Flatbuffer(content[_PREFIX if is_marked else 4 :]).table(_HEADER)
+        if header is None:
+            raise struct.error("a message has no header")
+        n_rows, buffers = header.integer(_LENGTH, "<q"), header.structs(_BUFFERS, "<qq")
+        is_compressed = header.table(_COMPRESSION) is not None
+        if n_rows < 0:
+            raise struct.error("a record batch has a negative length")
+        return _Layout(n_rows, buffers, is_compressed)
+
+    @cached_property
+    def _n_buffers(self) -> list[int | None]:
+        """How many buffers each column has; None: of nested types, whose ranges are not read alone."""
+        return [self._buffers_of(one.type) for one in self.schema]
+
+    def _buffers_of(self, kind: Any) -> int | None:
+        of = self._pa.types
+        if of.is_null(kind):
+            return 0
+        if self._has_offsets(kind):
+            return 3
+        is_fixed = of.is_primitive(kind) or of.is_decimal(kind) or of.is_fixed_size_binary(kind)
+        return 2 if is_fixed or of.is_dictionary(kind) else None
+
+    def _has_offsets(self, kind: Any) -> bool:
+        of = self._pa.types
+        is_small = of.is_string(kind) or of.is_binary(kind)
+        return bool(is_small or of.is_large_string(kind) or of.is_large_binary(kind))
+
+    def _column(self, name: str, number: int, start: int, stop: int) -> pa.Array:
+        """Rows start .. stop of a column."""
+        pa, j = self._pa, self.schema.get_field_index(name)
+        kind = self.schema.field(j).type
+        if pa.types.is_null(kind):
+            return pa.nulls(stop - start)
+        first = sum(n or 0 for n in self._n_buffers[:j])
+        stored = kind.index_type if pa.types.is_dictionary(kind) else kind
+        # All buffers begin at the same row, and those of bits at a whole byte.
+        shift = start % 8
+        begin = start - shift
+        # Nothing says that values are missing where none are.
+        has_validity = any(n for _, n in self._layouts[number].buffers[first : first + 1])
+        validity = self._range(number, first, begin // 8, -(-stop // 8)) if has_validity else None
+        buffers = [validity, *self._values(number, first + 1, stored, begin, stop)]
+        array = pa.Array.from_buffers(stored, stop - start, buffers, offset=shift)
+        array.validate(full=True)
+        if stored is kind:
+            return array
+        categories = self._categories[name]
+        return pa.DictionaryArray.from_arrays(array, categories, ordered=kind.ordered)
+
+    def _values(self, number: int, k: int, kind: Any, begin: int, stop: int) -> list[Any]:
+        """Buffers of the values of rows begin .. stop, of which the first is a multiple of 8."""
+        pa, pc = self._pa, needed("pyarrow.compute", "files")
+        if not self._has_offsets(kind):
+            if pa.types.is_boolean(kind):
+                return [self._range(number, k, begin // 8, -(-stop // 8))]
+            width = kind.bit_width // 8
+            return [self._range(number, k, begin * width, stop * width)]
+        of = pa.types
+        is_large = of.is_large_string(kind) or of.is_large_binary(kind)
+        width = 8 if is_large else 4
+        raw = self._range(number, k, begin * width, (stop + 1) * width)
+        ends = pa.Array.from_buffers(
+            pa.int64() if is_large else pa.int32(), stop + 1 - begin, [None, raw]
+        )
+        words = self._range(number, k + 1, ends[0].as_py(), ends[-1].as_py())
+        return [pc.subtract(ends, ends[0]).buffers()[1], words]
+
+    def _range(self, number: int, k: int, start: int, stop: int) -> Any:
+        """Bytes of a buffer of a record batch."""
+        buffers = self._layouts[number].buffers
+        if k >= len(buffers) or not 0 <= start <= stop <= buffers[k][1]:
+            raise self._pa.ArrowInvalid(
+                "its metadata is damaged: a buffer is too short for its rows"
+            )
+        return self._buffer(self._batches[number].body + buffers[k][0] + start, stop - start)
+
+    @cached_property
+    def _categories(self) -> dict[str, pa.Array]:
+        """The categories of each column that has some.
+
+        Arrow reads them from a stream with the same schema and dictionaries, and no rows.
+        """
+        pa = self._pa
+        (mark, n) = struct.unpack("<Ii", self._bytes(_MAGIC, _PREFIX))
+        n_schema = n + _PREFIX if mark == 0xFFFFFFFF else mark + 4
+        empty = [pa.array([], one.type) for one in self.schema]
+        stream = pa.BufferOutputStream()
+        stream.write(self._buffer(_MAGIC, n_schema))
+        for block in self._dictionaries:
+            stream.write(self._buffer(block.offset, block.n_metadata + block.n_body))
+        stream.write(pa.RecordBatch.from_arrays(empty, schema=self.schema).serialize())
+        batches = [*self._ipc.open_stream(stream.getvalue())]
+        if not batches:
+            raise pa.ArrowInvalid("its metadata is damaged: a dictionary ends early")
+        is_dictionary = pa.types.is_dictionary
+        return {
+            one.name: batches[0].column(j).dictionary
+            for j, one in enumerate(self.schema)
+            if is_dictionary(one.type)
+        }
