@@ -2448,50 +2448,6 @@ def ensemble_risks(wrong, judged, weight):
     return one, both, either
 
 
-# -- exports ---------------------------------------------------------------------------------------
-
-
-def predicted_by(document, row):
-    """What the dictionary of a model predicts of a row: a number, or the probabilities."""
-    outputs = [tree_of_document(document, nodes, 0, row) for nodes in document["trees"]]
-    sums = [sum(column) for column in zip(*outputs, strict=True)]
-    if document["sum"] == "mean":
-        sums = [one / len(outputs) for one in sums]
-    scores = [start + one for start, one in zip(document["start"], sums, strict=True)]
-    if document["classes"] is None:
-        return math.exp(scores[0]) if document["link"] == "exp" else scores[0]
-    if document["link"] == "identity":
-        return scores
-    if document["link"] == "logistic":
-        return [1 / (1 + math.exp(scores[0])), 1 / (1 + math.exp(-scores[0]))]
-    if document["link"] == "softmax":
-        parts = [math.exp(one - max(scores)) for one in scores]
-    else:
-        second = min(max(scores[0], 0.0), 1.0)
-        shares = scores if len(scores) > 1 else [1 - second, second]
-        parts = [one ** document["power"] for one in shares]
-    return [one / sum(parts) for one in parts]
-
-
-def tree_of_document(document, nodes, number, row):
-    """What a tree of such a dictionary says."""
-    node = nodes[number]
-    if "value" in node:
-        return node["value"]
-    value, known = row[node["feature"]], document["features"][node["feature"]]["categories"]
-    if value is None or value != value or (known is not None and value not in known):
-        share = node["missing_left"]
-    elif known is None:
-        share = 1 if value <= node["threshold"] else 0
-    else:
-        share = 1 if known.index(value) in node["left_categories"] else 0
-    sides = [(share, node["left"]), (1 - share, node["right"])]
-    said = [
-        (part, tree_of_document(document, nodes, child, row)) for part, child in sides if part > 0
-    ]
-    return [sum(part * values[k] for part, values in said) for k in range(len(said[0][1]))]
-
-
 # -- polynomials over bits -------------------------------------------------------------------------
 
 

@@ -456,3 +456,15 @@ def test_damaged_files_are_refused(name, change, tmp_path):
     rewrite(path, changed)
     with pytest.raises(ValueError, match="is no model file, or damaged"):
         load(path)
+
+
+def test_probabilities_after_each_round_end_with_those_of_all_rounds():
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    for y in ((X[:, 0] > 0).astype(int), np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5])):
+        model = AdaBoostTreeClassifier(n_estimators=6, max_depth=2).fit(X, y)
+        stages = [*model.staged_predict_proba(X)]
+        assert len(stages) == len(model.estimators_)
+        np.testing.assert_array_equal(stages[-1], model.predict_proba(X))
+        for shares, labels in zip(stages, model.staged_predict(X), strict=True):
+            np.testing.assert_allclose(shares.sum(axis=1), 1)
+            np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], labels)

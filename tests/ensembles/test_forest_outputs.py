@@ -23,6 +23,7 @@ from certree import TreeForestClassifier, TreeForestRegressor, certify, load, sa
 from certree.ensembles.forest_samples import ForestSamples
 from certree.explain import shapley_values
 from certree.explain.lanes import Lanes
+from certree.export import check_export
 from certree.show import plot_calibration, plot_ranking, plot_tree, report
 from several_targets import table
 from weight_units import expect_no_unit
@@ -340,20 +341,15 @@ def test_exports_of_numbers_predict_the_same():
     X, y, _ = table()
     model = TreeForestRegressor(**SHORT).fit(X.astype(np.float32), y)
     rows = np.nan_to_num(X).astype(np.float32)
-    said = model.predict(rows)
-    np.testing.assert_allclose(model.to_sklearn().predict(rows), said, rtol=1e-9)
+    exports = ["dict", "onnx_float64", "sklearn", "sqlite", "duckdb"]
+    checked = check_export(model, rows, exports=exports, tolerance=1e-9)
+    assert checked.all_agree, checked
+    assert not checked.skipped
     form = json.loads(json.dumps(model.to_dict()))
     assert form["link"] == "identity"
     assert {"value_0", "value_2"} <= set(model.trees_to_dataframe())
-    runtime = pytest.importorskip("onnxruntime")
-    session = runtime.InferenceSession(model.to_onnx("float64").SerializeToString())
-    np.testing.assert_allclose(session.run(None, {"X": rows.astype(float)})[0], said, rtol=1e-9)
-    database = pytest.importorskip("duckdb").connect()
-    frame = pd.DataFrame(rows, columns=[f"x{j}" for j in range(4)])
-    database.register("t", frame)
-    found = database.sql(model.to_sql("t")).df()
-    assert list(found) == ["prediction_0", "prediction_1", "prediction_2"]
-    np.testing.assert_allclose(found.to_numpy(), said, rtol=1e-9)
+    statement = model.to_sql("t")
+    assert all(f'"prediction_{k}"' in statement for k in range(3))
 
 
 def test_exports_of_several_columns_of_classes_are_refused():

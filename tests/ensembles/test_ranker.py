@@ -15,6 +15,7 @@ import reference
 from certree import BoostedTreesRanker, _core, load, save
 from certree.ensembles.rounds import advance
 from certree.explain import shapley_values
+from certree.export import check_export
 from certree.rows.documents import query_numbers
 from weight_units import expect_no_unit
 
@@ -323,7 +324,7 @@ def test_what_explains_exports_and_stores(tmp_path):
     scores = model.predict(X)
     np.testing.assert_allclose(model.explain(X).prediction[:, 0], scores, atol=1e-12)
     np.testing.assert_allclose(shapley_values(model, X[:5], X).prediction[:, 0], scores[:5])
-    np.testing.assert_allclose(model.to_sklearn().predict(X), scores)
+    assert check_export(model, X, exports=["dict", "onnx_float64", "sklearn", "sqlite"]).all_agree
     assert model.to_dict()["link"] == "identity"
     save(model, tmp_path / "ranker.certree")
     for other in (load(tmp_path / "ranker.certree"), pickle.loads(pickle.dumps(model))):

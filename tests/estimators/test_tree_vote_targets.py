@@ -30,6 +30,7 @@ from certree import (
     save,
 )
 from certree.explain import shapley_values
+from certree.export import check_export
 from certree.show import plot_calibration, plot_tree, report
 from model_files import arrays_of, refuses, rewrite
 
@@ -361,14 +362,13 @@ def test_exports_of_numbers_predict_the_same(estimator):
     X, y, _ = table()
     rows = np.nan_to_num(X).astype(np.float32)
     model = estimator(random_state=0).fit(rows, y)
-    said = model.predict(rows)
-    np.testing.assert_allclose(model.to_sklearn().predict(rows), said, rtol=1e-9)
+    exports = ["dict", "onnx_float64", "sklearn", "sqlite", "duckdb"]
+    checked = check_export(model, rows, exports=exports, tolerance=1e-9)
+    assert checked.all_agree, checked
+    assert not checked.skipped
     assert json.loads(json.dumps(model.to_dict()))["link"] == "identity"
     assert {"value_0", "value_2"} <= set(model.trees_to_dataframe())
     assert '"prediction_2"' in model.to_sql("t")
-    runtime = pytest.importorskip("onnxruntime")
-    session = runtime.InferenceSession(model.to_onnx("float64").SerializeToString())
-    np.testing.assert_allclose(session.run(None, {"X": rows.astype(float)})[0], said, rtol=1e-9)
 
 
 # -- what is refused -------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from pathlib import Path
 import duckdb
 import jsonschema
 import numpy as np
-import onnxruntime
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -48,11 +47,13 @@ from certree import (
     load,
     save,
 )
-from certree.export import register_converters
+from certree.export import check_export, register_converters
 from certree.export.chains import chained
+from certree.export.comparison import Predictions, compare, predictions_of
+from certree.export.engines import quoted, run_in_onnxruntime
 from certree.export.formula import Formula, rounded_down, with_labels
 from certree.export.onnx_graph import onnx_model
-from reference import parts_of_row, predicted_by
+from reference import parts_of_row
 from strategies import trees
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/model.schema.json").read_text("utf-8"))
@@ -98,8 +99,7 @@ def coded(model, X):
 
 def run(model, rows):
     """Labels (None for numbers) and values that onnxruntime gives."""
-    session = onnxruntime.InferenceSession(model.SerializeToString())
-    found = session.run(None, {session.get_inputs()[0].name: rows})
+    found = run_in_onnxruntime(model, rows)
     return (None, found[0][:, 0]) if len(found) == 1 else found
 
 
@@ -122,21 +122,14 @@ def in_sqlite(query, X, name):
         return pd.DataFrame(found.fetchall(), columns=[column for column, *_ in found.description])
 
 
-def quoted(name):
-    return '"' + name.replace('"', '""') + '"'
-
-
 ENGINES = [in_duckdb, in_sqlite]
 
 
 def expect_sql(model, X, name="here", keep=()):
     """Statements give the columns to keep, predictions and values in both databases."""
     rows = X[[*getattr(model, "feature_names_in_", X)]]
-    truth, labels, query = (
-        predicted(model, rows),
-        model.predict(rows),
-        model.to_sql(name, keep=keep),
-    )
+    truth, query = predictions_of(model, rows), model.to_sql(name, keep=keep)
+    n_values = truth.values.shape[1]
     for engine in ENGINES:
         found = engine(query, X, name)
         columns = list(found)
@@ -144,28 +137,27 @@ def expect_sql(model, X, name="here", keep=()):
         assert len({column.encode().lower() for column in columns}) == len(columns)
         for column in keep:
             assert found[column].equals(X[column].astype(found[column].dtype))
-        value = found.iloc[:, len(keep) + truth.ndim - 1 :].to_numpy(float).reshape(truth.shape)
-        assert np.abs(value - truth).max() <= 1e-14 * np.abs(truth).max()
-        if truth.ndim == 2:
-            label = found["prediction"].to_numpy()
-            assert np.array_equal(label.astype(labels.dtype), labels)
+        value = found.iloc[:, -n_values:].to_numpy(float)
+        label = None if truth.classes is None else found["prediction"].tolist()
+        known = [*getattr(model, "classes_", ())]
+        assert not compare(truth, Predictions(value, label), known, 1e-14).n_different
 
 
-def expect_exports(model, X, n_read=10, sql=True):
+def expect_exports(model, X, sql=True):
     """Compare all exports with the model; rows are float32 numbers, and some lack values."""
-    truth, labels, rows = predicted(model, X), model.predict(X), coded(model, X)
-    scale = np.abs(truth).max()
-    for dtype, most in (("float32", 1e-6), ("float64", 1e-14)):
-        label, value = run(model.to_onnx(dtype), rows.astype(dtype))
-        assert np.abs(value - truth).max() <= most * scale
-        assert label is None or np.array_equal(label.astype(labels.dtype), labels)
-    document = json.loads(json.dumps(model.to_dict(), allow_nan=False))
-    jsonschema.validate(document, SCHEMA)
-    for row, expected in zip(X[:n_read].itertuples(index=False), truth, strict=False):
-        np.testing.assert_allclose(predicted_by(document, row), expected, 0, 1e-14 * scale)
+    jsonschema.validate(json.loads(json.dumps(model.to_dict(), allow_nan=False)), SCHEMA)
+    expect_equal(model, X, ["onnx"], 1e-6)
+    expect_equal(model, X, ["dict", "onnx_float64", *(["sqlite", "duckdb"] if sql else [])], 1e-14)
     if sql:
         expect_sql(model, X)
-    expect_sklearn(model, X, rows, truth)
+    expect_sklearn(model, X, coded(model, X), predicted(model, X))
+
+
+def expect_equal(model, X, exports, tolerance):
+    """Exports are compared, and no row differs."""
+    report = check_export(model, X, exports=exports, tolerance=tolerance)
+    assert report.all_agree, report
+    assert not report.skipped
 
 
 def expect_sklearn(model, X, rows, truth):
@@ -467,7 +459,7 @@ def test_hostile_names_of_columns_and_classes(kind, classes):
     classes = classes[:2] if kind == "helmbold" else classes
     y = np.array(classes)[np.argsort(np.argsort(signal)) * len(classes) // len(signal)]
     model = ALL_CLASSIFIERS[kind].fit(X, y)
-    expect_exports(model, X, n_read=3, sql=False)
+    expect_exports(model, X, sql=False)
     kept = {name: np.arange(len(X)) + place for place, name in enumerate(KEPT)}
     expect_sql(model, X.assign(**kept), "M_select0", KEPT)
 
@@ -477,7 +469,7 @@ def test_hostile_names_of_columns(kind):
     X, signal = hostile()
     X = X.drop(columns="Prediction")
     model = REGRESSORS[kind].fit(X, 10 + signal)
-    expect_exports(model, X, n_read=3, sql=False)
+    expect_exports(model, X, sql=False)
     expect_sql(model, X, "m_table", ["Probability_A", "m_x0", "select"])
 
 
@@ -707,12 +699,10 @@ def test_infinite_numbers_go_where_the_model_sends_them(model, missing, tmp_path
     expect_sql(model, table)
     save(model, tmp_path / "model")
     assert np.array_equal(load(tmp_path / "model").predict(table), model.predict(table))
-    found = run(model.to_onnx(), X.astype(np.float32))
-    truth = predicted(model, table)
-    np.testing.assert_allclose(np.reshape(found[1], truth.shape), truth, rtol=1e-5, atol=1e-6)
-    if isinstance(model, BoostedTreesClassifier | BoostedTreesRegressor):
-        theirs = model.to_sklearn()
-        np.testing.assert_allclose(predicted(theirs, table), truth, rtol=1e-9)
+    expect_equal(model, table, ["onnx"], 1e-6)
+    takes_infinities = isinstance(model, BoostedTreesClassifier | BoostedTreesRegressor)
+    exports = ["dict", "onnx_float64", *(["sklearn"] if takes_infinities else [])]
+    expect_equal(model, table, exports, 1e-12)
 
 
 LARGE = [

@@ -959,7 +959,8 @@ class BoostedTrees(StagedTrees):
         -------
         ndarray of int64, shape (n, T)
             Leaves, numbered among the nodes of their tree, for each tree of `trees_`; one tree serves
-            all classes, and all targets.
+            all classes, and all targets. The first columns are those of the linear start of small
+            regressions, if there is one; columns of the rounds follow.
         """
         rows = self._rows_to_walk(X)
         leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, rows.shape[0]))

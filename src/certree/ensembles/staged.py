@@ -139,3 +139,19 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
             Probabilities in the order of `classes_`: softmax of the scores, of AdaBoost of twice these.
         """
         return self._shares(self._scores(X))
+
+    @reads_state
+    def staged_predict_proba(self, X: ArrayLike) -> Iterator[Any]:
+        """Predict the probabilities of the classes after each round.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n, K)
+            What `predict_proba` says of the rounds so far.
+        """
+        return map(self._shares, self._staged(self._new_rows(X)))

@@ -310,7 +310,7 @@ _LEARNED = {
 def _are_equal(one: Any, two: Any) -> bool:
     """Whether two fits have learned the same."""
     if isinstance(one, Categories) and isinstance(two, Categories):
-        return one.names == two.names
+        return one.equals(two)
     kinds = {np.asarray(known).dtype.kind for known in (one, two)}
     return len(kinds) == 1 and np.array_equal(one, two)
 

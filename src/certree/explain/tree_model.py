@@ -155,6 +155,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
     ) -> Formula:
         """A formula with what this model knows of its features and classes."""
         model: Any = self
+        self._expect_texts(added)
         classes = getattr(model, "classes_", None)
         names = getattr(model, "feature_names_in_", None)
         if classes is not None and len(classes) == 1:
@@ -174,6 +175,20 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
             model.categories_,
             power,
         )
+
+    def _expect_texts(self, trees: Trees) -> None:
+        """Refuse to write categories of which a model that was loaded has digests alone.
+
+        Trees compare these where a fit with warm_start=True has added some to a loaded model.
+        """
+        digested = [] if self.categories_ is None else [*self.categories_.digested]
+        compared = np.intersect1d(trees.feature[~trees.is_leaf], digested)
+        if len(compared):
+            raise ValueError(
+                f"feature {self._feature_names()[compared[0]]!r} has categories whose texts its model "
+                "file has left out, as no tree compared them then, and some tree does now: fit the "
+                "model anew to export it"
+            )
 
     @reads_state
     def to_sklearn(self) -> Any:

@@ -91,7 +91,7 @@ def _coded(graph: Graph, formula: Formula, rows: str) -> str:
     columns, changed = [], False
     for j in range(formula.n_features):
         column = graph.add("Gather", rows, graph.constant([j], np.int64), axis=1)
-        names = None if formula.categories is None else formula.categories.names[j]
+        names = formula.categories_of(j)
         if names is not None and _are_numbers_elsewhere(names):
             known = graph.constant(np.array([names], dtype=graph.dtype))
             same = graph.cast(graph.add("Equal", column, known), graph.dtype)

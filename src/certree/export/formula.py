@@ -103,8 +103,13 @@ class Formula:
         return share
 
     def categories_of(self, feature: int) -> Sequence[Any] | None:
-        """Categories of a feature by code; None for a feature of numbers."""
-        return None if self.categories is None else self.categories.names[feature]
+        """Categories of a feature by code; None for a feature of numbers.
+
+        Of a feature that no tree compares a model file may have left out the texts: it has none.
+        """
+        if self.categories is None or self.categories.names[feature] is None:
+            return None
+        return () if feature in self.categories.digested else self.categories.names[feature]
 
     def goes_left(self, number: int, node: int) -> NDArray[np.bool_] | None:
         """Whether each category goes to the left of a node; None where the feature has numbers."""

@@ -114,9 +114,8 @@ def onnx_model(formula: Formula, dtype: Any) -> Any:
     )
     known: dict[str, Any] = {"feature_names": formula.names}
     if formula.categories is not None:
-        known["categories"] = [
-            None if one is None else list(one) for one in formula.categories.names
-        ]
+        every = map(formula.categories_of, range(formula.n_features))
+        known["categories"] = [None if one is None else list(one) for one in every]
     make.set_model_props(model, {name: json.dumps(value) for name, value in known.items()})
     return model
 

@@ -38,6 +38,7 @@ from certree.interface.fitted import keep_parameters, state_of
 from certree.interface.stored import Stored
 from certree.interface.whole import write_whole
 from certree.prunings.shorthand import RULES
+from certree.tree import Trees
 from certree.votes import Voting
 
 FORMAT, VERSION = "certree model", 4
@@ -86,7 +87,8 @@ def save(
     """Write a fitted model to a file, whole or not at all.
 
     What is written is the fit, with the parameters that it was made with: those that were set after it
-    are not, but for `n_jobs` and `verbose`.
+    are not, but for `n_jobs` and `verbose`. Categories of features that no tree compares are kept as
+    digests where their texts are longer.
 
     Parameters
     ----------
@@ -129,12 +131,23 @@ def save(
         model.seen_rows_ = None
     if hasattr(model, "calibration_") and not calibration_samples:
         model.calibration_ = None
+    _drop_unread_texts(model)
     parameters = model.get_params(False).items()
     plain = {name: _plain(name, value) for name, value in parameters}
     entries, arrays = _taken_apart(model)
     text = _as_json({**entries, "parameters": plain}).encode()
     _expect_readable(text, arrays)
     write_whole(path, lambda file: write_archive(file, text, arrays))
+
+
+def _drop_unread_texts(model: Any) -> None:
+    """Let a model keep digests in place of long texts of categories that none of its trees compares."""
+    trees = [part for part in model.__stored__().values() if isinstance(part, Trees)]
+    if model.categories_ is not None and trees:
+        unused = np.ones(model.n_features_in_, dtype=np.bool_)
+        for part in trees:
+            unused[part.feature[~part.is_leaf]] = False
+        model.categories_ = model.categories_.without_texts(unused)
 
 
 def _expect_readable(text: bytes, arrays: dict[str, NDArray[Any]]) -> None:

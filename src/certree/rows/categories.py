@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from hashlib import blake2b
 from itertools import repeat
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -36,6 +37,8 @@ _IDENTIFIER_SHARE = 0.5
 _FEW_ROWS = 50
 # So many codes are numbers of float32.
 _FEW_NAMES = 2**24
+# Letters of a digest: 64 bits in hexadecimal.
+_DIGEST = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,9 +50,12 @@ class Categories:
     names : tuple of (tuple or None), one per feature
         The categories of each feature in the order of their codes 0, 1, ...; None for a feature of
         numbers. Categories that are numbers or booleans are floats, all others strings.
+    digested : tuple of int
+        Features, ascending, whose names are not their texts but digests of these: see `without_texts`.
     """
 
     names: tuple[Names | None, ...]
+    digested: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -117,10 +123,54 @@ class Categories:
             return self
         return Categories(
             tuple(
-                None if names is None else _joined(names, _sorted_names(column, table.called(j)))
+                None if names is None else _joined(names, self._sorted_names(column, table, j))
                 for j, (column, names) in enumerate(zip(table.columns, self.names, strict=True))
-            )
+            ),
+            self.digested,
         )
+
+    def _sorted_names(self, column: Column, table: TableColumns, j: int) -> Names:
+        found: Any = _sorted_names(column, table.called(j))
+        return tuple(map(_digest, found)) if j in self.digested else found
+
+    def without_texts(self, unused: NDArray[np.bool_]) -> Categories:
+        """Replace long texts of features by digests of 16 letters, so that files need not hold them.
+
+        Rows are encoded as before. Where two texts have one digest, or texts are shorter than
+        digests, the feature keeps them.
+
+        Parameters
+        ----------
+        unused : ndarray of bool, shape (p,)
+            Features whose texts nobody reads.
+
+        Returns
+        -------
+        Categories
+        """
+        names, digested = [*self.names], {*self.digested}
+        for j in np.flatnonzero(unused).tolist():
+            known: Any = names[j]
+            if known and isinstance(known[0], str) and sum(map(len, known)) > _DIGEST * len(known):
+                digests = tuple(map(_digest, known))
+                if j not in digested and len(set(digests)) == len(digests):
+                    names[j] = digests
+                    digested.add(j)
+        return Categories(tuple(names), tuple(sorted(digested)))
+
+    def equals(self, other: Categories) -> bool:
+        """Whether features have the same categories with the same codes, as texts or digests."""
+        digested = {*self.digested, *other.digested}
+        one, two = (
+            [
+                tuple(map(_digest, map(str, known)))
+                if known and j in digested and j not in each.digested
+                else known
+                for j, known in enumerate(each.names)
+            ]
+            for each in (self, other)
+        )
+        return one == two
 
     @property
     def mask(self) -> NDArray[np.bool_]:
@@ -179,7 +229,7 @@ class Categories:
         return [
             as_numbers(column, table.called(j))
             if names is None
-            else _compact(_codes(column, table.called(j), names), names)
+            else _compact(_codes(column, table.called(j), names, j in self.digested), names)
             for j, (column, names) in enumerate(zip(table.columns, self.names, strict=True))
         ]
 
@@ -477,9 +527,14 @@ def _joined(names: Names, others: Names) -> tuple[Any, ...]:
     return names if of_other_type else tuple(dict.fromkeys((*names, *others)))
 
 
-def _codes(column: Column, called: str, names: Names) -> Float64:
+def _digest(text: str) -> str:
+    """Shorten a text to 16 letters, the same in every process; halves of characters are texts, too."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST // 2).hexdigest()
+
+
+def _codes(column: Column, called: str, names: Names, are_digests: bool) -> Float64:
     code: dict[Any, float] = dict(zip(names, range(len(names)), strict=True))
-    looked_up = _looked_up(column, code)
+    looked_up = None if are_digests else _looked_up(column, code)
     if looked_up is not None:
         return looked_up
     values = _values(column, called)
@@ -498,7 +553,10 @@ def _codes(column: Column, called: str, names: Names) -> Float64:
             f"{called} has categories of type {kinds[0]}, but learned ones of {kinds[1]}"
         )
     if isinstance(values, _Words):
-        return values.spread(list(map(code.get, values.names, repeat(np.nan))))
+        texts = values.names
+        if are_digests:
+            texts = [None if text is None else _digest(text) for text in texts]
+        return values.spread(list(map(code.get, texts, repeat(np.nan))))
     known = np.array(names, dtype=np.float64)
     order = np.argsort(known)  # those of later rows stand behind
     place = np.searchsorted(known, values, sorter=order)

@@ -21,11 +21,13 @@ def stored_features(model: Any) -> dict[str, Any]:
     names = getattr(model, "feature_names_in_", None)
     n_outputs = getattr(model, "n_outputs_", 1)
     size = getattr(model, "effective_sample_size_", None)
+    digested = [] if model.categories_ is None else [*model.categories_.digested]
     return {
         "n_features": int(model.n_features_in_),
         **({} if size is None else {"effective_sample_size": float(size)}),
         **({} if n_outputs == 1 else {"n_outputs": n_outputs}),
         "categories": None if model.categories_ is None else [*model.categories_.names],
+        **({"digested_categories": digested} if digested else {}),
         "feature_names": None if names is None else [str(name) for name in names],
     }
 
@@ -33,7 +35,7 @@ def stored_features(model: Any) -> dict[str, Any]:
 def restored_features(stored: Stored) -> dict[str, Any]:
     """The fitted attributes that speak of features, by their names."""
     p = stored.whole("n_features", 1, _MOST_FEATURES)
-    categories, names = _categories(stored["categories"], p), stored["feature_names"]
+    categories, names = _categories(stored, p), stored["feature_names"]
     learned: dict[str, Any] = {"n_features_in_": p, "categories_": categories}
     if "effective_sample_size" in stored:
         learned["effective_sample_size_"] = stored.number("effective_sample_size", 0, np.inf)
@@ -42,7 +44,10 @@ def restored_features(stored: Stored) -> dict[str, Any]:
     return learned if names is None else {**learned, "feature_names_in_": _names(names, p)}
 
 
-def _categories(names: Any, n_features: int) -> Categories | None:
+def _categories(stored: Stored, n_features: int) -> Categories | None:
+    names, digested = stored["categories"], []
+    if "digested_categories" in stored:
+        digested = stored["digested_categories"]
     if names is None:
         return None
     if not isinstance(names, list) or len(names) != n_features:
@@ -55,7 +60,18 @@ def _categories(names: Any, n_features: int) -> Categories | None:
             raise ValueError(f"categories must be all strings or all numbers, got {known!r}")
         if known is not None and len(set(known)) != len(known):
             raise ValueError(f"categories must be distinct, got {known!r}")
-    return Categories(tuple(None if known is None else tuple(known) for known in names))
+    if not isinstance(digested, list) or not all(_has_texts(names, j) for j in digested):
+        raise ValueError(f"digested_categories must be features of texts, got {digested!r}")
+    if sorted(set(digested)) != digested:
+        raise ValueError(f"digested_categories must be ascending and distinct, got {digested!r}")
+    kept = tuple(None if known is None else tuple(known) for known in names)
+    return Categories(kept, tuple(digested))
+
+
+def _has_texts(names: list[Any], j: Any) -> bool:
+    """Whether there is a j-th feature, and it has categories that are texts."""
+    is_feature = type(j) is int and 0 <= j < len(names)
+    return is_feature and bool(names[j]) and isinstance(names[j][0], str)
 
 
 def _names(names: Any, n_features: int) -> NDArray[Any]:

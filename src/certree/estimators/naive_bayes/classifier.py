@@ -636,6 +636,23 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         total = said.sum()
         return said / (total if total > 0 else 1.0)
 
+    @property
+    @reads_state
+    def class_log_prior_(self) -> Float64:
+        """Logarithm of the prior probability of each class, (K,), as in CategoricalNB."""
+        check_is_fitted(self)
+        return self._log_prior
+
+    @property
+    @reads_state
+    def theta_(self) -> Float64:
+        """Mean of each number in each class, (K, p), as in GaussianNB; NaN for categories."""
+        check_is_fitted(self)
+        means = np.full((len(self.classes_), self.n_features_in_), np.nan)
+        for j, moments in self._moments.items():
+            means[:, j] = moments.mean
+        return means
+
     def _category_names(self, j: int) -> Names | None:
         return None if self.categories_ is None else self.categories_.names[j]
 
