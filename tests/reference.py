@@ -1167,7 +1167,8 @@ def place_threshold(column, threshold, at_middle=True):
     end = last_rounded_to(as_float32(wanted))
     if end < high:
         return end
-    return last_rounded_to(float(np.nextafter(np.float32(wanted), np.float32(-np.inf))))
+    before = np.nextafter(np.float32(as_float32(wanted)), np.float32(-np.inf))
+    return last_rounded_to(float(before))
 
 
 # -- growing from sums ------------------------------------------------------------------------------

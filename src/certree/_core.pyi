@@ -129,6 +129,9 @@ def mark_lacking(feature: Annotated[NDArray[numpy.int32], dict(shape=(None,), or
     Whether a row that reaches a node has NaN in the feature that it compares.
     """
 
+def thresholds_near(wanted: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], low: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], high: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], at_middle: bool) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]:
+    """Thresholds in [low, high) that keep both apart as float32, too."""
+
 def depths(left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], chain: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
     """Number of cells above each node."""
 
