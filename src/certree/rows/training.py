@@ -61,7 +61,7 @@ from certree.rows.columns import (
     width_of_numbers,
 )
 from certree.rows.duplicates import distinct_rows, expect_few_repeats, first_alike, n_repeats
-from certree.rows.elsewhere import expect_in_memory
+from certree.rows.elsewhere import expect_collected, expect_in_memory
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import (
     Fold,
@@ -680,6 +680,7 @@ def weighed_targets(
         raise ValueError(
             f"This {type(model).__name__} estimator requires y to be passed, but the target y is None."
         )
+    expect_collected("y", y)
     if isinstance(y, (list, tuple)):
         y = array_of("y", y)
     if not is_of_classes:
@@ -795,6 +796,7 @@ def _preprocessor(given: Any, X: Any, target: NDArray[Any], sides: TrainCalibrat
 
 def _expected_rows(model: Any, X: Any) -> Any:
     """Rows as they were given, sparse ones as CSR; refuse those where a model takes none."""
+    expect_collected("X", X)
     if not issparse(X):
         return X
     if not model._takes_sparse:
