@@ -1789,6 +1789,9 @@ def test_a_folder_certifies_as_its_rows_in_one_table(word, named, tmp_path, fold
     assert whole.exit_code == 0, whole.stderr
     assert parts.output == whole.output
     assert ("1,500" if word == "copies" else "1,502") in whole.output
+    for at in ("new", "new.parquet"):
+        found = certree.certify(fitted, tmp_path / at, "late", look=2, duplicates=word)
+        assert str(found) in whole.output
     pyarrow.parquet.write_table(rows.slice(0, 9), tmp_path / "new" / "old.parquet")
     seen = call("certify", model, tmp_path / "new", *rest)
     assert "9 of 1,511 rows also occur among those of the fit" in seen.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.certificates.certificate import Certificate
-from certree.certificates.guarantees import Guarantees
 from certree.certificates.hold_out import expect_known_labels, hold_out, share_of_look
 from certree.certificates.known_rows import JudgingRows
 from certree.interface.fitted import expect_one_target
+from certree.parts.sources import FileRows
+from certree.rows.columns import given_values
 from certree.rows.duplicates import Duplicates
 
 
@@ -59,46 +60,50 @@ def certify_batches(
     return replace(found, repeats=repeats, distinct=duplicates == "copies")
 
 
-def guarantees_by_batches(
-    classifier: Any,
-    batches: Iterable[tuple[Any, NDArray[Any]]],
-    delta: float,
-    *,
-    duplicates: Duplicates = "auto",
-) -> Guarantees:
-    """What `Guarantees.by_rows` says, by rows of which a hash, a truth and predictions are kept.
+def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray[Any]]]:
+    """Read the rows of files as a classifier takes them, and their classes, batch by batch.
 
     Parameters
     ----------
     classifier : fitted classifier
-        With ``classes_`` and ``predict_proba``.
-    batches, delta, duplicates
-        As in `certify_batches`.
+        Where it knows names of features, columns are found by these; else all columns but y are.
+    X : path, list of paths, or pyarrow.dataset.Dataset
+        Files, or folders of them.
+    y : str
+        Name of the column that holds the classes.
 
-    Returns
-    -------
-    Guarantees
+    Yields
+    ------
+    X : pyarrow.Table or ndarray of shape (n, p)
+        Features, without names where the classifier knows none.
+    y : ndarray of shape (n,)
+        Classes.
 
     Raises
     ------
+    TypeError
+        If y is no name, or the classifier has no ``classes_``.
     ValueError
-        As in `certify`.
+        As in fits of rows in files, if the files lack a feature, or if they have no rows.
     """
-    expect_one_target("a certificate", classifier)
-    judging, told = JudgingRows(classifier, duplicates), []
-    for X, truth in batches:
-        judging.add(X, truth)
-        told.append((truth, np.asarray(classifier.predict(X)), classifier.predict_proba(X)))
-    y, predicted, shares = (np.concatenate(one) for one in zip(*told, strict=True))
-    expect_known_labels("y", np.unique(y), np.asarray(classifier.classes_))
-    rows, repeats = judging.judged()
-    found = hold_out(int(np.sum(predicted[rows] != y[rows])), len(rows), delta)
-    return Guarantees(
-        classifier=classifier,
-        certificate=replace(found, repeats=repeats, distinct=duplicates == "copies"),
-        y=y[rows],
-        predicted=predicted[rows],
-        shares=shares[rows],
-        given=rows,
-        n_given=len(y),
-    )
+    if not isinstance(y, str):
+        raise TypeError(
+            f"y must be the name of a column where X names files, got {type(y).__name__}"
+        )
+    if not hasattr(classifier, "classes_"):
+        raise TypeError(
+            "rows in files certify classifiers that have classes_, got "
+            f"{type(classifier).__name__}: read the rows into memory"
+        )
+    rows = FileRows(X, y)
+    if not rows.n_rows:
+        raise ValueError("X must name files that hold at least one row, got files without any")
+    names = getattr(classifier, "feature_names_in_", None)
+    columns = rows.features if names is None else list(names)
+    if missing := [name for name in columns if name not in rows.features]:
+        raise ValueError(
+            f"the files of X have no column {missing[0]!r}, which the classifier was fitted with"
+        )
+    for chunk in rows.chunks():
+        X = chunk.X.select(columns)
+        yield given_values(X) if names is None else X, np.asarray(chunk.y)

@@ -7,7 +7,7 @@ samples.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Any, Concatenate, Self
@@ -18,14 +18,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from certree.certificates.batches import certify_batches, read_batches
 from certree.certificates.certificate import (
     Certificate,
     certificate_of,
     how_drawn,
     log_chance,
 )
-from certree.certificates.hold_out import hold_out, outcomes, share_of_look
-from certree.certificates.known_rows import rows_that_judge
+from certree.certificates.hold_out import (
+    expect_known_labels,
+    hold_out,
+    outcomes,
+    share_of_look,
+)
+from certree.certificates.known_rows import JudgingRows, rows_that_judge
 from certree.certificates.model_selection import (
     LabelledSelection,
     ModelSelection,
@@ -82,9 +88,10 @@ from certree.interface.arrays import (
     frozen,
     nonnegative,
 )
-from certree.interface.fitted import Answer, Given, reads_state, state_of
+from certree.interface.fitted import Answer, Given, expect_one_target, reads_state, state_of
 from certree.interface.signatures import checked, expect_settings
 from certree.rows.duplicates import Duplicates
+from certree.rows.elsewhere import lies_in_files
 from certree.rows.folds import Indices
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -189,6 +196,56 @@ class Guarantees:
         if not (hasattr(one, "predict_proba") and hasattr(one, "classes_")):
             return judged
         return replace(judged, shares=judged._probabilities(X)[judged._given[0]])
+
+    @classmethod
+    def by_batches(
+        cls,
+        classifier: Any,
+        batches: Iterable[tuple[Any, NDArray[Any]]],
+        delta: float = 0.05,
+        *,
+        duplicates: Duplicates = "auto",
+    ) -> Guarantees:
+        """Let rows that are read batch by batch judge a classifier, as `by_rows` does.
+
+        A hash, the class and the predictions of each row are kept.
+
+        Parameters
+        ----------
+        classifier : fitted classifier
+            With ``classes_`` and ``predict_proba``.
+        batches : iterable of (array-like of shape (n, p), ndarray of shape (n,))
+            Rows and their classes.
+        delta, duplicates
+            As in `certify`.
+
+        Returns
+        -------
+        Guarantees
+
+        Raises
+        ------
+        ValueError
+            As in `certify`.
+        """
+        expect_one_target("a certificate", classifier)
+        judging, told = JudgingRows(classifier, duplicates), []
+        for X, truth in batches:
+            judging.add(X, truth)
+            told.append((truth, np.asarray(classifier.predict(X)), classifier.predict_proba(X)))
+        y, predicted, shares = (np.concatenate(one) for one in zip(*told, strict=True))
+        expect_known_labels("y", np.unique(y), np.asarray(classifier.classes_))
+        rows, repeats = judging.judged()
+        found = hold_out(int(np.sum(predicted[rows] != y[rows])), len(rows), delta)
+        return cls(
+            classifier=classifier,
+            certificate=replace(found, repeats=repeats, distinct=duplicates == "copies"),
+            y=y[rows],
+            predicted=predicted[rows],
+            shares=shares[rows],
+            given=rows,
+            n_given=len(y),
+        )
 
     # -- the rows ----------------------------------------------------------------------------------
 
@@ -991,7 +1048,7 @@ def _judged(
 def certify(
     classifier: Any,
     X: Any,
-    y: ArrayLike,
+    y: Any,
     delta: float = 0.05,
     *,
     look: int | None = None,
@@ -1006,10 +1063,11 @@ def certify(
     ----------
     classifier : fitted classifier
         Of certree, scikit-learn or anybody, with ``predict``.
-    X : array-like of shape (n, p)
-        Rows that neither its fit, nor its choice among others, nor any step before has seen.
-    y : array-like of shape (n,)
-        Their classes.
+    X : array-like of shape (n, p), path, list of paths, or pyarrow.dataset.Dataset
+        Rows that neither its fit, nor its choice among others, nor any step before has seen. Files and
+        folders are read batch by batch, as fits read them; a hash of each row is kept.
+    y : array-like of shape (n,), or str
+        Their classes; of files the name of the column that holds them.
     delta : float
         Probability with which the promise may fail.
     look : int or None
@@ -1031,11 +1089,13 @@ def certify(
 
     Raises
     ------
+    TypeError
+        If X names files, and y is no name of a column or the classifier has no ``classes_``.
     ValueError
-        If there are no rows, not as many classes as rows, the classifier knows none of the classes or
-        they are of another kind (text for numbers), or `look` is no number of a look; if rows occur in
-        the fit as well, or the model no longer knows whether they do, and are not said to be genuine;
-        if many repeat others, and nothing is said of them.
+        If there are no rows, not as many classes as rows, files cannot be read or lack a column, the
+        classifier knows none of the classes or they are of another kind (text for numbers), or `look`
+        is no number of a look; if rows occur in the fit as well, or the model no longer knows whether
+        they do, and are not said to be genuine; if many repeat others, and nothing is said of them.
 
     References
     ----------
@@ -1052,6 +1112,9 @@ def certify(
     >>> round(certificate.risk, 3), round(certificate.bound, 3)
     (0.108, 0.144)
     """
+    if lies_in_files(X):
+        batches = read_batches(classifier, X, y)
+        return certify_batches(classifier, batches, delta, look=look, duplicates=duplicates)
     return _judged(classifier, X, y, delta, share_of_look(look), duplicates=duplicates).certificate
 
 
@@ -1145,8 +1208,8 @@ def conditional_guarantees(
 @reads_state
 def certify_fitted(
     self: Any,
-    X: ArrayLike | None = None,
-    y: ArrayLike | None = None,
+    X: Any = None,
+    y: Any = None,
     delta: float | None = None,
     *,
     look: int | None = None,
@@ -1156,10 +1219,10 @@ def certify_fitted(
 
     Parameters
     ----------
-    X : array-like of shape (n, p), or None
+    X : array-like of shape (n, p), path, list of paths, pyarrow.dataset.Dataset, or None
         Rows that no step of the fit or of a search has seen; None: the certificate of the fit.
-    y : array-like of shape (n,), or None
-        Their classes.
+    y : array-like of shape (n,), str or None
+        Their classes; of files the name of the column that holds them.
     delta : float or None
         Probability with which the promise may fail; None: `delta` of the fit.
     look : int or None

@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 from certree import show
 from certree.certificates import Guarantees
 from certree.certificates import certify as certify_rows
-from certree.certificates.batches import certify_batches, guarantees_by_batches
+from certree.certificates.batches import certify_batches
 from certree.certificates.hold_out import share_of_look
 from certree.cli.app import (
     MODELS,
@@ -188,7 +188,7 @@ def _guarantees_of_folder(
     """What the rows of a folder guarantee, which are never held together; and their groups."""
     kinds: list[NDArray[Any]] = []
     batches = _rows_and_truth(model, folder, target, "certifying", True, groups, kinds)
-    found = guarantees_by_batches(model, batches, delta, duplicates=duplicates)
+    found = Guarantees.by_batches(model, batches, delta, duplicates=duplicates)
     return found, None if groups is None else np.concatenate(kinds)
 
 

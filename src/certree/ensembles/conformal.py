@@ -31,6 +31,7 @@ from certree.explain.explanation import Explanation
 from certree.interface.arrays import Float64, array_of
 from certree.interface.fitted import fits_members, offered_if, reads_state, state_of
 from certree.rows.columns import rows_at
+from certree.rows.elsewhere import expect_collected
 from certree.rows.split import train_calibration_split
 
 _INSIDE = Interval(Real, 0, 1, closed="neither")
@@ -177,6 +178,8 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """Rows as the estimator takes them, and numbers."""
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None")
+        expect_collected("X", X)
+        expect_collected("y", y)
         if issparse(X):
             array_of("X", X)
         rows = X if hasattr(X, "columns") else np.asarray(X)

@@ -31,8 +31,17 @@ def lies_elsewhere(X: Any) -> bool:
     return lies_in_files(X) or lies_on_cluster(X)
 
 
+def expect_collected(name: str, values: Any) -> None:
+    """Refuse a lazy frame of polars, which has no rows yet."""
+    if _is_of(values, "polars", "LazyFrame"):
+        raise TypeError(
+            f"{name} must be rows in memory, got a lazy frame of polars: call .collect() first"
+        )
+
+
 def expect_in_memory(model: Any, X: Any) -> None:
-    """Refuse rows that lie elsewhere, where an estimator takes none of these."""
+    """Refuse rows that lie elsewhere, where an estimator takes none of these, and lazy frames."""
+    expect_collected("X", X)
     if lies_elsewhere(X):
         raise TypeError(
             f"{type(model).__name__} takes rows in memory, got {type(X).__name__}: boosted trees "

@@ -73,7 +73,7 @@ from certree.rows.duplicates import (
     first_alike,
     n_repeats,
 )
-from certree.rows.elsewhere import expect_in_memory
+from certree.rows.elsewhere import expect_collected, expect_in_memory
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import (
     Fold,
@@ -702,6 +702,7 @@ def weighed_targets(
         raise ValueError(
             f"This {type(model).__name__} estimator requires y to be passed, but the target y is None."
         )
+    expect_collected("y", y)
     if isinstance(y, (list, tuple)):
         y = array_of("y", y)
     _expect_no_missing_targets(y)
@@ -834,6 +835,7 @@ def _preprocessor(given: Any, X: Any, target: NDArray[Any], sides: TrainCalibrat
 
 def _expected_rows(model: Any, X: Any) -> Any:
     """Rows as they were given, sparse ones as CSR; refuse those where a model takes none."""
+    expect_collected("X", X)
     if not issparse(X):
         return X
     if not model._takes_sparse:

@@ -1,0 +1,132 @@
+"""Rows in files certify as the same rows in memory."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import csv, dataset, feather, parquet
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+import certree
+from certree import BoostedTreesClassifier, CertifiedTreeClassifier, PrunedTreeRegressor, certify
+
+WRITERS = {
+    "parquet": parquet.write_table,
+    "arrow": feather.write_feather,
+    "csv": csv.write_csv,
+}
+
+
+def drawn(n, seed):
+    """Rows with a number, a word and two classes."""
+    rng = np.random.default_rng(seed)
+    a, kind = rng.normal(size=n), np.array(["x", "y", "z"])[rng.integers(0, 3, n)]
+    label = np.where((a > 0) & (kind != "z") ^ (rng.random(n) < 0.1), "yes", "no")
+    return pd.DataFrame({"key": np.arange(n), "a": a, "kind": kind, "label": label})
+
+
+def split(rows):
+    return rows[["a", "kind"]], rows["label"].to_numpy()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return BoostedTreesClassifier(max_iter=3, random_state=0).fit(*split(drawn(300, 0)))
+
+
+@pytest.fixture(params=[*WRITERS])
+def folder(request, tmp_path):
+    """Rows in three files of a folder, and the same in memory."""
+    rows = drawn(600, 1)
+    for k in range(3):
+        part = pa.Table.from_pandas(rows.iloc[k * 200 : (k + 1) * 200], preserve_index=False)
+        WRITERS[request.param](part, str(tmp_path / f"{k}.{request.param}"))
+    return tmp_path, rows
+
+
+def test_a_folder_its_files_and_a_data_set_certify_as_rows_in_memory(model, folder):
+    place, rows = folder
+    expected = certify(model, *split(rows), 0.1)
+    files = sorted(place.iterdir())
+    assert certify(model, place, "label", 0.1) == expected
+    assert certify(model, str(place), "label", 0.1) == expected
+    assert certify(model, files, "label", 0.1) == expected
+    assert (
+        certify(model, dataset.dataset(files, format=files[0].suffix[1:]), "label", 0.1) == expected
+    )
+    one = certify(model, files[0], y="label", look=2)
+    assert one == certify(model, *split(rows.iloc[:200]), look=2)
+
+
+def test_the_method_takes_files_too(folder):
+    place, rows = folder
+    model = CertifiedTreeClassifier(random_state=0).fit(*split(drawn(300, 0)))
+    assert model.certify(place, "label") == model.certify(*split(rows))
+    assert model.certify(X=place, y="label", delta=0.2) == model.certify(*split(rows), 0.2)
+
+
+def test_classifiers_of_scikit_learn_are_certified(folder):
+    place, rows = folder
+    old = drawn(300, 0)
+    for found in (DecisionTreeClassifier(max_depth=2), LinearSVC()):
+        found.fit(old[["a"]], old["label"])
+        assert certify(found, place, "label") == certify(found, rows[["a"]], rows["label"])
+
+
+def test_rows_of_the_fit_are_refused(folder):
+    place, rows = folder
+    model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(*split(rows))
+    with pytest.raises(ValueError, match="600 rows also occur among those of the fit"):
+        certify(model, place, "label")
+    at_files = BoostedTreesClassifier(max_iter=3, random_state=0).fit(place, "label")
+    with pytest.raises(ValueError, match="600 rows also occur among those of the fit"):
+        certify(at_files, place, "label")
+
+
+def test_what_files_cannot_certify_is_said(model, folder):
+    place, rows = folder
+    X, y = split(rows)
+    with pytest.raises(TypeError, match=r"y must be the name of a column .* got ndarray"):
+        certify(model, place, y)
+    with pytest.raises(ValueError, match="y='lable' is no column"):
+        certify(model, place, "lable")
+    with pytest.raises(FileNotFoundError, match="no such file or folder"):
+        certify(model, place / "none", "label")
+    other = BoostedTreesClassifier(max_iter=2).fit(X.rename(columns={"a": "b"}), y)
+    with pytest.raises(
+        ValueError, match="have no column 'b', which the classifier was fitted with"
+    ):
+        certify(other, place, "label")
+    with pytest.raises(TypeError, match="classifiers that have classes_, got PrunedTreeRegressor"):
+        certify(PrunedTreeRegressor().fit(X, np.arange(600.0)), place, "label")
+    with pytest.raises(ValueError, match="must hold classes among"):
+        certify(DecisionTreeClassifier().fit(X[["a"]], y), place, "kind")
+
+
+def test_files_without_rows_are_refused(model, tmp_path):
+    empty = pa.Table.from_pandas(drawn(2, 0), preserve_index=False).slice(0, 0)
+    parquet.write_table(empty, tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="at least one row"):
+        certify(model, tmp_path, "label")
+
+
+def test_lazy_frames_of_polars_are_refused(model):
+    pl = pytest.importorskip("polars")
+    frame = pl.from_pandas(drawn(300, 2))
+    X, y = frame.select("a", "kind"), frame["label"].to_numpy()
+    refused = pytest.raises(
+        TypeError, match=r"X must be rows in memory, got a lazy .*\.collect\(\)"
+    )
+    with refused:
+        certify(model, X.lazy(), y)
+    with refused:
+        model.predict(X.lazy())
+    kinds = [certree.PrunedTreeClassifier, certree.NaiveBayesClassifier, certree.BoostedTreesRanker,
+             certree.ensembles.ConformalBandRegressor, BoostedTreesClassifier]  # fmt: skip
+    for kind in kinds:
+        with pytest.raises(TypeError, match=r"X must be .*\.collect\(\)"):
+            kind().fit(X.lazy(), y)
+        if kind is not certree.BoostedTreesRanker:
+            with pytest.raises(TypeError, match=r"y must be .*\.collect\(\)"):
+                kind().fit(X, frame.select("label").lazy())
