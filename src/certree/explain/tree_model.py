@@ -203,7 +203,8 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         DecisionTreeClassifier, RandomForestClassifier, HistGradientBoostingClassifier or regressor
             For a tree, for a forest, and for boosted trees, which have missing values only there; of
             several numbers one HistGradientBoostingRegressor for each, in a MultiOutputRegressor.
-            Predictions are equal for rows of float32; the first two round others to float32. Where
+            Predictions are equal for rows of float32. The first two round all rows to float32, which
+            changes no prediction unless a warning names features that need float64. Where
             no row of the fit lacked a value, a single tree sends rows that lack it to the child with
             more rows, where this model averages over both.
 
@@ -232,7 +233,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         return sklearn_model(self._formula())
 
     @reads_state
-    def to_onnx(self, dtype: Literal["float32", "float64"] = "float32") -> Any:
+    def to_onnx(self, dtype: Literal["float32", "float64", "auto"] = "float32") -> Any:
         """Write the model as a graph of ONNX.
 
         Needs ``certree[onnx]``. The input ``X``, (n, p), holds numbers, NaN where a value is missing,
@@ -242,9 +243,11 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        dtype : {"float32", "float64"}
-            Of the rows, and of probabilities or predictions. Rows go the same way as here: float32
-            rows exactly if `dtype` is "float32", all rows if it is "float64".
+        dtype : {"float32", "float64", "auto"}
+            Of the rows, and of probabilities or predictions. "auto" takes float64 if some feature
+            needs it, and float32 otherwise. With "float64" all rows go the same way as here. With
+            "float32" they do, too, unless thresholds lie between values that float32 does not tell
+            apart, such as Unix times; a warning names the features.
 
         Returns
         -------

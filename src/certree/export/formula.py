@@ -57,6 +57,12 @@ class Formula:
     power: float = 1.0
 
     @property
+    def float64_names(self) -> list[str]:
+        """Find the names of the features that must be float64; see `Trees.float64_features`."""
+        found = {int(j) for tree in self.trees for j in tree.float64_features}
+        return [self.names[j] for j in sorted(found)]
+
+    @property
     def n_features(self) -> int:
         """Number of features."""
         return self.trees[0].n_features

@@ -23,12 +23,15 @@ from certree.export.formula import (
 )
 from certree.export.onnx_chains import tree_ensemble_regressor
 from certree.interface.extras import needed
+from certree.rows.precision import warn_of_float32
 from certree.tree import Tree
 
 OPSET = 18
 _IR_VERSION = 9
 _LESS_EQUAL, _MEMBER = 0, 6  # of nodes_modes
 
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 # A name, a dtype, and a shape in which None is any length.
 _Value = tuple[str, Any, Sequence[int | None]]
@@ -98,9 +101,12 @@ class Graph:
 
 
 def onnx_model(formula: Formula, dtype: Any) -> Any:
-    """A model of ONNX with an input X (n, p) of a dtype, float32 or float64."""
-    if dtype not in ("float32", "float64"):
-        raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}')
+    """A model of ONNX with an input X (n, p) of a dtype: float32, float64, or what features need."""
+    if dtype not in ("float32", "float64", "auto"):
+        raise ValueError(f'dtype must be "float32", "float64" or "auto", got {dtype!r}')
+    if dtype == "auto":
+        needs_float64 = bool(formula.float64_names) or _predicts_beyond_float32(formula)
+        dtype = "float64" if needs_float64 else "float32"
     make = needed("onnx.helper", "onnx")
     graph = Graph("trees", np.dtype(dtype))
     rows = _typed("X", graph.dtype, [None, formula.n_features])
@@ -174,30 +180,32 @@ def write(graph: Graph, formula: Formula, rows: str, outputs: list[str]) -> None
         graph.add_many("If", [lacking], outputs, **branches)
 
 
-def _expect_float32(formula: Formula) -> None:
-    """Refuse predictions that float32 does not hold, which a graph would make infinite.
+def _predicts_beyond_float32(formula: Formula) -> bool:
+    """Whether predictions may be larger than float32 holds, so that a graph would make them infinite.
 
     Sums of trees are bounded by their largest leaves, which may be those of no one row. So of a
     logarithm, which grows by little, the start alone counts.
     """
     if formula.classes is not None:
-        return
-    largest = np.finfo(np.float32).max
+        return False
     start = np.abs(formula.start)
     if formula.link == "exp":
-        is_beyond = bool((formula.start > np.log(largest)).any())
-    else:
-        leaves = [np.abs(tree.value[tree.is_leaf]).max(axis=0) for tree in formula.trees]
-        scale = len(leaves) if formula.kind == "forest" else 1
-        with np.errstate(over="ignore"):
-            is_beyond = bool(
-                (np.sum([one / scale for one in leaves], axis=0) + start > largest).any()
-            )
-    if is_beyond:
+        return bool((formula.start > np.log(_LARGEST)).any())
+    leaves = [np.abs(tree.value[tree.is_leaf]).max(axis=0) for tree in formula.trees]
+    scale = len(leaves) if formula.kind == "forest" else 1
+    with np.errstate(over="ignore"):
+        return bool((np.sum([one / scale for one in leaves], axis=0) + start > _LARGEST).any())
+
+
+def _expect_float32(formula: Formula) -> None:
+    """Refuse predictions that float32 does not hold; warn of features whose values it moves."""
+    if _predicts_beyond_float32(formula):
         raise ValueError(
-            f"predictions may be larger than {largest:.3g}, the largest number of float32, of which a "
+            f"predictions may be larger than {_LARGEST:.3g}, the largest number of float32, of which a "
             'graph would make infinity: take dtype="float64", or fit to y in a larger unit'
         )
+    remedy = 'Take dtype="float64", or dtype="auto", which does so if a feature needs it.'
+    warn_of_float32(formula.float64_names, "The graph takes rows of float32", remedy)
 
 
 def _leaf_numbers(graph: Graph, formula: Formula, rows: str) -> str:

@@ -25,6 +25,7 @@ from sklearn.tree._tree import Tree as TreeOfSklearn
 from certree.export.chains import chained
 from certree.export.formula import Formula, compared, rounded_down
 from certree.interface.arrays import Float64
+from certree.rows.precision import warn_of_float32
 from certree.tree import LEAF, Tree
 
 # Of leaves without rows, as those who divide by the rows of a cell expect some; and what scikit-learn's
@@ -34,6 +35,12 @@ _FEW_ROWS, _MOST_ROWS = 1e-6, 2.0**62
 
 def sklearn_model(formula: Formula) -> Any:
     """Fitted estimator of scikit-learn that computes a formula."""
+    if formula.kind != "boosted":
+        warn_of_float32(
+            formula.float64_names,
+            "Trees and forests of scikit-learn round rows to float32",
+            "Use the model itself, or to_onnx(dtype='float64').",
+        )
     if formula.kind == "tree":
         classes = formula.classes
         return _with_names(_decision_tree(_Nodes.of(formula, 0), classes), formula)

@@ -37,6 +37,10 @@ class FeatureColumns:
         """The values of each feature, (n,)."""
         return [column for part in self.parts for column in np.atleast_2d(part.T)]
 
+    def is_float32(self, feature: int) -> bool:
+        """Whether the values of a feature are float32."""
+        return self.columns[feature].dtype == np.float32
+
     @property
     def n_features(self) -> int:
         """Number of features, p."""

@@ -48,6 +48,10 @@ class SparseColumns:
         """The rows as they are hashed."""
         return (self.matrix,)
 
+    def is_float32(self, feature: int) -> bool:  # noqa: ARG002 -- as of `FeatureColumns`
+        """Whether the values of a feature are float32."""
+        return bool(self.matrix.dtype == np.float32)
+
     @property
     def n_features(self) -> int:
         """Number of features, p."""

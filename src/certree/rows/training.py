@@ -90,6 +90,7 @@ from certree.rows.learned import (
     stored_classes,
     stored_features,
 )
+from certree.rows.precision import warn_of_float32
 from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
 from certree.rows.sparse_rows import AnyColumns, SparseColumns, made_dense
 from certree.rows.split import Deal, TrainCalibrationSplit, checked_groups
@@ -449,11 +450,20 @@ class TakesRows:
 
     def _new_features(self, X: Any) -> AnyColumns:
         """Do what `_new_rows` does, and leave the features in the memory in which they came."""
-        return _checked(self, self._table(X), self.categories_, again=True)
+        features = _checked(self, self._table(X), self.categories_, again=True)
+        names = [self._feature_names()[j] for j in self._float64_features if features.is_float32(j)]
+        warn_of_float32(names, "X holds float32", "Pass X as float64.")
+        return features
 
     def _by_blocks(self, X: Any, scores: Callable[[NDArray[Any]], Float64]) -> Float64:
         """Scores (k, n) of rows to predict by those of a table of some of them."""
         return scores(X) if self._takes_as_they_are(X) else self._new_features(X).said(scores)
+
+    @property
+    def _float64_features(self) -> Int32:
+        """Find the features that must be float64, (any,); see `Trees.float64_features`."""
+        trees = self.__dict__.get("trees_", self.__dict__.get("tree_"))
+        return getattr(trees, "float64_features", np.zeros(0, dtype=np.int32))
 
     def _takes_as_they_are(self, X: Any) -> bool:
         """Whether these are a few rows that all checks would hand back unchanged.
@@ -469,6 +479,8 @@ class TakesRows:
         ):
             return False
         if self.categories_ is not None or fitted.get("preprocessor_") is not None:
+            return False
+        if X.dtype.char == "f" and len(self._float64_features):
             return False
         if X.dtype.char not in "fd" or not (
             X.flags.c_contiguous and X.flags.aligned and X.dtype.isnative
