@@ -196,6 +196,31 @@ def one_row_alone(random: Random, subject: Subject) -> None:
         same(alone, expected, rounding, whole)
 
 
+def rows_of_float32(random: Random, subject: Subject) -> None:
+    """Rows reach the same leaves if they are rounded to float32, or a warning names features."""
+    model, table = subject.model, subject.table
+    if not table.is_numeric or not hasattr(model, "apply"):
+        return
+    wide = np.asarray(replace(table, container="array").X)
+    with np.errstate(over="ignore"):
+        narrow = wide.astype(np.float32)
+    if np.isinf(narrow).any():
+        return
+    model = clone(model).fit(wide, subject.y)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        leaves = model.apply(narrow)
+    if any("float32 does not tell apart" in str(one.message) for one in said):
+        assert not np.array_equal(narrow.astype(np.float64), wide, equal_nan=True)
+        return
+    neighbours = np.diff(np.sort(wide, axis=0), axis=0) <= np.spacing(
+        np.abs(np.sort(wide, axis=0)[1:])
+    )
+    if (neighbours & (np.diff(np.sort(wide, axis=0), axis=0) > 0)).any():
+        return  # no threshold between neighbouring numbers says which it was
+    assert np.array_equal(leaves, model.apply(wide))
+
+
 def rows_by_keyword(random: Random, subject: Subject) -> None:
     """Rows are predicted alike by position and by keyword."""
     model, X = subject.model, subject.X
@@ -356,6 +381,7 @@ def rows_come_and_go(random: Random, subject: Subject) -> None:
 
 RELATIONS: list[Callable[[Random, Subject], None]] = [
     one_row_alone,
+    rows_of_float32,
     rows_by_keyword,
     parameters_are_those_of_the_fit,
     another_loss_is_no_warm_start,

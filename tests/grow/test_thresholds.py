@@ -1,0 +1,185 @@
+"""Thresholds keep rows apart whether their values are float64 or rounded to float32."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import reference
+from certree import (
+    KD,
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    Cart,
+    CertifiedTreeClassifier,
+    HelmboldSchapireTreeClassifier,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+    TreeForestClassifier,
+    TreeForestRegressor,
+    grow_cart,
+    grow_dyadic,
+    grow_kd,
+)
+from certree._core import thresholds_near
+from certree.grow import dyadic_grid
+from certree.grow.thresholds import place_thresholds
+from certree.tree import Tree
+
+numbers = st.one_of(
+    st.floats(-1e6, 1e6),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(-50, 50).map(lambda k: k / 10),
+    st.floats(width=32, allow_nan=False, allow_infinity=False),
+)
+
+MODELS = {
+    "PAC-Bayes": PACBayesTreeClassifier(random_state=0),
+    "dyadic": PACBayesTreeClassifier("dyadic", random_state=0),
+    "kd": HelmboldSchapireTreeClassifier(KD(), random_state=0),
+    "binned": PrunedTreeClassifier(Cart(max_bins=90), random_state=0),
+    "random": PrunedTreeClassifier(Cart(splitter="random"), random_state=0),
+    "random bins": PrunedTreeClassifier(Cart(splitter="random", max_bins=9), random_state=0),
+    "certified": CertifiedTreeClassifier(duplicates="genuine", random_state=0),
+    "forest": TreeForestClassifier(10, leaves="plain", random_state=0),
+    "extra trees": TreeForestClassifier(10, splitter="random", leaves="plain", random_state=0),
+    "boosted": BoostedTreesClassifier(max_iter=20, random_state=0),
+    "regression tree": PACBayesTreeRegressor(random_state=0),
+    "regression forest": TreeForestRegressor(10, random_state=0),
+    "boosted numbers": BoostedTreesRegressor(max_iter=20, random_state=0),
+}
+
+
+def decimals(n=1500, p=4, seed=0):
+    """Numbers with one decimal, half of which float32 rounds up."""
+    rng = np.random.default_rng(seed)
+    X = np.round(2 * rng.normal(size=(n, p)), 1)
+    y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=n) > 0).astype(int)
+    return X, y
+
+
+def tree_of(threshold, p=1):
+    """A tree of one cut."""
+    return Tree([p - 1, 0, 0], [threshold, 0, 0], [1, -1, -1], [1, 1, 1], p)
+
+
+@given(st.lists(numbers, min_size=1, max_size=8), numbers, st.booleans())
+def test_thresholds_are_those_of_the_twin(values, threshold, at_middle):
+    values = np.array(values) + 0.0
+    if not (values <= threshold).any():
+        threshold = float(values.min())
+    low = values[values <= threshold].max()
+    high = min(values[values > threshold], default=np.inf)
+    (placed,) = thresholds_near(*np.array([[threshold], [low], [high]]) + 0.0, at_middle)
+    assert placed == reference.place_threshold(values, threshold, at_middle)
+    assert low <= placed < high
+    below, above = reference.as_float32(low), reference.as_float32(high)
+    tree = tree_of(placed)
+    if below < above:
+        assert max(low, below) <= placed < min(high, above)
+        assert not len(tree.float64_features)
+    elif below != low or np.nextafter(low, np.inf) < high:
+        assert tree.float64_features.tolist() == [0]
+
+
+@given(st.lists(numbers, min_size=2, max_size=20), numbers)
+def test_no_number_passes_a_threshold_that_is_no_number_of_float32(values, x):
+    """Of values that no row of the fit has, too."""
+    X = np.array(values)[:, None] + 0.0
+    tree = grow_cart(X, np.arange(len(X)) % 2)
+    inner = np.flatnonzero(tree.left != -1)
+    for v in inner[~np.isin(tree.feature[inner], tree.float64_features)]:
+        t = tree.threshold[v]
+        if reference.as_float32(t) != t:
+            assert (x <= t) == (reference.as_float32(x) <= t)
+
+
+@pytest.mark.parametrize("grow", [grow_cart, grow_kd, grow_dyadic])
+def test_no_row_of_the_fit_changes_its_side(grow):
+    X, y = decimals()
+    tree = grow(X, y)
+    assert np.array_equal(tree.apply(X), tree.apply(X.astype(np.float32)))
+    again = place_thresholds(tree, X, at_middle=grow is not grow_dyadic)
+    assert np.array_equal(again.threshold, tree.threshold)
+
+
+def test_thresholds_lie_in_the_middle_between_values_of_all_rows():
+    # In the left cell 0 and 4 are neighbours, but other rows have 1 and 3.
+    X = np.array([[0.0, 0], [4, 0], [1, 1], [3, 1], [0, 1]])
+    tree = grow_cart(X, [0, 1, 2, 2, 2])
+    assert tree.threshold[tree.feature == 0].max() == 2.0
+    binned = Cart(max_bins=9)
+    made = PrunedTreeClassifier(binned, alpha=0.0).fit(X, [0, 1, 2, 2, 2]).tree_
+    assert np.array_equal(made.threshold, tree.threshold)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+def test_predictions_are_those_of_float32(model):
+    X, y = decimals()
+    other, _ = decimals(seed=1)
+    made = clone(model).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rows in (X, other, X[:3]):
+            narrow = rows.astype(np.float32)
+            assert np.array_equal(made.apply(narrow), made.apply(rows))
+            if not isinstance(made, BoostedTreesRegressor):  # starts from a line
+                assert np.array_equal(made.predict(narrow), made.predict(rows))
+        made.to_onnx()
+        made.to_sklearn()
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+@pytest.mark.parametrize("few", [True, False])
+def test_features_that_need_float64_are_named(model, few):
+    X, _ = decimals()
+    times = 1.7e9 + np.arange(len(X)) % 40
+    frame = pd.DataFrame({"a": X[:, 0], "time": times})
+    target = (times % 2 + 0.01 * X[:, 0] > 0.5).astype(float if "Regressor" in repr(model) else int)
+    made = clone(model).fit(frame, target)
+    narrow = frame.astype(np.float32)[: 5 if few else None]
+    with pytest.warns(UserWarning, match="feature 'time' that float32 does not tell apart"):
+        made.predict(narrow)
+    with pytest.warns(UserWarning, match="'time' .* dtype=\"float64\""):
+        made.to_onnx()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made.predict(frame)
+        made.predict(frame.astype({"a": np.float32}))
+        graph = made.to_onnx(dtype="auto")
+        if isinstance(made, BoostedTreesClassifier | BoostedTreesRegressor):
+            made.to_sklearn()
+    assert graph.graph.input[0].type.tensor_type.elem_type == 11  # of doubles
+    if not isinstance(made, BoostedTreesClassifier | BoostedTreesRegressor):
+        with pytest.warns(UserWarning, match="round rows to float32"):
+            made.to_sklearn()
+
+
+def test_arrays_without_names_are_warned_of_by_number():
+    X, _ = decimals()
+    X[:, 2] = 1.7e9 + np.arange(len(X)) % 40
+    made = PrunedTreeClassifier(alpha=0.0).fit(X, (X[:, 2] % 2).astype(int))
+    for rows in (X, X[:1]):
+        with pytest.warns(UserWarning, match="feature 'x.2.' that float32"):
+            made.predict(rows.astype(np.float32))
+
+
+def test_a_graph_of_few_digits_is_taken_where_it_suffices():
+    X, y = decimals()
+    graph = PACBayesTreeClassifier(random_state=0).fit(X, y).to_onnx(dtype="auto")
+    assert graph.graph.input[0].type.tensor_type.elem_type == 1  # of floats
+    with pytest.raises(ValueError, match=r'must be "float32", "float64" or "auto", got .half.'):
+        PACBayesTreeClassifier(random_state=0).fit(X, y).to_onnx(dtype="half")
+
+
+def test_cells_of_a_known_box_keep_to_float32():
+    tree = dyadic_grid([0.0, 0.3], [0.7, 1.0], 8)
+    assert not len(tree.float64_features)
+    X = np.random.default_rng(0).random((4000, 2)).round(3)
+    assert np.array_equal(tree.apply(X), tree.apply(X.astype(np.float32)))
+    assert abs(tree.threshold[0] - 0.35) < 1e-7
