@@ -231,8 +231,8 @@ def test_public_names_are_documented(room):
 
 def test_the_front_door_is_no_crowd():
     # One more since documents are ranked: neither classes nor numbers say what that is. And one as
-    # models predict files, beside what saves and loads them.
-    assert len(certree.__all__) <= 42
+    # models predict files, beside what saves and loads them. And one by which a warning is filtered.
+    assert len(certree.__all__) <= 43
 
 
 def constructors():

@@ -27,7 +27,7 @@ from certree import (
 )
 from certree.grow import SklearnTree, TrainingSamples, dyadic_grid
 from certree.grow.grower import GROWERS, grower_of
-from certree.grow.thresholds import place_thresholds
+from certree.grow.threshold_placement import place_thresholds
 from certree.prunings import Polynomial
 from certree.prunings.shorthand import RULES, rule_of
 

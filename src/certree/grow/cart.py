@@ -24,7 +24,7 @@ from certree.grow.growing import (
     number_of_features,
     number_of_rows,
 )
-from certree.grow.thresholds import place_thresholds
+from certree.grow.threshold_placement import place_thresholds
 from certree.interface.arrays import LARGEST, Float64, Int32, nonnegative
 from certree.interface.other_names import our_word
 from certree.interface.signatures import checked, expect_settings

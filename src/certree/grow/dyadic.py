@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from certree._core import grow_dyadic as core_grow_dyadic
 from certree.grow.growing import DEEPEST, MaxDepth, TrainingSamples
-from certree.grow.thresholds import place_thresholds
+from certree.grow.threshold_placement import place_thresholds
 from certree.interface.arrays import nonnegative
 from certree.interface.signatures import checked, expect_settings
 from certree.interface.threads import threads

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from certree._core import grow_kd as core_grow_kd
 from certree.grow.growing import MaxDepth, TrainingSamples
-from certree.grow.thresholds import place_thresholds
+from certree.grow.threshold_placement import place_thresholds
 from certree.interface.signatures import checked, expect_settings
 from certree.interface.threads import threads
 from certree.tree import Tree

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from certree.grow.growing import TrainingSamples
-from certree.grow.thresholds import place_thresholds
+from certree.grow.threshold_placement import place_thresholds
 from certree.interface.signatures import checked
 from certree.tree import LEAF, Tree
 

@@ -637,19 +637,10 @@ def training_rows(
     if hasattr(model, "preprocessor"):
         learned["preprocessor_"] = step = _preprocessor(model.preprocessor, X, target, sides)
         X = X if step is None else _expected_rows(model, step.transform(X))
-    features, of_features = _features(model, X, sides, again)
-    if not model._takes_columns and not isinstance(features, SparseColumns):
-        features = FeatureColumns((features.matrix,))
-    learned |= of_features
-    if is_of_classes:
-        codes, of_classes = _classes(model, target, classes, sides, again)
-        exact, known = _hashes(model, features, again)
-        learned |= {**of_classes, "sample_hashes_": known}
-    else:
-        codes, learned = plain(target, np.float64), learned | _outputs(model, target, again)
-        exact, known = None, None
+    features, codes, hashes, of_rows = _encode_rows(model, X, target, classes, sides, again)
+    learned |= of_rows
     if model._draws_rows and not again and groups is None and duplicates is None:
-        hashes = partial(sample_hashes, *features.parts) if exact is None else lambda: exact
+        known = of_rows.get("sample_hashes_")
         # Half of the known hashes at most are those of rounded numbers, which are fewer.
         expect_few_copies(codes, hashes, 0 if known is None else -(-len(known) // 2))
     about = groups, indices, n_given, repeats, duplicates == "copies"
@@ -658,6 +649,27 @@ def training_rows(
     if len(sides.grow) and len(sides.weigh):
         training = replace(training, growing=training.at(sides.grow))
     return training, learned
+
+
+def _encode_rows(
+    model: Any,
+    X: Any,
+    target: NDArray[Any],
+    classes: ArrayLike | None,
+    sides: TrainCalibrationSplit,
+    again: bool,
+) -> tuple[AnyColumns, NDArray[Any], Callable[[], Any], dict[str, Any]]:
+    """Encode features and targets; return both, a function that hashes rows, and what is learned."""
+    features, learned = _features(model, X, sides, again)
+    if not model._takes_columns and not isinstance(features, SparseColumns):
+        features = FeatureColumns((features.matrix,))
+    if not is_classifier(model):
+        codes = plain(target, np.float64)
+        hash_rows = partial(sample_hashes, *features.parts)
+        return features, codes, hash_rows, learned | _outputs(model, target, again)
+    codes, of_classes = _classes(model, target, classes, sides, again)
+    exact, known = _hashes(model, features, again)
+    return features, codes, lambda: exact, {**learned, **of_classes, "sample_hashes_": known}
 
 
 def _effective_size(weight: Float64 | None, n: int, sample_weight: Any) -> dict[str, Any]:

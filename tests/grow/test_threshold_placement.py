@@ -28,7 +28,7 @@ from certree import (
 )
 from certree._core import thresholds_near
 from certree.grow import dyadic_grid
-from certree.grow.thresholds import place_thresholds
+from certree.grow.threshold_placement import place_thresholds
 from certree.tree import Tree
 
 numbers = st.one_of(
