@@ -1167,7 +1167,8 @@ def place_threshold(column, threshold, at_middle=True):
     end = last_rounded_to(as_float32(wanted))
     if end < high:
         return end
-    before = np.nextafter(np.float32(as_float32(wanted)), np.float32(-np.inf))
+    with np.errstate(over="ignore"):
+        before = np.nextafter(np.float32(as_float32(wanted)), np.float32(-np.inf))
     return last_rounded_to(float(before))
 
 

@@ -337,8 +337,8 @@ class Trees(OfColumns):
         """
         nodes = np.flatnonzero(self.compares_numbers)
         threshold = self.threshold[nodes]
-        around = np.nextafter(threshold, -np.inf), np.nextafter(threshold, np.inf)
         with np.errstate(over="ignore"):  # numbers beyond float32 become infinite
+            around = np.nextafter(threshold, -np.inf), np.nextafter(threshold, np.inf)
             rounded, below, above = (one.astype(np.float32) for one in (threshold, *around))
         return np.unique(self.feature[nodes[(rounded != threshold) & (below == above)]])
 

@@ -1,5 +1,6 @@
 """Thresholds keep rows apart whether their values are float64 or rounded to float32."""
 
+import math
 import warnings
 
 import numpy as np
@@ -83,7 +84,7 @@ def test_thresholds_are_those_of_the_twin(values, threshold, at_middle):
     if below < above:
         assert max(low, below) <= placed < min(high, above)
         assert not len(tree.float64_features)
-    elif below != low or np.nextafter(low, np.inf) < high:
+    elif below != low or math.nextafter(low, math.inf) < high:
         assert tree.float64_features.tolist() == [0]
 
 
