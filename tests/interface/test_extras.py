@@ -20,8 +20,10 @@ class Blocked:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Blocked())
+import warnings
 import numpy as np
 import certree
+warnings.filterwarnings("ignore", category=certree.RepeatedRowsWarning)  # toys repeat
 """
 
 
