@@ -333,9 +333,10 @@ class Trees(OfColumns):
 
         If their values are rounded to float32, rows may go to other sides of some thresholds. All
         other features have thresholds that are numbers of float32, or that no number passes when it
-        is rounded to float32.
+        is rounded to float32. The largest number of float64 is a threshold of missing values alone.
         """
-        nodes = np.flatnonzero(self.compares_numbers)
+        largest = np.finfo(np.float64).max
+        nodes = np.flatnonzero(self.compares_numbers & (self.threshold < largest))
         threshold = self.threshold[nodes]
         with np.errstate(over="ignore"):  # numbers beyond float32 become infinite
             around = np.nextafter(threshold, -np.inf), np.nextafter(threshold, np.inf)

@@ -168,10 +168,15 @@ class Cart(BaseEstimator):
             expect_counts(rows.y, are_all=rows.indices is None)
         if self.max_bins is not None:
             return self._grow_on_bins(rows)
-        p = rows.X.shape[1]
+        tree = self._grow_on_values(rows)
+        return place_thresholds(tree, rows.X, at_middle=self.splitter == "best")
+
+    def _grow_on_values(self, rows: TrainingSamples) -> Tree:
+        """Grow the tree by splits between any two values."""
+        p, y = rows.X.shape[1], np.asarray(rows.y)
         response = self._response(rows)
         if rows.slopes is not None:
-            expect_slopes_fit(rows, 0 if response["y"] is None else int(rows.y.max()) + 1)
+            expect_slopes_fit(rows, 0 if response["y"] is None else int(y.max()) + 1)
             if response["y"] is not None:
                 response["n_classes"] = 2  # one class is counted beside an empty one
         summed = rows.total_weight * rows.n_targets
@@ -201,7 +206,7 @@ class Cart(BaseEstimator):
             place=place,
             n_threads=threads(rows.n_jobs),
         )
-        return place_thresholds(Tree.of(columns, p), rows.X, at_middle=self.splitter == "best")
+        return Tree.of(columns, p)
 
     def _expect_settings(self) -> None:
         expect_settings(self)
