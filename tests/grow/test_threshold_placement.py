@@ -1,7 +1,9 @@
 """Thresholds keep rows apart whether their values are float64 or rounded to float32."""
 
 import math
+import os
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -30,6 +32,7 @@ from certree import (
 from certree._core import thresholds_near
 from certree.grow import dyadic_grid
 from certree.grow.threshold_placement import place_thresholds
+from certree.rows import DateFeatures
 from certree.tree import Tree
 
 numbers = st.one_of(
@@ -186,3 +189,28 @@ def test_cells_of_a_known_box_keep_to_float32():
     X = np.random.default_rng(0).random((4000, 2)).round(3)
     assert np.array_equal(tree.apply(X), tree.apply(X.astype(np.float32)))
     assert abs(tree.threshold[0] - 0.35) < 1e-7
+
+
+# -- the shared tables -----------------------------------------------------------------------------
+
+DATA = os.environ.get("CERTREE_DATA")
+TABLES = sorted(Path(DATA).rglob("*.parquet")) if DATA else []
+
+
+@pytest.mark.data
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_features_of_tables_need_float64_only_where_float32_merges_values(path):
+    table = pd.read_parquet(path)
+    table = table.sample(min(600, len(table)), random_state=0)
+    X, y = DateFeatures().fit_transform(table.iloc[:, :-1]), table.iloc[:, -1]
+    names = (
+        ["regression tree", "boosted numbers"] if y.dtype.kind == "f" else ["PAC-Bayes", "boosted"]
+    )
+    for name in names:
+        model = clone(MODELS[name])
+        if "max_iter" in model.get_params():
+            model.set_params(max_iter=5)
+        for j in model.fit(X, y)._float64_features:
+            values = X.iloc[:, j].dropna().to_numpy(dtype=float)
+            assert len(np.unique(values.astype(np.float32))) < len(np.unique(values))
