@@ -5,7 +5,6 @@ names that the statements themselves may use. An export is refused with a ValueE
 the model does.
 """
 
-import warnings
 from collections.abc import Iterator
 from functools import partial
 from random import Random
@@ -121,9 +120,7 @@ def by_float32(random: Random, subject: Subject) -> None:
 
 
 def _agree(subject: Subject, X: Any, exports: list[str]) -> None:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*that float32 does not tell apart")
-        report = check_export(subject.model, X, exports=exports)
+    report = check_export(subject.model, X, exports=exports)
     assert report.all_agree, str(report)
     missing = [why for why in report.skipped.values() if "is not installed" in why]
     assert not missing, missing
