@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -606,6 +607,30 @@ optimal_splits, missing_both, root, value
         the children have of these rows, (m,). Otherwise it goes where `missing_left` says.
         """
         return blend(*self.splits, X, self.missing_both.view(np.uint8), rows, score, n_threads)
+
+
+def group_by_feature(
+    feature: Int32, places: NDArray[np.intp]
+) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Group places in a column of features by the feature that stands there.
+
+    Parameters
+    ----------
+    feature : ndarray of int32, shape (m,)
+        Features.
+    places : ndarray of int, shape (any,)
+        Places in that column.
+
+    Yields
+    ------
+    int, ndarray of int
+        A feature, ascending, and those of the places where it stands, in their order.
+    """
+    order = places[np.argsort(feature[places], kind="stable")]
+    own = feature[order]
+    starts = np.flatnonzero(np.append(True, own[1:] != own[:-1])[: len(own)])
+    for begin, end in pairwise([*starts.tolist(), len(own)]):
+        yield int(own[begin]), order[begin:end]
 
 
 def _expect_trees(nodes: Trees) -> None:

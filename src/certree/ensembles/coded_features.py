@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +16,7 @@ from certree.ensembles.leaves import JUDGES
 from certree.grow.binned import Drawing
 from certree.grow.bins import MISSING, Bins, UInt8
 from certree.interface.arrays import Int32, Int64
-from certree.tree import LEAF, Trees
+from certree.tree import LEAF, Trees, group_by_feature
 
 # So many codes of rows that are sent down a tree at a time, and leaves of rows that are kept.
 CODES, AT_A_TIME = 2**20, 2**25
@@ -130,11 +129,11 @@ def comparing_codes(trees: Trees, bins: Bins) -> Trees:
     """Trees that send codes of rows where the trees on these bins send the rows themselves."""
     n_levels = np.diff(trees.category_start)
     threshold = np.zeros(trees.n_nodes)
-    for j, nodes in _by_feature(trees.feature, np.flatnonzero(~trees.is_leaf & (n_levels == 0))):
+    for j, nodes in group_by_feature(trees.feature, np.flatnonzero(trees.compares_numbers)):
         threshold[nodes] = np.searchsorted(bins.ends(j)[1], trees.threshold[nodes], "right") - 1.0
     node = np.repeat(np.arange(trees.n_nodes), n_levels)
     codes = np.zeros(len(node), dtype=np.int64)
-    for j, places in _by_feature(trees.feature[node], np.arange(len(node))):
+    for j, places in group_by_feature(trees.feature[node], np.arange(len(node))):
         own = slice(*bins.level_start[j : j + 2])
         at = np.searchsorted(bins.levels[own], trees.categories[places])
         codes[places] = bins.level_bin[own][at]
@@ -146,12 +145,3 @@ def comparing_codes(trees: Trees, bins: Bins) -> Trees:
         np.append(0, np.cumsum(sizes)).astype(np.int64),
         (pairs % (MISSING + 1)).astype(np.int32),
     )
-
-
-def _by_feature(feature: Int32, some: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-    """The numbers of things by the features that they compare."""
-    order = some[np.argsort(feature[some], kind="stable")]
-    own = feature[order]
-    starts = np.flatnonzero(np.append(True, own[1:] != own[:-1])[: len(own)])
-    for begin, end in pairwise([*starts.tolist(), len(own)]):
-        yield int(own[begin]), order[begin:end]

@@ -184,7 +184,7 @@ class TreesOfParts:
         if n_folds:
             dealt = deal_to_folds(parts, learned.reader, n_folds, random_state)
         bins, _ = make_parts(parts, learned.reader, known, grower.number_of_bins, dealt)
-        # Of certified trees the parameter duplicates says what repeated rows are.
+        # Certified trees have a parameter for repeated rows, duplicates, and need no warning.
         if not (found.are_grouped or hasattr(model, "duplicates")):
             n_repeated = n_repeated_rows(parts, found.n) if dealt is None else dealt.n_repeated
             warn_of_repeated_rows(n_repeated, found.n)

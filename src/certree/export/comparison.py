@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.export.engines import RunSQL, run_in_duckdb, run_in_onnxruntime, run_in_sqlite
-from certree.export.plain_dict import predict_by_dict
+from certree.export.plain_dict import predict_from_dict
 from certree.interface.arrays import Float64
 from certree.interface.fitted import state_of
 from certree.interface.words import aligned
@@ -173,7 +173,7 @@ def check_export(
         run, usual = _EXPORTS[name]
         try:
             found = run(subject)
-        except (ImportError, _NoSuchFormError) as error:
+        except (ImportError, _UnsupportedExportError) as error:
             checks[name] = ExportCheck(np.zeros(0, dtype=np.intp), np.nan, str(error))
         else:
             checks[name] = compare(truth, found, known, usual if tolerance is None else tolerance)
@@ -241,8 +241,8 @@ def _differ_in_class(
 # -- exports and their engines ---------------------------------------------------------------------
 
 
-class _NoSuchFormError(ValueError):
-    """The model has no such form."""
+class _UnsupportedExportError(ValueError):
+    """Signal that a model cannot be written as one of the exports."""
 
 
 class _Subject:
@@ -251,12 +251,12 @@ class _Subject:
     def __init__(self, model: Any, X: Any) -> None:
         self.model, self.X = model, X
 
-    def written(self, write: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Write an export, or say why the model has no such form."""
+    def write_export(self, write: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Call the method that writes an export; if it refuses, raise _UnsupportedExportError."""
         try:
             return write(*arguments, **named)
         except ValueError as error:
-            raise _NoSuchFormError(str(error)) from error
+            raise _UnsupportedExportError(str(error)) from error
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -288,28 +288,28 @@ class _Subject:
         return columns
 
 
-def _by_dict(subject: _Subject) -> Predictions:
-    values = predict_by_dict(subject.document, subject.columns)
+def _run_dict(subject: _Subject) -> Predictions:
+    values = predict_from_dict(subject.document, subject.columns)
     if (known := subject.document["classes"]) is None:
         return Predictions(values, None)
     return Predictions(values, [known[k] for k in values.argmax(axis=1)])
 
 
-def _by_onnx(dtype: str, subject: _Subject) -> Predictions:
-    graph = subject.written(subject.model.to_onnx, dtype)
+def _run_onnx(dtype: str, subject: _Subject) -> Predictions:
+    graph = subject.write_export(subject.model.to_onnx, dtype)
     with np.errstate(over="ignore"):
         outputs = run_in_onnxruntime(graph, subject.codes.astype(dtype))
     classes = None if len(outputs) == 1 else np.ravel(outputs[0]).tolist()
     return Predictions(outputs[-1], classes)
 
 
-def _by_sklearn(subject: _Subject) -> Predictions:
-    model = subject.written(subject.model.to_sklearn)
+def _run_sklearn(subject: _Subject) -> Predictions:
+    model = subject.write_export(subject.model.to_sklearn)
     vars(model).pop("feature_names_in_", None)  # scikit-learn warns of rows without names
     return predictions_of(model, subject.codes)
 
 
-def _by_sql(run: RunSQL, subject: _Subject) -> Predictions:
+def _run_sql(run: RunSQL, subject: _Subject) -> Predictions:
     # A table of the columns that the trees compare: databases may refuse the names of others.
     features, trees = subject.document["features"], subject.document["trees"]
     read = sorted({node["feature"] for tree in trees for node in tree if "feature" in node})
@@ -317,7 +317,7 @@ def _by_sql(run: RunSQL, subject: _Subject) -> Predictions:
     number = "certree_row"
     while number in map(str.lower, columns):
         number += "_"
-    statement = subject.written(subject.model.to_sql, "rows", keep=[number])
+    statement = subject.write_export(subject.model.to_sql, "rows", keep=[number])
     columns[number] = [*range(len(subject.codes))]
     selected = sorted(run("rows", columns, statement), key=lambda row: row[0])
     if (known := subject.document["classes"]) is None:
@@ -328,12 +328,12 @@ def _by_sql(run: RunSQL, subject: _Subject) -> Predictions:
 
 # How to predict by each export, and the tolerance where none is given.
 _EXPORTS: Mapping[str, tuple[Callable[[_Subject], Predictions], float]] = {
-    "dict": (_by_dict, 1e-12),
-    "onnx": (partial(_by_onnx, "float32"), 1e-6),
-    "onnx_float64": (partial(_by_onnx, "float64"), 1e-12),
-    "sklearn": (_by_sklearn, 1e-6),
-    "sqlite": (partial(_by_sql, run_in_sqlite), 1e-12),
-    "duckdb": (partial(_by_sql, run_in_duckdb), 1e-12),
+    "dict": (_run_dict, 1e-12),
+    "onnx": (partial(_run_onnx, "float32"), 1e-6),
+    "onnx_float64": (partial(_run_onnx, "float64"), 1e-12),
+    "sklearn": (_run_sklearn, 1e-6),
+    "sqlite": (partial(_run_sql, run_in_sqlite), 1e-12),
+    "duckdb": (partial(_run_sql, run_in_duckdb), 1e-12),
 }
 
 

@@ -62,7 +62,7 @@ def _nodes(formula: Formula, number: int) -> list[dict[str, Any]]:
 _LARGEST = np.finfo(np.float64).max
 
 
-def predict_by_dict(document: Mapping[str, Any], columns: Sequence[Sequence[Any]]) -> Float64:
+def predict_from_dict(document: Mapping[str, Any], columns: Sequence[Sequence[Any]]) -> Float64:
     """Predict rows by the dictionary of a model alone, as ``docs/model.schema.json`` describes it.
 
     Parameters

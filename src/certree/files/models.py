@@ -131,7 +131,7 @@ def save(
         model.seen_rows_ = None
     if hasattr(model, "calibration_") and not calibration_samples:
         model.calibration_ = None
-    _drop_unread_texts(model)
+    _digest_unused_texts(model)
     parameters = model.get_params(False).items()
     plain = {name: _plain(name, value) for name, value in parameters}
     entries, arrays = _taken_apart(model)
@@ -140,8 +140,8 @@ def save(
     write_whole(path, lambda file: write_archive(file, text, arrays))
 
 
-def _drop_unread_texts(model: Any) -> None:
-    """Let a model keep digests in place of long texts of categories that none of its trees compares."""
+def _digest_unused_texts(model: Any) -> None:
+    """Replace long texts of categories by digests in features that no tree of the model compares."""
     trees = [part for part in model.__stored__().values() if isinstance(part, Trees)]
     if model.categories_ is not None and trees:
         unused = np.ones(model.n_features_in_, dtype=np.bool_)

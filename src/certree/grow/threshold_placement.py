@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import thresholds_near
-from certree.tree import Tree
+from certree.tree import Tree, group_by_feature
 
 
 def place_thresholds(tree: Tree, X: NDArray[Any], *, at_middle: bool) -> Tree:
@@ -32,18 +32,14 @@ def place_thresholds(tree: Tree, X: NDArray[Any], *, at_middle: bool) -> Tree:
     Tree
     """
     nodes = np.flatnonzero(tree.compares_numbers)
-    nodes = nodes[np.argsort(tree.feature[nodes], kind="stable")]
     if not len(nodes):
         return tree
-    wanted = tree.threshold[nodes]
-    low, high = np.empty_like(wanted), np.empty_like(wanted)
-    features, starts = np.unique(tree.feature[nodes], return_index=True)
-    for j, own in zip(features, np.split(np.arange(len(nodes)), starts[1:]), strict=True):
+    threshold = tree.threshold.copy()
+    for j, own in group_by_feature(tree.feature, nodes):
         values = np.sort(X[:, j])  # NaN comes last
         values = values[: np.searchsorted(values, np.inf, side="right")]
-        behind = np.searchsorted(values, wanted[own], side="right")
+        behind = np.searchsorted(values, threshold[own], side="right")
         bounded = np.concatenate([[-np.inf], values, [np.inf]])
-        low[own], high[own] = bounded[behind], bounded[behind + 1]
-    threshold = tree.threshold.copy()
-    threshold[nodes] = thresholds_near(wanted, low, high, at_middle)
+        low, high = bounded[behind], bounded[behind + 1]
+        threshold[own] = thresholds_near(threshold[own], low, high, at_middle)
     return tree.comparing(threshold, tree.category_start, tree.categories)

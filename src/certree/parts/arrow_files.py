@@ -77,8 +77,8 @@ class _Flatbuffer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
-    """Where a message lies in the file."""
+class _Message:
+    """Where a message of the file format lies in the file."""
 
     offset: int
     n_metadata: int
@@ -91,7 +91,7 @@ class _Block:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class _BatchLayout:
     """The rows of a record batch, and where its buffers lie in its body."""
 
     n_rows: int
@@ -124,8 +124,8 @@ class ArrowFile:
             footer = _Flatbuffer(self._bytes(self._size - 10 - n_footer, n_footer))
             schema = footer.table(_SCHEMA)
             self._is_big_endian = schema is not None and schema.integer(_ENDIANNESS, "<h") != 0
-            self._batches = [_Block(*one) for one in footer.structs(_RECORD_BATCHES, "<qi4xq")]
-            self._dictionaries = [_Block(*one) for one in footer.structs(_DICTIONARIES, "<qi4xq")]
+            self._batches = [_Message(*one) for one in footer.structs(_RECORD_BATCHES, "<qi4xq")]
+            self._dictionaries = [_Message(*one) for one in footer.structs(_DICTIONARIES, "<qi4xq")]
             self._layouts = [self._layout(one) for one in self._batches]
         except struct.error:
             self._file.close()
@@ -212,7 +212,7 @@ class ArrowFile:
             raise self._pa.ArrowInvalid("it ended before its end: it has been truncated")
         return buffer
 
-    def _layout(self, block: _Block) -> _Layout:
+    def _layout(self, block: _Message) -> _BatchLayout:
         content = self._bytes(block.offset, block.n_metadata)
         # Files of before 2019 have no mark in front of the length.
         is_marked = content[:4] == b"\xff\xff\xff\xff"
@@ -223,7 +223,7 @@ class ArrowFile:
         is_compressed = header.table(_COMPRESSION) is not None
         if n_rows < 0:
             raise struct.error("a record batch has a negative length")
-        return _Layout(n_rows, buffers, is_compressed)
+        return _BatchLayout(n_rows, buffers, is_compressed)
 
     @cached_property
     def _n_buffers(self) -> list[int | None]:

@@ -155,7 +155,7 @@ def n_repeated_rows(parts: Any, n: int) -> int:
 
 
 def set_keys(parts: Any, n: int) -> int:
-    """Let the hashes of all parts become the keys that their n rows have in one table.
+    """Replace the hashes in all parts by the keys that the n rows would have in one table.
 
     Returns
     -------
