@@ -47,6 +47,36 @@ class Breakdown:
 
 
 @dataclass(frozen=True, slots=True)
+class Matches:
+    """Rows whose features occur in the fit.
+
+    Parameters
+    ----------
+    found : int
+        How many do.
+    expected : float or None
+        How many of as many new rows are expected to, by how often rows of the fit repeat; None: the
+        model does not know.
+    """
+
+    found: int
+    expected: float | None
+
+    @property
+    def statement(self) -> str:
+        """Both numbers in words."""
+        if self.expected is None:
+            return (
+                f"{self.found:,} rows match rows of the fit; whether new rows would was not checked, "
+                "as the model does not know how often rows of its fit repeat"
+            )
+        return (
+            f"{self.found:,} rows match rows of the fit, where about {self.expected:,.3g} are expected "
+            "of new rows"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """An upper bound on the error on new rows, with all that it rests on.
 
@@ -82,6 +112,8 @@ class Certificate:
         risk are; larger ones count as that. None: losses are errors, 0 or 1.
     distinct : bool
         Whether rows that are alike are taken for copies of one, which counts once.
+    matches : Matches or None
+        Rows whose features occur in the fit; None: they were not compared with it.
     """
 
     method: str
@@ -98,6 +130,7 @@ class Certificate:
     shift: Shift | None = None
     unit: float | None = None
     distinct: bool = False
+    matches: Matches | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -134,7 +167,10 @@ class Certificate:
         """What must hold for rows that are alike."""
         if self.distinct:
             return ("rows of that source never coincide, and each that was drawn is in the table",)
-        return ("rows that are alike are draws of their own, not copies",) if self.repeats else ()
+        told = ["rows that are alike are draws of their own, not copies"] if self.repeats else []
+        if self.matches is not None and self.matches.found:
+            told.append(self.matches.statement)
+        return tuple(told)
 
     @property
     def log_delta(self) -> float:
@@ -358,7 +394,9 @@ def moved(bound: float, shift: Shift | None) -> float:
 
 def how_drawn(one: Any) -> dict[str, Any]:
     """What is assumed of the draw of some rows, as fields of a certificate by them."""
-    return {name: getattr(one, name) for name in ("grouped", "repeats", "distinct")}
+    about = {name: getattr(one, name) for name in ("grouped", "repeats", "distinct")}
+    # Only new rows are compared with those of a fit.
+    return {**about, "matches": getattr(one, "matches", None)}
 
 
 def log_chance(delta: float, share: float = 1.0) -> float:
@@ -429,6 +467,8 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
         If a field is missing or out of range, or the bound is below what the others give.
     """
     names = {field.name for field in fields(Certificate)}
+    # Files of earlier versions hold no matches.
+    entries = {"matches": None, **entries} if isinstance(entries, dict) else entries
     if not isinstance(entries, dict) or set(entries) != names:
         raise ValueError(f"expected a certificate with {sorted(names)}, got {entries!r}")
     shift = entries["shift"]
@@ -436,6 +476,8 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
         raise ValueError(f"shift must be None or a kind and how much at most, got {shift!r}")
     observed = tuple(entries["observed"])
     shift = None if shift is None else Shift(**shift)
+    if entries["matches"] is not None:
+        raise ValueError(f"the rows of a fit match none, got matches {entries['matches']!r}")
     given = Certificate(**{**entries, "observed": observed, "shift": shift})
     if given.method not in METHODS:
         raise ValueError(f"unknown method {given.method!r}")

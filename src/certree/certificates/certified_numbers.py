@@ -145,9 +145,9 @@ class CertifiedNumbers:
         said = model.predict(X)
         truth: Float64 = column("y", y, "float64", said.shape)
         word: Duplicates = "auto" if duplicates is None else duplicates
-        rows, repeats = rows_that_judge(self, X, truth, word)
-        drawn: dict[str, Any] = {"repeats": repeats, "distinct": word == "copies"}
-        return error_of_rows(said[rows], truth[rows], self._limit, level, **drawn)
+        judged = rows_that_judge(self, X, truth, word)
+        rows = judged.rows
+        return error_of_rows(said[rows], truth[rows], self._limit, level, **judged.drawn)
 
     @property
     def _limit(self) -> float:

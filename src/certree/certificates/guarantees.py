@@ -235,11 +235,12 @@ class Guarantees:
             told.append((truth, np.asarray(classifier.predict(X)), classifier.predict_proba(X)))
         y, predicted, shares = (np.concatenate(one) for one in zip(*told, strict=True))
         expect_known_labels("y", np.unique(y), np.asarray(classifier.classes_))
-        rows, repeats = judging.judged()
+        judged = judging.judged()
+        rows = judged.rows
         found = hold_out(int(np.sum(predicted[rows] != y[rows])), len(rows), delta)
         return cls(
             classifier=classifier,
-            certificate=replace(found, repeats=repeats, distinct=duplicates == "copies"),
+            certificate=replace(found, **judged.drawn),
             y=y[rows],
             predicted=predicted[rows],
             shares=shares[rows],
@@ -1026,14 +1027,11 @@ def _judged(
 ) -> Guarantees:
     """What rows say of a classifier by its predictions alone."""
     predicted, truth = outcomes(classifier, X, y)
-    rows, repeats = rows_that_judge(classifier, X, truth, duplicates)
+    judged = rows_that_judge(classifier, X, truth, duplicates)
+    rows = judged.rows
     n_given, predicted, truth = len(truth), predicted[rows], truth[rows]
     errors = int(np.sum(predicted != truth))
-    certificate = replace(
-        hold_out(errors, len(truth), delta, share),
-        repeats=repeats,
-        distinct=duplicates == "copies",
-    )
+    certificate = replace(hold_out(errors, len(truth), delta, share), **judged.drawn)
     return Guarantees(
         classifier=classifier,
         certificate=certificate,

@@ -142,7 +142,7 @@ class CertifiedFitOfParts:
         sides, growing, learned = self._dealt(share, dealing)
         trees = TreesOfParts.of(model, growing, learned, n_folds, random_state)
         if is_classifier(model):
-            model.sample_hashes_ = hashes_of_fit(growing, learned.found.n)
+            model.sample_hashes_, model._sample_counts = hashes_of_fit(growing, learned.found.n)
         with model._progress(range(n_folds)) as advance:
             folds, numbers = [], []
             for k in range(n_folds):
@@ -162,8 +162,9 @@ class CertifiedFitOfParts:
         about = grown.learned.reader, grown.tree, sides.reader, sides.division
         told = self.parts.make(certifying_of_part, *about, own=sides.masks)
         if is_classifier(self.model):
-            known = self.model.sample_hashes_
-            self.model.sample_hashes_ = hashes_of_fit(self.parts, sides.n_certifying, known)
+            model, n = self.model, sides.n_certifying
+            beside = model.sample_hashes_, model._sample_counts
+            model.sample_hashes_, model._sample_counts = hashes_of_fit(self.parts, n, beside)
         return joined_sides(told, sides.repeats)
 
 

@@ -19,11 +19,12 @@ from certree.interface.arrays import Float64, Int32, Int64, UInt64, places_among
 from certree.parts.chunks import Chunk, positive_rows, without_class_weights
 from certree.parts.dealt_groups import dealt_by_groups, groups_of_all
 from certree.parts.executors import Executor, SomeRows
+from certree.parts.fit_hashes import with_hashes
 from certree.parts.made_parts import without_rows
 from certree.parts.order_of_rows import Division, Groups, Mask, RowsToDeal, dealt_to, in_order
 from certree.parts.part import PartOfRows
 from certree.rows.folds import Indices, distinct_groups, word_of_all
-from certree.rows.hashes import fit_hashes, sample_hashes
+from certree.rows.hashes import sample_hashes
 from certree.rows.split import TrainCalibrationSplit, groups_that_grow, n_that_grow
 from certree.rows.training import other_class, training_rows
 from certree.tree import Tree
@@ -309,7 +310,7 @@ def certifying_of_part(
     if is_classifier(reader):
         codes, is_known = places_among(reader.classes_, target)
         y = np.where(is_known, codes, other_class(len(reader.classes_))).astype(np.int32)
-        part = replace(part, known=fit_hashes(*training.features.parts))
+        part = with_hashes(part, training.features.parts, y)
     if factors is not None:
         labels, places = np.unique(target, return_inverse=True)
         factor = np.array([factors.get(label, 1.0) for label in labels.tolist()])[places]

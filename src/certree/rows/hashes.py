@@ -195,7 +195,7 @@ def distinct(*hashes: UInt64) -> UInt64:
     # np.unique takes forty times as long.
     ordered = np.concatenate(hashes)
     ordered.sort()
-    ordered = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    ordered = ordered[starts_of_runs(ordered)]
     ordered.flags.writeable = False
     return ordered
 
@@ -206,7 +206,12 @@ def fit_hashes(*tables: NDArray[Any], exact: UInt64 | None = None) -> UInt64:
     exact: those of numbers that are not rounded, if they are known.
     """
     exact = sample_hashes(*tables) if exact is None else exact
-    return distinct(exact, sample_hashes(*tables, rounded=True))
+    return distinct(exact, rounded_hashes(*tables))
+
+
+def rounded_hashes(*tables: NDArray[Any]) -> UInt64:
+    """Hashes by which rows are known after they have passed through float32."""
+    return sample_hashes(*tables, rounded=True)
 
 
 def n_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> int:

@@ -25,6 +25,7 @@ from certree.rows.hashes import (
     starts_of_runs,
     with_numbers,
 )
+from certree.rows.repeat_counts import RepeatCounts, hash_table
 
 # Bits of a mask of features; a box has no deeper tree, which compares fewer.
 _MOST_MASKED = 31
@@ -138,6 +139,11 @@ class SeenRows(OfColumns):
     def known(self) -> UInt64:
         """The hashes by which a model knows its rows again, ascending."""
         return distinct(*(one for one in (self.hashes, self.rounded) if one is not None))
+
+    @property
+    def repeat_counts(self) -> RepeatCounts:
+        """How often the features of the rows repeat."""
+        return RepeatCounts.of(np.sort(self.hashes), (hash_table(self.hashes, self.y),))
 
     @property
     def _columns(self) -> tuple[Any, ...]:
