@@ -55,8 +55,8 @@ def certify_batches(
         labels.append(np.unique(truth))
     expect_known_labels("y", np.unique(np.concatenate(labels)), np.asarray(classifier.classes_))
     judged = judging.judged()
-    errors = np.concatenate(wrong)[judged.rows]
-    found = hold_out(int(errors.sum()), len(errors), delta, share)
+    errors = judged.count_errors(np.concatenate(wrong))
+    found = hold_out(errors, len(judged.rows), delta, share)
     return replace(found, **judged.drawn)
 
 

@@ -15,12 +15,13 @@ from certree.certificates.inequalities.good_turing import expected_matches, most
 from certree.interface.arrays import UInt64, array_of, places_among
 from certree.rows.columns import frame_of, given_values
 from certree.rows.duplicates import (
+    QUESTION,
     AlikeRows,
     Duplicates,
+    allowed_repeats,
+    count_as_worst,
     distinct_rows,
-    expect_few_repeats,
     first_of,
-    n_repeats,
 )
 from certree.rows.folds import Indices
 from certree.rows.hashes import distinct, known_rows, sample_hashes
@@ -53,11 +54,19 @@ class CalibrationRows:
     rows : ndarray of intp
         Places of these rows among those that were given.
     drawn : dict
-        What is known of their draw, as fields of a `Certificate`: repeats, distinct and matches.
+        What is known of their draw, as fields of a `Certificate`: repeats, distinct, matches, worst.
+    is_worst : ndarray of bool, or None
+        Which of these rows count as the worst case; None: none.
     """
 
     rows: Indices
     drawn: dict[str, Any]
+    is_worst: NDArray[np.bool_] | None = None
+
+    def count_errors(self, wrong: NDArray[np.bool_]) -> int:
+        """How many of these rows are errors, by whether each row that was given is one."""
+        own = wrong[self.rows]
+        return int(np.sum(own if self.is_worst is None else own | self.is_worst))
 
 
 def rows_that_judge(
@@ -185,29 +194,28 @@ class JudgingRows:
     def judged(self) -> CalibrationRows:
         """Which of all these rows may judge, and how many repeat others; see `rows_that_judge`."""
         exact, rounded = np.concatenate(self._exact), np.concatenate(self._rounded)
-        seen, told = exact | rounded, self._told
-        self._expect_new(seen, exact)
+        seen, told, word = exact | rounded, self._told, self._duplicates
         first = first_of(np.concatenate(self._hashes))
-        every = np.arange(len(first))
-        if self._duplicates == "copies":
-            repeats, rows = 0, distinct_rows(first, None)[0]
-        else:
-            own = n_repeats(first, every[:0], every)
-            expect_few_repeats(own, len(every), self._duplicates)
-            repeats, rows = int(np.sum(seen | (first != every))), every
+        rows, repeats = np.arange(len(first)), seen | (first != np.arange(len(first)))
+        if word == "copies":
+            rows = distinct_rows(first, None)[0]
+            repeats = seen[rows]
+        self._expect_new(seen[rows], exact[rows], int(repeats.sum()))
+        is_worst = repeats if count_as_worst(int(repeats.sum()), len(rows), word) else None
         drawn = {
-            "repeats": repeats if told else None,
-            "distinct": self._duplicates == "copies",
-            "matches": self._matches(int(seen.sum())) if told else None,
+            "repeats": int(repeats.sum()) if told else None,
+            "distinct": word == "copies",
+            "matches": self._matches(int(seen[rows].sum())) if told else None,
+            "worst": 0 if is_worst is None else int(is_worst.sum()),
         }
-        return CalibrationRows(rows, drawn)
+        return CalibrationRows(rows, drawn, is_worst)
 
-    def _expect_new(self, seen: NDArray[np.bool_], exact: NDArray[np.bool_]) -> None:
-        """Refuse rows that occur in the fit, unless they may be and are said to be new draws."""
-        if not seen.any():
+    def _expect_new(self, seen: NDArray[np.bool_], exact: NDArray[np.bool_], repeats: int) -> None:
+        """Refuse many rows that occur in the fit, unless they may be and are said to be new draws."""
+        is_genuine, n = self._duplicates == "genuine", len(seen)
+        if not seen.any() or not (is_genuine or repeats > allowed_repeats(n, self._duplicates)[1]):
             return
         reasons = [why for one in self._fits if (why := one.why_not_genuine()) is not None]
-        is_genuine = self._duplicates == "genuine"
         if is_genuine and reasons:
             raise ValueError(
                 f'duplicates="genuine" does not hold of these rows: {reasons[0]}, and by rows of the '
@@ -218,10 +226,10 @@ class JudgingRows:
         as_float32 = np.sum(seen & ~exact)
         how = f" ({as_float32:,} of them as float32 holds them)" if as_float32 else ""
         may_be = not reasons and all(one.counts is not None for one in self._fits)
-        way = f", or {_WAYS} they were drawn anew and happen to be alike" if may_be else ""
+        way = f". {QUESTION} If not, {_WAYS} they were drawn anew and happen to be alike"
         raise ValueError(
-            f"{np.sum(seen):,} of {len(seen):,} rows also occur among those of the fit{how}, by "
-            f"which nothing can be certified: give new rows{way}"
+            f"{np.sum(seen):,} of {n:,} rows also occur among those of the fit{how}, by which nothing "
+            f"can be certified: give new rows{way if may_be else ''}"
         )
 
     def _matches(self, found: int) -> Matches:

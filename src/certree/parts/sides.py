@@ -48,6 +48,8 @@ class DealtSides:
         How many groups rows have, which are dealt whole; None: they have none.
     repeats : int
         How many of those that certify are like one that grows, or another one that certifies.
+    is_worst : list of ndarray of bool, or None
+        Of each part, which of its rows count as the worst case, in their order; None: none.
     """
 
     reader: Any
@@ -56,6 +58,7 @@ class DealtSides:
     n: int
     n_groups: int | None
     repeats: int
+    is_worst: list[Mask] | None = None
 
     @property
     def n_certifying(self) -> int:
@@ -102,22 +105,55 @@ def deal_sides(
         n_groups, places = groups_of_all(names)
         certify = ~groups_that_grow(train_size, n_groups, n, random_state)
         masks = dealt_by_groups(parts, places, certify)
-    repeats = _n_repeats(parts, masks, n)
+    repeats = _n_repeats(parts, masks, n, grouped=n_groups is not None)
     return DealtSides(reader, division, masks, n, n_groups, repeats)
 
 
-def _n_repeats(parts: Executor, masks: list[Mask], n: int) -> int:
+def _n_repeats(parts: Executor, masks: list[Mask], n: int, *, grouped: bool) -> int:
     """See `n_repeats`; what is alike is told by hashes, some million rows at a time."""
     parts.change(_knowing_sides, own=masks)
     n_ranges, repeats = max(1, -(-n // parts.portions.together)), 0
     for i in range(n_ranges):
         told = parts.collect(_alike_in_range, i, n_ranges)
-        grow, certify, *group = (np.concatenate(one) for one in zip(*told, strict=True))
-        if group:
-            certify = np.unique(np.stack([certify, *group]), axis=1)[0]
+        grow, certify, unit = (np.concatenate(one) for one in zip(*told, strict=True))
+        if grouped:
+            certify = np.unique(np.stack([certify, unit.view(np.uint64)]), axis=1)[0]
         distinct = np.unique(certify)
         repeats += len(certify) - int((~places_among(np.unique(grow), distinct)[1]).sum())
     return repeats
+
+
+def worst_rows_of_parts(parts: Executor, n: int) -> list[Mask]:
+    """Which rows of each part count as the worst case, in their order; see `repeated_rows`.
+
+    Parts are those of `deal_sides`, of n rows.
+    """
+    n_ranges = max(1, -(-n // parts.portions.together))
+    for i in range(n_ranges):
+        told = parts.collect(_alike_in_range, i, n_ranges)
+        grow, certify, unit = (np.concatenate(one) for one in zip(*told, strict=True))
+        order = np.lexsort((unit, certify))
+        distinct, start = np.unique(certify[order], return_index=True)
+        # All rows of a hash that grows are repeats, and else all but those of its first unit.
+        first = np.where(places_among(np.unique(grow), distinct)[1], -1, unit[order][start])
+        parts.change(_marking_worst, i, n_ranges, distinct, first)
+    masks: list[tuple[int, Mask]] = parts.collect(_worst_rows)
+    return [mask for _, mask in sorted(masks, key=itemgetter(0))]
+
+
+def _marking_worst(
+    part: _AlikeRows, i: int, n: int, hashes: UInt64, first: Int64
+) -> tuple[_AlikeRows, int]:
+    """Mark rows of the i-th of n ranges that are not of the first unit of their hash."""
+    rows = _in_range(part, i, n) & part.certifies
+    places, _ = places_among(hashes, part.alike[rows])
+    is_worst = part.is_worst.copy()
+    is_worst[rows] = part.units[rows] != first[places]
+    return replace(part, is_worst=is_worst), 0
+
+
+def _worst_rows(part: _AlikeRows) -> list[tuple[int, Mask]]:
+    return [(part.number, part.is_worst)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,10 +166,23 @@ class _AlikeRows(RowsToDeal):
         Hashes as float32 holds numbers.
     certifies : ndarray of bool, shape (n,)
         Which of them certify, once it is known.
+    is_worst : ndarray of bool, shape (n,)
+        Which of them count as the worst case, once it is known.
+    row : ndarray of intp, shape (n,)
+        Their places in the part, as they came.
     """
 
     alike: UInt64
     certifies: Mask
+    is_worst: Mask
+    row: Indices
+
+    @property
+    def units(self) -> Int64:
+        """Numbers that rows of all parts stand in order by: of their groups, or of themselves."""
+        if self.group is not None:
+            return self.group.astype(np.int64)
+        return (np.int64(self.number) << 40) + self.row
 
 
 def _rows_to_deal(
@@ -145,7 +194,8 @@ def _rows_to_deal(
     if training is not None:
         alike = sample_hashes(*training.features.parts, training.y, rounded=True)[order]
     given = {one.name: getattr(rows, one.name) for one in fields(rows)}
-    made = _AlikeRows(**given, alike=alike, certifies=np.zeros(len(alike), dtype=np.bool_))
+    none = np.zeros(len(alike), dtype=np.bool_)
+    made = _AlikeRows(**given, alike=alike, certifies=none, is_worst=none, row=order)
     return made, [(number, len(alike), int(rows.content.sum(dtype=np.uint64)), names)]
 
 
@@ -153,14 +203,16 @@ def _knowing_sides(part: _AlikeRows, mask: Mask) -> tuple[_AlikeRows, int]:
     return replace(part, certifies=mask), 0
 
 
-def _alike_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, ...]]:
-    """Hashes of the rows of both sides that are in the i-th of n ranges, and groups that certify."""
-    if not len(part.alike):
-        return []
-    inside = part.alike % np.uint64(n) == i
+def _in_range(part: _AlikeRows, i: int, n: int) -> Mask:
+    """Which rows have hashes in the i-th of n ranges."""
+    return np.asarray(part.alike % np.uint64(n) == i)
+
+
+def _alike_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
+    """Hashes of the rows of both sides in the i-th of n ranges, and units of those that certify."""
+    inside = _in_range(part, i, n)
     grow, certify = ~part.certifies & inside, part.certifies & inside
-    group = () if part.group is None else (part.group[certify].astype(np.uint64),)
-    return [(part.alike[grow], part.alike[certify], *group)]
+    return [(part.alike[grow], part.alike[certify], part.units[certify])]
 
 
 class GrowingSide(SomeRows):
@@ -262,6 +314,8 @@ class CertifyingOfPart:
         Their codes of classes, or targets, and weights (None: 1 each).
     groups : tuple of two ndarrays, or None
         The groups of the k rows, ascending, and places among these; None: there are none.
+    is_worst : ndarray of bool, shape (m,), or None
+        Which of them count as the worst case; None: none.
     """
 
     number: int
@@ -272,6 +326,7 @@ class CertifyingOfPart:
     y: NDArray[Any]
     weight: Float64 | None
     groups: Groups | None
+    is_worst: Mask | None = None
 
 
 def certifying_of_part(
@@ -281,13 +336,17 @@ def certifying_of_part(
     tree: Tree,
     of_all: Any,
     division: Division,
-    mask: Mask,
+    own: tuple[Mask, Mask | None],
 ) -> tuple[PartOfRows, list[CertifyingOfPart]]:
     """The rows of a chunk that certify a tree, read by what those that grow have told.
 
-    The part knows the hashes of these rows, and nothing else.
+    The part knows the hashes of these rows, and nothing else. own: which rows certify, and which of
+    them count as the worst case.
     """
+    mask, worst = own
     target, rows, certifies = _places(chunk, of_all, division, mask)
+    if worst is not None:
+        worst = _places(chunk, of_all, division, worst)[2][certifies]
     side = _some(chunk, target, rows[certifies])
     part, n_given = without_rows(number, reader, None, reader.n_features_in_), len(chunk.y)
     given = None if len(rows) == n_given else rows
@@ -299,7 +358,9 @@ def certifying_of_part(
     if found is None:
         none = np.zeros(0, dtype=np.int32)
         y = none if is_classifier(reader) else np.zeros(0)
-        return part, [CertifyingOfPart(number, n_given, given, certifies, none, y, None, groups)]
+        return part, [
+            CertifyingOfPart(number, n_given, given, certifies, none, y, None, groups, worst)
+        ]
     target, weight, _ = found
     known = target
     if is_classifier(reader):
@@ -315,7 +376,8 @@ def certifying_of_part(
         labels, places = np.unique(target, return_inverse=True)
         factor = np.array([factors.get(label, 1.0) for label in labels.tolist()])[places]
         weight = factor if weight is None else factor * weight
-    return part, [CertifyingOfPart(number, n_given, given, certifies, leaf, y, weight, groups)]
+    about = leaf, y, weight, groups, worst
+    return part, [CertifyingOfPart(number, n_given, given, certifies, *about)]
 
 
 def _numbered_groups(told: list[Groups | None]) -> Indices | None:
@@ -340,6 +402,7 @@ def joined_sides(
         indices=_places_of_all(told),
         n_given=sum(one.n_given for one in told),
         repeats=repeats,
+        is_worst=_joined_masks([one.is_worst for one in told]),
     )
     some = [one for one in told if len(one.leaf)]
     leaf, y = (np.concatenate([getattr(one, name) for one in some]) for name in ("leaf", "y"))
@@ -348,6 +411,12 @@ def joined_sides(
         None if weights[0] is None else np.concatenate([one for one in weights if one is not None])
     )
     return sides, leaf, y, weight
+
+
+def _joined_masks(masks: list[Mask | None]) -> Mask | None:
+    """One mask of rows of all parts; None: they have none."""
+    known = [one for one in masks if one is not None]
+    return np.concatenate(known) if known else None
 
 
 def _places_of_all(told: list[CertifyingOfPart]) -> Indices | None:

@@ -67,11 +67,12 @@ from certree.rows.columns import (
     width_of_numbers,
 )
 from certree.rows.duplicates import (
+    count_as_worst,
     distinct_rows,
     expect_few_copies,
-    expect_few_repeats,
     first_alike,
     n_repeats,
+    repeated_rows,
 )
 from certree.rows.elsewhere import expect_collected, expect_in_memory
 from certree.rows.features import FeatureColumns
@@ -628,10 +629,12 @@ def training_rows(
     sides = TrainCalibrationSplit.all_grow(len(target))
     if dealt is not None:
         sides = dealt(len(target), groups, weight, partial(_contents, model, X, target))
-    repeats = 0
+    repeats, is_worst = 0, None
     if duplicates not in (None, "copies"):
-        repeats = n_repeats(first_alike(X, target), sides.grow, sides.weigh, groups)
-        expect_few_repeats(repeats, len(sides.weigh) or len(target), model.duplicates)
+        alike = first_alike(X, target), sides.grow, sides.weigh, groups
+        repeats = n_repeats(*alike)
+        if count_as_worst(repeats, len(sides.weigh) or len(target), model.duplicates):
+            is_worst = repeated_rows(*alike)
     if isinstance(getattr(model, "class_weight", None), str):
         weight = _times(balanced_weights(target, weight, sides), weight)
     learned = {} if again else _effective_size(weight, len(target), sample_weight)
@@ -643,7 +646,7 @@ def training_rows(
     if model._draws_rows and not again and groups is None and duplicates is None:
         counts = of_rows.get("_sample_counts")
         expect_few_copies(codes, hashes, 0 if counts is None else counts.n_distinct)
-    about = groups, indices, n_given, repeats, duplicates == "copies"
+    about = groups, indices, n_given, repeats, duplicates == "copies", is_worst
     sides = TrainCalibrationSplit(sides.grow, sides.weigh, *about)
     training = Training(features, codes, weight, sides)
     if len(sides.grow) and len(sides.weigh):

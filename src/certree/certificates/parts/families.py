@@ -44,6 +44,7 @@ class Terms:
     distinct: bool = False
     shift: Shift | None = None
     matches: Matches | None = None
+    worst: int = 0
 
     def __post_init__(self) -> None:
         expect_settings(self)
