@@ -100,7 +100,7 @@ def test_files_and_memory_have_the_same_fit(target, how, tmp_path, monkeypatch, 
         expect_same_fit(here, there, tmp_path, copied=target != "numbers")
 
 
-def repeating(n=1600, n_alike=22, *, numbers=False, seed=0):
+def repeating(n=1600, n_alike=22, *, numbers=False, seed=0, as_float32=False):
     """Rows of which so many are alike that those which certify count as the worst case."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
@@ -108,15 +108,17 @@ def repeating(n=1600, n_alike=22, *, numbers=False, seed=0):
     y = y if numbers else np.array(["no", "yes"])[(y > 0).astype(int)]
     own, other = rng.permutation(n)[: 2 * n_alike].reshape(2, -1)
     X[own], y[own] = X[other], y[other]
+    if as_float32:
+        X[own] = X[own].astype(np.float32)
     return X, y
 
 
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(("grouped", "as_float32"), [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize("target", ["two", "numbers"])
 def test_repeats_that_count_as_the_worst_case_are_those_of_rows_in_memory(
-    target, grouped, tmp_path
+    target, grouped, as_float32, tmp_path
 ):
-    X, y = repeating(numbers=target == "numbers")
+    X, y = repeating(numbers=target == "numbers", as_float32=as_float32)
     groups = np.random.default_rng(1).integers(0, 900, len(y)) if grouped else None
     model = model_of(target, duplicates="auto", train_size=0.3)
     here = clone(model).fit(X, y, groups=groups)

@@ -42,13 +42,16 @@ from certree import (
 from certree.certificates import Guarantees
 from certree.certificates.batches import certify_batches
 from certree.rows.duplicates import (
+    AlikeRows,
     allowed_repeats,
     count_as_worst,
     distinct_rows,
     first_alike,
+    first_of,
     n_repeats,
     repeated_rows,
 )
+from certree.rows.hashes import RowHashes, fit_hashes, known_rows
 from certree.weights.node_weights import map_pruning
 
 DATA = os.environ.get("CERTREE_DATA")
@@ -102,6 +105,23 @@ every_classifier = pytest.mark.parametrize(
 VALUES = st.sampled_from(
     [0.0, -0.0, 1.0, 0.1, float(np.float32(0.1)), np.nan, None, "a", "b", "0.1"]
 )
+# Numbers that float32 merges: integers, which stay different, and fractions, which may be copies.
+MERGED = st.sampled_from(
+    [
+        *(
+            0.1,
+            float(np.float32(0.1)),
+            np.nextafter(0.1, 1),
+            0.5,
+            np.nan,
+            np.inf,
+            1e300,
+            1e-60,
+            0.0,
+        ),
+        *(2.0**24, 2.0**24 + 1, 1.7e9, 1.7e9 + 1, float(np.float32(1.7e9 + 0.3)), 1.7e9 + 0.3),
+    ]
+)
 
 
 @given(st.lists(st.tuples(VALUES, VALUES, st.integers(0, 1)), min_size=1, max_size=12))
@@ -113,6 +133,72 @@ def test_rows_that_are_alike_are_those_of_the_reference(rows):
     assert first_alike(X, y).tolist() == expected
     assert first_alike(X.tolist(), y).tolist() == expected
     assert first_alike(pd.DataFrame(X), y).tolist() == expected
+
+
+@given(
+    st.lists(
+        st.tuples(MERGED, MERGED, st.sampled_from([0.0, 0.1, float(np.float32(0.1)), 2.0**24 + 1])),
+        min_size=1,
+        max_size=10,
+    )
+)
+def test_copies_that_have_passed_through_float32_are_those_of_the_reference(rows):
+    X, y = np.array([row[:2] for row in rows]), np.array([row[2] for row in rows])
+    expected = reference.first_alike(X.tolist(), y.tolist())
+    assert first_alike(X, y).tolist() == expected
+    assert first_alike(scipy.sparse.csr_array(X), y).tolist() == expected
+    ends = range(0, len(X) + 3, 3)
+    alike = AlikeRows()
+    parts = [alike.hashes(X[i : i + 3], y[i : i + 3]) for i in ends if len(X[i : i + 3])]
+    assert first_of(RowHashes.joined(parts).keys).tolist() == expected
+    seen = X[: -(-len(X) // 2)]
+    known, rounded = known_rows(X, fit_hashes(seen))
+    for row, is_known in zip(X.tolist(), known | rounded, strict=True):
+        assert is_known == any(reference.are_copies(row, other) for other in seen.tolist())
+
+
+def large_numbers(name, n=4000):
+    """Tables whose rows differ only beyond float32."""
+    rng = np.random.default_rng(3)
+    seconds = 1.7e9 + np.arange(n)
+    return {
+        "seconds": np.column_stack([seconds, np.zeros(n)]),
+        "seconds and decimals": np.column_stack([seconds, rng.integers(0, 9, n) / 10]),
+        "ids": np.column_stack([2.0**25 + rng.permutation(n), rng.integers(0, 3, n)]),
+        "ids as integers": np.column_stack([2**25 + rng.permutation(n), rng.integers(0, 3, n)]),
+        "nanoseconds": np.column_stack([1.7e18 + 1024.0 * np.arange(n), np.ones(n)]),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    "name", ["seconds", "seconds and decimals", "ids", "ids as integers", "nanoseconds"]
+)
+def test_rows_that_differ_only_beyond_float32_are_no_copies(name):
+    X, y = large_numbers(name), np.arange(4000) % 2
+    assert (first_alike(X, y) == np.arange(4000)).all()
+    model = CertifiedTreeClassifier(random_state=0).fit(X[:2000], y[:2000])
+    assert model.certificate_.repeats == 0
+    assert model.certify(X[2000:], y[2000:]).repeats == 0
+    kept = CertifiedTreeClassifier(duplicates="copies", random_state=0).fit(X[:2000], y[:2000])
+    assert kept.certificate_.n == model.certificate_.n
+
+
+@pytest.mark.parametrize("as_float32", ["fit", "new rows"])
+def test_rows_that_have_passed_through_float32_are_known(as_float32, tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=400), rng.integers(0, 50, 400) / 10, np.arange(400.0)])
+    y, rounded = rng.integers(0, 2, 400), X.astype(np.float32)
+    fit, new = (rounded, X) if as_float32 == "fit" else (X, rounded)
+    model = BoostedTreesClassifier(max_iter=2, random_state=0).fit(fit, y)
+    certree.save(model, tmp_path / "model")
+    for one in (model, certree.load(tmp_path / "model")):
+        with pytest.raises(
+            ValueError, match=r"400 of 400 rows .*\(400 of them as float32 holds them"
+        ):
+            certree.certify(one, new, y)
+    # One copy of each row, wherever it stands.
+    found = first_alike(np.vstack([fit, new]), np.append(y, y))
+    assert (found[400:] == np.arange(400)).all()
 
 
 def test_rows_are_alike_whatever_holds_them():

@@ -113,7 +113,7 @@ class Certificate:
     distinct : bool
         Whether rows that are alike are taken for copies of one, which counts once.
     matches : Matches or None
-        Rows whose features occur in the fit; None: they were not compared with it.
+        Rows whose features occur in the fit; None: none do, or they were not compared with it.
     worst : int
         How many of the rows repeat others, or rows of the fit, and count as the worst case: as errors,
         and outside of their sets or bands. That is right whatever they are.
@@ -181,7 +181,7 @@ class Certificate:
                 f"{self.worst:,} rows repeat others and count as the worst case, which is right "
                 "whether they are draws or copies"
             )
-        if self.matches is not None and self.matches.found:
+        if self.matches is not None:
             told.append(self.matches.statement)
         return tuple(told)
 

@@ -735,8 +735,8 @@ def _finite(scores: Scores, coverage: float, delta: float) -> Float64:
         unknown = int(np.isinf(scores.value).sum())
         raise ValueError(
             f"coverage={coverage!r} is out of reach: {unknown:,} of {len(scores.value):,} "
-            "calibration samples are in no set, as no training sample has their class or as they "
-            "repeat other rows"
+            "calibration samples are of classes that no training sample has, or repeat other rows, "
+            "and no set holds them"
         )
     return reach
 
@@ -1107,10 +1107,10 @@ def certify(
     duplicates : {"auto", "genuine", "copies", "refuse"}
         A classifier of certree knows the rows of its fit, also inside one of scikit-learn's, and
         refuses to be certified by them. Tables may hold a row more than once, though. "auto": of n rows
-        up to ``sqrt(n) / 4`` that occur in the fit, or repeat others of these, class included, are taken
-        for draws. Up to 2 % of n count as errors, whatever is predicted. More are refused; where none
-        occurs in the fit, and n is below 40, it warns instead. "genuine": all rows are draws of their
-        own, unless they are the table of the fit, or match more rows of it than new rows would.
+        up to ``sqrt(n) / 4`` that occur in the fit, or repeat others of these, class included, are
+        taken for draws. Up to 2 % of n count as errors, whatever is predicted. More are refused; where
+        none occurs in the fit, and n is below 40, it warns instead. "genuine": all rows are draws of
+        their own, unless they are the table of the fit, or match more rows of it than new rows would.
         "copies": rows that are alike are copies of one, which counts once. "refuse" refuses any. The
         certificate says what is assumed.
 

@@ -24,7 +24,7 @@ from certree.rows.duplicates import (
     first_of,
 )
 from certree.rows.folds import Indices
-from certree.rows.hashes import distinct, known_rows, sample_hashes
+from certree.rows.hashes import RowHashes, distinct, known_rows, sample_hashes
 from certree.rows.repeat_counts import RepeatCounts, hash_rows_of_table
 from certree.rows.training import other_class
 
@@ -180,7 +180,7 @@ class JudgingRows:
         self._classifier, self._duplicates = classifier, duplicates
         self._alike, self._told = AlikeRows(), True
         self._fits: list[_MatchesOfFit] = []
-        self._hashes: list[UInt64] = []
+        self._hashes: list[RowHashes] = []
         self._exact: list[NDArray[np.bool_]] = []
         self._rounded: list[NDArray[np.bool_]] = []
 
@@ -195,7 +195,7 @@ class JudgingRows:
         """Which of all these rows may judge, and how many repeat others; see `rows_that_judge`."""
         exact, rounded = np.concatenate(self._exact), np.concatenate(self._rounded)
         seen, told, word = exact | rounded, self._told, self._duplicates
-        first = first_of(np.concatenate(self._hashes))
+        first = first_of(RowHashes.joined(self._hashes).keys)
         rows, repeats = np.arange(len(first)), seen | (first != np.arange(len(first)))
         if word == "copies":
             rows = distinct_rows(first, None)[0]
@@ -205,7 +205,7 @@ class JudgingRows:
         drawn = {
             "repeats": int(repeats.sum()) if told else None,
             "distinct": word == "copies",
-            "matches": self._matches(int(seen[rows].sum())) if told else None,
+            "matches": self._matches(int(seen[rows].sum())) if told and seen.any() else None,
             "worst": 0 if is_worst is None else int(is_worst.sum()),
         }
         return CalibrationRows(rows, drawn, is_worst)

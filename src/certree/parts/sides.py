@@ -24,7 +24,7 @@ from certree.parts.made_parts import without_rows
 from certree.parts.order_of_rows import Division, Groups, Mask, RowsToDeal, dealt_to, in_order
 from certree.parts.part import PartOfRows
 from certree.rows.folds import Indices, distinct_groups, word_of_all
-from certree.rows.hashes import sample_hashes
+from certree.rows.hashes import RowHashes, distinct
 from certree.rows.split import TrainCalibrationSplit, groups_that_grow, n_that_grow
 from certree.rows.training import other_class, training_rows
 from certree.tree import Tree
@@ -113,6 +113,7 @@ def _n_repeats(parts: Executor, masks: list[Mask], n: int, *, grouped: bool) -> 
     """See `n_repeats`; what is alike is told by hashes, some million rows at a time."""
     parts.change(_knowing_sides, own=masks)
     n_ranges, repeats = max(1, -(-n // parts.portions.together)), 0
+    _share_keys(parts, n_ranges)
     for i in range(n_ranges):
         told = parts.collect(_alike_in_range, i, n_ranges)
         grow, certify, unit = (np.concatenate(one) for one in zip(*told, strict=True))
@@ -121,6 +122,39 @@ def _n_repeats(parts: Executor, masks: list[Mask], n: int, *, grouped: bool) -> 
         distinct = np.unique(certify)
         repeats += len(certify) - int((~places_among(np.unique(grow), distinct)[1]).sum())
     return repeats
+
+
+def _share_keys(parts: Executor, n_ranges: int) -> None:
+    """Give copies that have passed through float32 the hashes of the rows that they are copies of."""
+    told = parts.collect(_has_both)
+    if not all(any(one) for one in zip(*told, strict=True)):
+        return
+    for i in range(n_ranges):
+        some = parts.collect(_float32_in_range, i, n_ranges)
+        exact, rounded = (distinct(*one) for one in zip(*some, strict=True))
+        if not len(exact):
+            continue
+        shared = rounded[places_among(exact, rounded)[1]]
+        if len(shared):
+            parts.change(_with_shared_keys, shared)
+
+
+def _has_both(part: _AlikeRows) -> list[tuple[bool, bool]]:
+    return [(len(part.rounded) > 0, bool(part.is_float32.any()))]
+
+
+def _float32_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
+    """Hashes in the i-th of n ranges: of rows that float32 holds, and of fractional ones in float32."""
+    exact = part.alike[part.is_float32]
+    rounded = part.rounded[part.rounded != part.alike] if len(part.rounded) else part.rounded
+    return [(exact[exact % np.uint64(n) == i], rounded[rounded % np.uint64(n) == i])]
+
+
+def _with_shared_keys(part: _AlikeRows, shared: UInt64) -> tuple[_AlikeRows, int]:
+    if not len(part.rounded):
+        return part, 0
+    is_copy = places_among(shared, part.rounded)[1]
+    return replace(part, alike=np.where(is_copy, part.rounded, part.alike)), 0
 
 
 def worst_rows_of_parts(parts: Executor, n: int) -> list[Mask]:
@@ -163,7 +197,12 @@ class _AlikeRows(RowsToDeal):
     Parameters
     ----------
     alike : ndarray of uint64, shape (n,)
-        Hashes as float32 holds numbers.
+        Hashes of rows and targets, and keys that copies share once they are known; see `RowHashes`.
+    rounded : ndarray of uint64, shape (n,) or (0,)
+        The same of fractional rows once they have passed through float32, and those of the others;
+        none if no row is fractional.
+    is_float32 : ndarray of bool, shape (n,)
+        Which rows float32 holds as they are.
     certifies : ndarray of bool, shape (n,)
         Which of them certify, once it is known.
     is_worst : ndarray of bool, shape (n,)
@@ -173,6 +212,8 @@ class _AlikeRows(RowsToDeal):
     """
 
     alike: UInt64
+    rounded: UInt64
+    is_float32: Mask
     certifies: Mask
     is_worst: Mask
     row: Indices
@@ -189,13 +230,29 @@ def _rows_to_deal(
     number: int, chunk: Chunk, reader: Any, division: Division
 ) -> tuple[_AlikeRows, list[tuple[int, int, int, NDArray[Any] | None]]]:
     """The rows of a chunk in their order; tells their number, the sum of their hashes, and groups."""
-    training, alike = division.rows(reader, chunk), np.zeros(0, dtype=np.uint64)
+    training = division.rows(reader, chunk)
     rows, order, names = in_order(number, training, division)
+    hashes = RowHashes(*(np.zeros(0, dtype=one) for one in (np.uint64, np.intp, np.uint64, bool)))
     if training is not None:
-        alike = sample_hashes(*training.features.parts, training.y, rounded=True)[order]
+        hashes = RowHashes.of(training.features.parts, training.y)
+    alike, rounded = hashes.exact[order], hashes.exact
+    if len(hashes.fractional):
+        rounded = rounded.copy()
+        rounded[hashes.fractional] = hashes.rounded
+        rounded = rounded[order]
+    else:
+        rounded = rounded[:0]
     given = {one.name: getattr(rows, one.name) for one in fields(rows)}
     none = np.zeros(len(alike), dtype=np.bool_)
-    made = _AlikeRows(**given, alike=alike, certifies=none, is_worst=none, row=order)
+    made = _AlikeRows(
+        **given,
+        alike=alike,
+        rounded=rounded,
+        is_float32=hashes.is_float32[order],
+        certifies=none,
+        is_worst=none,
+        row=order,
+    )
     return made, [(number, len(alike), int(rows.content.sum(dtype=np.uint64)), names)]
 
 

@@ -17,7 +17,7 @@ from certree.interface.arrays import Float64, UInt64
 from certree.interface.fitted import is_first_in_fit
 from certree.rows.columns import TableColumns, as_given, frame_of, is_missing
 from certree.rows.folds import Indices
-from certree.rows.hashes import n_with_copies, sample_hashes, with_numbers
+from certree.rows.hashes import RowHashes, n_with_copies, with_numbers
 from certree.rows.sparse_rows import SparseColumns
 
 # What is assumed of rows that are alike; "auto" and "refuse" say what to do where nothing is.
@@ -98,16 +98,15 @@ def first_alike(X: Any, y: ArrayLike) -> Indices:
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of n rows
-        Rows, as they were given. Numbers are compared as float32 holds them: part of a table may have
-        passed through it.
+        Rows, as they were given. Part of a table may have passed through float32; see `RowHashes`.
     y : array-like of shape (n,)
         Target of each row.
     """
-    return first_of(AlikeRows().hashes(X, y))
+    return first_of(AlikeRows().hashes(X, y, are_all=True).keys)
 
 
 def first_of(keys: UInt64) -> Indices:
-    """The first of all rows that have the hash of each, (n,)."""
+    """The first of all rows that have the key of each, (n,)."""
     order = np.argsort(keys, kind="stable")
     starts = np.ones(len(keys), dtype=bool)
     starts[1:] = keys[order[1:]] != keys[order[:-1]]
@@ -117,18 +116,18 @@ def first_of(keys: UInt64) -> Indices:
 
 
 class AlikeRows:
-    """Hashes of rows of one table, or of several with the same columns: equal where rows are alike."""
+    """Hashes of rows of one table, or of several with the same columns, by which copies are found."""
 
     def __init__(self) -> None:
         # Of each column which values it has that are no numbers.
         self._places: list[dict[Any, float]] = []
 
-    def hashes(self, X: Any, y: ArrayLike) -> UInt64:
-        """Those of some rows and their targets; see `first_alike`."""
+    def hashes(self, X: Any, y: ArrayLike, *, are_all: bool = False) -> RowHashes:
+        """Those of some rows and their targets; are_all: there are no others. See `first_alike`."""
         columns = [np.asarray(y), *_columns(X)]
         self._places += [{} for _ in range(len(columns) - len(self._places))]
         target, *numbers = map(_numbers, columns, self._places)
-        return sample_hashes(*numbers, target, rounded=True)
+        return RowHashes.of(numbers, target, are_all=are_all)
 
 
 def _columns(X: Any) -> list[Any]:
