@@ -23,6 +23,7 @@ from sklearn.model_selection import (
     KFold,
     ShuffleSplit,
     TunedThresholdClassifierCV,
+    train_test_split,
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -379,6 +380,26 @@ def test_genuine_repeats_count_as_draws(name):
 def test_no_row_of_a_full_design_repeats_another():
     X, y = drawn("more/nursery", 3000)
     assert CertifiedTreeClassifier(random_state=0).fit(X, y).certificate_.repeats == 0
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not DATA, reason="CERTREE_DATA names no directory")
+@pytest.mark.parametrize("name", ["adult", "credit_default", "electricity", "magic04"])
+def test_ordinary_splits_of_tables_with_some_equal_rows_are_certified(name):
+    table = pd.read_parquet(Path(DATA) / "more" / f"{name}.parquet")
+    X, y = table.iloc[:, :-1], table.iloc[:, -1].to_numpy()
+    for seed in range(5 if LONG else 1):
+        fit, new, labels, truth = train_test_split(X, y, test_size=0.3, random_state=seed)
+        model = BoostedTreesClassifier(max_iter=1, random_state=0).fit(fit, labels)
+        one = certree.certify(model, new, truth)
+        in_fit = set(pd.util.hash_pandas_object(fit, index=False))
+        known = pd.util.hash_pandas_object(new, index=False).isin(in_fit)
+        assert one.matches.found == known.sum() > 0
+        few, most = allowed_repeats(len(new), "auto")
+        assert one.worst == (one.repeats if one.repeats > few else 0) <= most
+        assert any("rows match rows of the fit, where about" in each for each in one.assumptions)
+        # What is expected is about right.
+        assert abs(one.matches.found - one.matches.expected) <= 8 * np.sqrt(one.matches.found)
 
 
 @every_classifier

@@ -119,8 +119,7 @@ def _n_repeats(parts: Executor, masks: list[Mask], n: int, *, grouped: bool) -> 
         grow, certify, unit = (np.concatenate(one) for one in zip(*told, strict=True))
         if grouped:
             certify = np.unique(np.stack([certify, unit.view(np.uint64)]), axis=1)[0]
-        distinct = np.unique(certify)
-        repeats += len(certify) - int((~places_among(np.unique(grow), distinct)[1]).sum())
+        repeats += len(certify) - int((~np.isin(np.unique(certify), grow)).sum())
     return repeats
 
 
@@ -167,10 +166,10 @@ def worst_rows_of_parts(parts: Executor, n: int) -> list[Mask]:
         told = parts.collect(_alike_in_range, i, n_ranges)
         grow, certify, unit = (np.concatenate(one) for one in zip(*told, strict=True))
         order = np.lexsort((unit, certify))
-        distinct, start = np.unique(certify[order], return_index=True)
+        hashes, start = np.unique(certify[order], return_index=True)
         # All rows of a hash that grows are repeats, and else all but those of its first unit.
-        first = np.where(places_among(np.unique(grow), distinct)[1], -1, unit[order][start])
-        parts.change(_marking_worst, i, n_ranges, distinct, first)
+        first = np.where(np.isin(hashes, grow), -1, unit[order][start])
+        parts.change(_marking_worst, i, n_ranges, hashes, first)
     masks: list[tuple[int, Mask]] = parts.collect(_worst_rows)
     return [mask for _, mask in sorted(masks, key=itemgetter(0))]
 
