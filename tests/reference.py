@@ -128,19 +128,48 @@ def row_hash(row, rounded=False):
 
 
 def first_alike(rows, y):
-    """The first row with the same values as float32 holds them, None and NaN alike, and target."""
-    seen, found = [], []
-    for i, (row, target) in enumerate(zip(rows, y, strict=True)):
-        key = [_as_float32(value) for value in (*row, target)]
-        seen.append(key)
-        found.append(next(j for j in range(i + 1) if seen[j] == key))
-    return found
+    """The first row that is a copy of each, by itself or by another copy, target included."""
+    n = len(rows)
+    linked = [
+        [are_copies(rows[i], rows[j]) and _target(y[i]) == _target(y[j]) for j in range(n)]
+        for i in range(n)
+    ]
+    first = [*range(n)]
+    for _ in range(n):
+        first = [min(first[j] for j in range(n) if linked[i][j]) for i in range(n)]
+    return first
+
+
+def _target(value):
+    """A target, as float32 holds it if it is no integer."""
+    return float(np.float32(value)) if _is_fraction(value) else value
+
+
+def _is_fraction(value):
+    return isinstance(value, float) and math.isfinite(value) and value != math.floor(value)
+
+
+def are_copies(*rows):
+    """Whether two rows are equal, None and NaN alike, or one of them is the other one in float32."""
+    plain = [[None if value is None or value != value else value for value in row] for row in rows]
+    if plain[0] == plain[1]:
+        return True
+    rounded = [[_as_float32(value) for value in row] for row in plain]
+    if rounded[0] != rounded[1]:
+        return False
+    pairs = [[*zip(row, held, strict=True)] for row, held in zip(plain, rounded, strict=True)]
+    exact = [all(value == held for value, held in row) for row in pairs]
+    fractional = [
+        any(_is_fraction(value) and value != held for value, held in row) for row in pairs
+    ]
+    return (exact[0] and fractional[1]) or (exact[1] and fractional[0])
 
 
 def _as_float32(value):
-    if value is None or value != value:
-        return None
-    return value if isinstance(value, str) else float(np.float32(value))
+    if value is None or isinstance(value, str):
+        return value
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
 
 
 def moments(tree, X, y, weight=None):

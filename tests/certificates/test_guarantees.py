@@ -147,10 +147,13 @@ def test_rows_of_the_fit_guarantee_nothing():
     model = CLASSIFIERS[0].fit(X, y)
     with pytest.raises(ValueError, match="rows also occur among those of the fit"):
         Guarantees.by_rows(model, X[:100], y[:100])
-    known = Guarantees.by_rows(model, X[:100], y[:100], duplicates="genuine")
-    assert known.certificate.repeats == known.conditional_guarantees().recall.worst.repeats == 100
-    assert known.selective_certificates()[0].certificate.repeats == 100
-    assert known.certify_set(0.5)[0].repeats == 100
+    with pytest.raises(ValueError, match="100 of 100 rows match rows of the fit"):
+        Guarantees.by_rows(model, X[:100], y[:100], duplicates="genuine")
+    mixed = np.vstack([X[:12], X[12:100] + 1]), y[:100]
+    known = Guarantees.by_rows(model, *mixed, duplicates="genuine")
+    assert known.certificate.repeats == known.conditional_guarantees().recall.worst.repeats == 12
+    assert known.selective_certificates()[0].certificate.matches.found == 12
+    assert known.certify_set(0.5)[0].matches.found == 12
 
 
 def test_guarantees_are_of_the_classifier_as_it_was():

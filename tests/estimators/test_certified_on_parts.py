@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import csv, dataset, feather
+from sklearn.base import clone
 
 from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor, PACBayesPosteriors
 from certree.certificates.model_selection import PILOT
@@ -97,6 +98,40 @@ def test_files_and_memory_have_the_same_fit(target, how, tmp_path, monkeypatch, 
         monkeypatch.setitem(sources.FileRows.__init__.__kwdefaults__, "part_rows", part_rows)
         there = model_of(target, **how).fit(files, "y")
         expect_same_fit(here, there, tmp_path, copied=target != "numbers")
+
+
+def repeating(n=1600, n_alike=22, *, numbers=False, seed=0, as_float32=False):
+    """Rows of which so many are alike that those which certify count as the worst case."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    y = X[:, 0] + rng.normal(size=n)
+    y = y if numbers else np.array(["no", "yes"])[(y > 0).astype(int)]
+    own, other = rng.permutation(n)[: 2 * n_alike].reshape(2, -1)
+    X[own], y[own] = X[other], y[other]
+    if as_float32:
+        X[own] = X[own].astype(np.float32)
+    return X, y
+
+
+@pytest.mark.parametrize(("grouped", "as_float32"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("target", ["two", "numbers"])
+def test_repeats_that_count_as_the_worst_case_are_those_of_rows_in_memory(
+    target, grouped, as_float32, tmp_path
+):
+    X, y = repeating(numbers=target == "numbers", as_float32=as_float32)
+    groups = np.random.default_rng(1).integers(0, 900, len(y)) if grouped else None
+    model = model_of(target, duplicates="auto", train_size=0.3)
+    here = clone(model).fit(X, y, groups=groups)
+    assert here.certificate_.worst > 0
+    for together in (2**22, 300):
+        ends = [0, 1, 1, 700, len(y)]
+        there = fit_in_chunks(clone(model), X, y, None, ends, together=together, groups=groups)
+        expect_same_fit(here, there, tmp_path)
+        pair = [one.held_out_ if target == "numbers" else one.calibration_ for one in (here, there)]
+        assert_same(*(one.is_worst for one in pair), "is_worst")
+    X, y = repeating(n_alike=80, numbers=target == "numbers")
+    with pytest.raises(ValueError, match=r"rows that certify repeat other rows.*same customer"):
+        fit_in_chunks(clone(model), X, y, None, ends)
 
 
 WEIGHED = [

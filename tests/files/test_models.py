@@ -1015,6 +1015,7 @@ ARRAYS = [
     "header",
     "classes",
     "sample_hashes",
+    "sample_counts.twice",
     "tree.feature",
     "tree.threshold",
     "tree.left",

@@ -50,7 +50,7 @@ def test_both_sides_are_those_of_one_table(target, weights, kind):
     assert seen == [*zip(X["x0"].to_numpy()[own].tolist(), y[own].tolist(), strict=True)]
     tree = model.fit(X, y, weight, groups).tree_
     about = learned.reader, tree, sides.reader, sides.division
-    told = parts.make(certifying_of_part, *about, own=sides.masks)
+    told = parts.make(certifying_of_part, *about, own=[(mask, None) for mask in sides.masks])
     found, leaf, numbers, weighed = joined_sides(told[::-1], sides.repeats)
     for name in ("grow", "weigh", "indices"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)

@@ -1,6 +1,7 @@
 """Rows that a table holds more than once: what is assumed of them, and what holds then."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from sklearn.model_selection import (
     KFold,
     ShuffleSplit,
     TunedThresholdClassifierCV,
+    train_test_split,
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -31,13 +33,26 @@ import certree
 import reference
 from certree import (
     BoostedTreesClassifier,
+    CertifiedBoostedTreesClassifier,
+    CertifiedBoostedTreesRegressor,
     CertifiedForestClassifier,
     CertifiedTreeClassifier,
     CertifiedTreeRegressor,
     Grid,
 )
 from certree.certificates import Guarantees
-from certree.rows.duplicates import distinct_rows, first_alike, n_repeats
+from certree.certificates.batches import certify_batches
+from certree.rows.duplicates import (
+    AlikeRows,
+    allowed_repeats,
+    count_as_worst,
+    distinct_rows,
+    first_alike,
+    first_of,
+    n_repeats,
+    repeated_rows,
+)
+from certree.rows.hashes import RowHashes, fit_hashes, known_rows
 from certree.weights.node_weights import map_pruning
 
 DATA = os.environ.get("CERTREE_DATA")
@@ -91,6 +106,23 @@ every_classifier = pytest.mark.parametrize(
 VALUES = st.sampled_from(
     [0.0, -0.0, 1.0, 0.1, float(np.float32(0.1)), np.nan, None, "a", "b", "0.1"]
 )
+# Numbers that float32 merges: integers, which stay different, and fractions, which may be copies.
+MERGED = st.sampled_from(
+    [
+        *(
+            0.1,
+            float(np.float32(0.1)),
+            np.nextafter(0.1, 1),
+            0.5,
+            np.nan,
+            np.inf,
+            1e300,
+            1e-60,
+            0.0,
+        ),
+        *(2.0**24, 2.0**24 + 1, 1.7e9, 1.7e9 + 1, float(np.float32(1.7e9 + 0.3)), 1.7e9 + 0.3),
+    ]
+)
 
 
 @given(st.lists(st.tuples(VALUES, VALUES, st.integers(0, 1)), min_size=1, max_size=12))
@@ -102,6 +134,72 @@ def test_rows_that_are_alike_are_those_of_the_reference(rows):
     assert first_alike(X, y).tolist() == expected
     assert first_alike(X.tolist(), y).tolist() == expected
     assert first_alike(pd.DataFrame(X), y).tolist() == expected
+
+
+@given(
+    st.lists(
+        st.tuples(MERGED, MERGED, st.sampled_from([0.0, 0.1, float(np.float32(0.1)), 2.0**24 + 1])),
+        min_size=1,
+        max_size=10,
+    )
+)
+def test_copies_that_have_passed_through_float32_are_those_of_the_reference(rows):
+    X, y = np.array([row[:2] for row in rows]), np.array([row[2] for row in rows])
+    expected = reference.first_alike(X.tolist(), y.tolist())
+    assert first_alike(X, y).tolist() == expected
+    assert first_alike(scipy.sparse.csr_array(X), y).tolist() == expected
+    ends = range(0, len(X) + 3, 3)
+    alike = AlikeRows()
+    parts = [alike.hashes(X[i : i + 3], y[i : i + 3]) for i in ends if len(X[i : i + 3])]
+    assert first_of(RowHashes.joined(parts).keys).tolist() == expected
+    seen = X[: -(-len(X) // 2)]
+    known, rounded = known_rows(X, fit_hashes(seen))
+    for row, is_known in zip(X.tolist(), known | rounded, strict=True):
+        assert is_known == any(reference.are_copies(row, other) for other in seen.tolist())
+
+
+def large_numbers(name, n=4000):
+    """Tables whose rows differ only beyond float32."""
+    rng = np.random.default_rng(3)
+    seconds = 1.7e9 + np.arange(n)
+    return {
+        "seconds": np.column_stack([seconds, np.zeros(n)]),
+        "seconds and decimals": np.column_stack([seconds, rng.integers(0, 9, n) / 10]),
+        "ids": np.column_stack([2.0**25 + rng.permutation(n), rng.integers(0, 3, n)]),
+        "ids as integers": np.column_stack([2**25 + rng.permutation(n), rng.integers(0, 3, n)]),
+        "nanoseconds": np.column_stack([1.7e18 + 1024.0 * np.arange(n), np.ones(n)]),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    "name", ["seconds", "seconds and decimals", "ids", "ids as integers", "nanoseconds"]
+)
+def test_rows_that_differ_only_beyond_float32_are_no_copies(name):
+    X, y = large_numbers(name), np.arange(4000) % 2
+    assert (first_alike(X, y) == np.arange(4000)).all()
+    model = CertifiedTreeClassifier(random_state=0).fit(X[:2000], y[:2000])
+    assert model.certificate_.repeats == 0
+    assert model.certify(X[2000:], y[2000:]).repeats == 0
+    kept = CertifiedTreeClassifier(duplicates="copies", random_state=0).fit(X[:2000], y[:2000])
+    assert kept.certificate_.n == model.certificate_.n
+
+
+@pytest.mark.parametrize("as_float32", ["fit", "new rows"])
+def test_rows_that_have_passed_through_float32_are_known(as_float32, tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=400), rng.integers(0, 50, 400) / 10, np.arange(400.0)])
+    y, rounded = rng.integers(0, 2, 400), X.astype(np.float32)
+    fit, new = (rounded, X) if as_float32 == "fit" else (X, rounded)
+    model = BoostedTreesClassifier(max_iter=2, random_state=0).fit(fit, y)
+    certree.save(model, tmp_path / "model")
+    for one in (model, certree.load(tmp_path / "model")):
+        with pytest.raises(
+            ValueError, match=r"400 of 400 rows .*\(400 of them as float32 holds them"
+        ):
+            certree.certify(one, new, y)
+    # One copy of each row, wherever it stands.
+    found = first_alike(np.vstack([fit, new]), np.append(y, y))
+    assert (found[400:] == np.arange(400)).all()
 
 
 def test_rows_are_alike_whatever_holds_them():
@@ -141,6 +239,19 @@ def test_repeats_are_rows_that_judge_and_have_been_met_before(rows, grouped):
         met.add(kinds[i])
     given_groups = np.array(groups) if grouped else None
     assert n_repeats(first, grow, weigh, given_groups) == expected
+    # The rows themselves: of those that are alike one is none, or those of the first group.
+    repeats = []
+    for i in weigh if len(weigh) else grow:
+        alike = [j for j in weigh if kinds[j] == kinds[i]]
+        if not len(weigh):
+            repeats.append(kinds.count(kinds[i]) > 1)
+        elif grouped:
+            repeats.append(
+                kinds[i] in {kinds[j] for j in grow} or groups[i] > min(groups[j] for j in alike)
+            )
+        else:
+            repeats.append(kinds[i] in {kinds[j] for j in grow} or i > min(alike))
+    assert repeated_rows(first, grow, weigh, given_groups).tolist() == repeats
 
 
 # -- copies ----------------------------------------------------------------------------------------
@@ -151,7 +262,7 @@ def test_repeats_are_rows_that_judge_and_have_been_met_before(rows, grouped):
 def test_copies_certify_nothing_without_a_word(copied, model):
     model = clone(model)
     X, y = COPIED[copied](*coins())
-    message = "rows that certify repeat other rows, target included.*genuine.*copies"
+    message = "rows that certify repeat other rows, target included.*copies.*genuine"
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
     with pytest.raises(ValueError, match=message):
@@ -271,6 +382,26 @@ def test_no_row_of_a_full_design_repeats_another():
     assert CertifiedTreeClassifier(random_state=0).fit(X, y).certificate_.repeats == 0
 
 
+@pytest.mark.data
+@pytest.mark.skipif(not DATA, reason="CERTREE_DATA names no directory")
+@pytest.mark.parametrize("name", ["adult", "credit_default", "electricity", "magic04"])
+def test_ordinary_splits_of_tables_with_some_equal_rows_are_certified(name):
+    table = pd.read_parquet(Path(DATA) / "more" / f"{name}.parquet")
+    X, y = table.iloc[:, :-1], table.iloc[:, -1].to_numpy()
+    for seed in range(5 if LONG else 1):
+        fit, new, labels, truth = train_test_split(X, y, test_size=0.3, random_state=seed)
+        model = BoostedTreesClassifier(max_iter=1, random_state=0).fit(fit, labels)
+        one = certree.certify(model, new, truth)
+        in_fit = set(pd.util.hash_pandas_object(fit, index=False))
+        known = pd.util.hash_pandas_object(new, index=False).isin(in_fit)
+        assert one.matches.found == known.sum() > 0
+        few, most = allowed_repeats(len(new), "auto")
+        assert one.worst == (one.repeats if one.repeats > few else 0) <= most
+        assert any("rows match rows of the fit, where about" in each for each in one.assumptions)
+        # What is expected is about right.
+        assert abs(one.matches.found - one.matches.expected) <= 8 * np.sqrt(one.matches.found)
+
+
 @every_classifier
 def test_genuine_draws_of_few_values_keep_the_promise(model):
     """A source of 12 points: nearly all rows are alike, and bounds are as if they were not."""
@@ -295,13 +426,163 @@ def test_a_few_repeats_are_named_and_more_are_refused():
     assert model.fit(X, y).certificate_.repeats == 4
     with pytest.raises(ValueError, match="4 of 400 rows that certify"):
         model.set_params(duplicates="refuse").fit(X, y)
-    X[:6], y[:6] = X[200:206], y[200:206]
-    with pytest.raises(ValueError, match="6 of 400 rows that certify"):
+    X[:9], y[:9] = X[200:209], y[200:209]
+    with pytest.raises(ValueError, match="9 of 400 rows that certify"):
         model.set_params(duplicates="auto").fit(X, y)
     with pytest.warns(UserWarning, match="31 of 39 rows that certify"):
         model.fit(np.repeat(X[:9], 5, axis=0)[:39], np.repeat(y[:9], 5)[:39])
     with pytest.raises(ValueError, match="'duplicates' parameter"):
         model.set_params(duplicates="drop").fit(X, y)
+
+
+def test_the_rule_counts_repeats_as_draws_then_as_the_worst_case_and_then_asks():
+    n = 10_000
+    assert allowed_repeats(n, "auto") == (25, 200)
+    assert not count_as_worst(25, n, "auto")
+    assert count_as_worst(26, n, "auto")
+    assert count_as_worst(200, n, "auto")
+    with pytest.raises(ValueError, match=r"201 of 10,000 rows.*same customer.*copies.*genuine"):
+        count_as_worst(201, n, "auto")
+    # Of few rows a quarter of the square root is more.
+    assert allowed_repeats(100, "auto") == (2.5, 2.5)
+    assert not count_as_worst(9000, n, "genuine")
+    assert count_as_worst(1, n, "copies")
+    with pytest.raises(ValueError, match="1 of 10,000 rows"):
+        count_as_worst(1, n, "refuse")
+
+
+def repeated(n=2000, n_alike=24, *, numbers=False):
+    """Rows of which some are alike: more than pass as draws, and less than 2 % of them."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, 2))
+    y = X[:, 0] + rng.normal(size=n)
+    y = y if numbers else (y > 0).astype(int)
+    X[:n_alike], y[:n_alike] = X[n // 2 : n // 2 + n_alike], y[n // 2 : n // 2 + n_alike]
+    return X, y
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CertifiedTreeClassifier(train_size=0.5, random_state=0),
+        CertifiedTreeClassifier(train_size=0.5, max_leaf_nodes=6, random_state=0),
+        CertifiedBoostedTreesClassifier(train_size=0.5, max_iter=5, random_state=0),
+    ],
+    ids=str,
+)
+def test_repeats_count_as_errors_of_their_class_and_outside_their_set(model, tmp_path):
+    X, y = repeated()
+    model = clone(model).fit(X, y)
+    genuine = clone(model).set_params(duplicates="genuine").fit(X, y)
+    one, other = model.certificate_, genuine.certificate_
+    assert 0 < one.worst == one.repeats == other.repeats
+    assert one.n == other.n
+    assert other.risk < one.risk <= other.risk + one.worst / one.n + 0.02
+    assert f"of which {one.worst} repeat other rows and count as the worst case" in str(one)
+    assert f"{one.worst} rows repeat others and count as the worst case" in one.assumptions[1]
+    certree.save(model, tmp_path / "model")
+    for found in (model, certree.load(tmp_path / "model")):
+        assert found.certificate_ == one
+        guarantees = found.guarantees_
+        is_worst = guarantees.is_worst
+        assert guarantees.wrong[is_worst].all()
+        assert is_worst.sum() == one.worst
+        assert guarantees.wrong.mean() == pytest.approx(one.risk)
+        recall = guarantees.conditional_guarantees("recall").recall
+        assert sum(each.n for each in recall.values()) == one.n
+        for code, each in enumerate(recall.values()):
+            assert each.risk == pytest.approx(guarantees.wrong[guarantees.y == code].mean())
+            assert each.worst == one.worst
+        for per_class in (False, True):
+            scores = guarantees._scores(per_class)
+            assert len(scores.value) == one.n
+            assert np.isinf(scores.value).sum() == one.worst
+        assert guarantees.selective_certificates()[0].certificate.risk == pytest.approx(one.risk)
+        with pytest.raises(ValueError, match="thresholds have limits on both sides"):
+            guarantees.thresholds()
+    with pytest.raises(ValueError, match="is_worst"):
+        replace(model.calibration_, is_worst=np.zeros(3, dtype=bool))
+
+
+def test_repeats_of_a_forest_are_errors_in_both_places():
+    X, y = repeated()
+    model = CertifiedForestClassifier(6, max_samples=0.5, random_state=0).fit(X, y)
+    one = model.certificate_
+    # A tree may have grown on either of two rows that are alike while the other judges it.
+    assert (one.repeats, one.worst) == (24, 48)
+    other = clone(model).set_params(duplicates="genuine").fit(X, y).certificate_
+    assert one.risk > other.risk
+    assert one.bound > other.bound
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CertifiedTreeRegressor(random_state=0),
+        CertifiedTreeRegressor(max_leaf_nodes=5, random_state=0),
+        CertifiedBoostedTreesRegressor(max_iter=5, random_state=0),
+    ],
+    ids=str,
+)
+def test_repeats_of_numbers_have_the_largest_error_and_lie_outside_their_band(model, tmp_path):
+    X, y = repeated(numbers=True)
+    model = clone(model).fit(X, y)
+    one, scores = model.certificate_, model.conformity_scores_
+    genuine = clone(model).set_params(duplicates="genuine").fit(X, y)
+    assert 0 < one.worst == one.repeats
+    assert np.isinf(scores.value).sum() == one.worst
+    own = genuine.certificate_.risk * one.n
+    assert own < one.risk * one.n <= own + one.worst * one.unit
+    assert model.certify_interval()[0].worst == one.worst
+    certree.save(model, tmp_path / "model")
+    assert certree.load(tmp_path / "model").certificates_ == model.certificates_
+
+
+def test_new_rows_that_occur_in_the_fit_count_as_draws_then_as_errors_and_are_then_refused():
+    X, y = coins(4000)
+    model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(X[:2000], y[:2000])
+    for k, worst in ((11, 0), (12, 12), (40, 40)):
+        rows = np.vstack([X[:k], X[2000 : 4000 - k]]), np.append(y[:k], y[2000 : 4000 - k])
+        wrong = model.predict(rows[0]) != rows[1]
+        one = certree.certify(model, *rows)
+        assert (one.n, one.repeats, one.worst, one.matches.found) == (2000, k, worst, k)
+        assert one.risk == pytest.approx(np.mean(wrong | (np.arange(2000) < worst)))
+        found = Guarantees.by_rows(model, *rows)
+        assert found.certificate == one
+        batches = [(rows[0][i : i + 700], rows[1][i : i + 700]) for i in range(0, 2000, 700)]
+        in_turn = Guarantees.by_batches(model, batches)
+        assert in_turn.certificate == one
+        assert certify_batches(model, batches, 0.05) == one
+        for each in (found, in_turn):
+            assert each.certificate.worst == (0 if each.is_worst is None else each.is_worst.sum())
+    rows = np.vstack([X[:41], X[2000:3959]]), np.append(y[:41], y[2000:3959])
+    # Of a source whose rows all differ so many are no new draws.
+    with pytest.raises(ValueError, match=r"41 of 2,000 rows also occur .* give new rows$"):
+        certree.certify(model, *rows)
+    with pytest.raises(ValueError, match=r"41 of 2,000 rows also occur"):
+        certree.certify(model, *rows, duplicates="refuse")
+    copies = certree.certify(model, rows[0][2:], rows[1][2:], duplicates="copies")
+    assert (copies.n, copies.repeats, copies.worst) == (1998, 39, 39)
+    assert copies.distinct
+    # Of one whose rows are often alike they may be, and an analyst knows what equal rows are.
+    few = BoostedTreesClassifier(max_iter=3, random_state=0).fit(X[:2000].round(1), y[:2000])
+    with pytest.raises(ValueError, match=r"rows also occur .* same customer .* twice.*genuine"):
+        certree.certify(few, X[2000:].round(1), y[2000:])
+    assert certree.certify(few, X[2000:].round(1), y[2000:], duplicates="genuine").worst == 0
+
+
+def test_gaps_between_groups_take_the_worst_case_on_both_sides():
+    X, y = coins(4000)
+    model = BoostedTreesClassifier(max_iter=3, random_state=0).fit(X[:2000], y[:2000])
+    rows = np.vstack([X[:30], X[2000:3970]]), np.append(y[:30], y[2000:3970])
+    groups = np.arange(2000) % 2
+    guarantees = Guarantees.by_rows(model, *rows)
+    found = guarantees.conditional_guarantees("gaps", groups=groups).gaps
+    wrong, worst = model.predict(rows[0]) != rows[1], np.arange(2000) < 30
+    for one, other in ((0, 1), (1, 0)):
+        most = np.mean((wrong | worst)[groups == one])
+        least = np.mean((wrong & ~worst)[groups == other])
+        assert found[one, other].observed[:2] == (pytest.approx(most), pytest.approx(least))
 
 
 def test_numbers_have_copies_too():

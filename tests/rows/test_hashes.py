@@ -26,6 +26,7 @@ from certree import (
     PACBayesTreeRegressor,
     PrunedTreeClassifier,
 )
+from certree.certificates.certificate import Matches
 from certree.rows.hashes import distinct, fit_hashes, known_rows, sample_hashes
 
 CLASSIFIERS = [
@@ -97,12 +98,19 @@ def test_hashes_are_the_same_in_another_process():
 def test_rows_of_the_fit_certify_nothing(model, tmp_path):
     X, y = coins()
     model = clone(model).fit(X, y)
-    message = r'also occur among those of the fit.*new rows, or give duplicates="genuine"'
-    with pytest.raises(ValueError, match=f"200 of 200 rows {message}"):
+    message = r"also occur among those of the fit.*give new rows"
+    with pytest.raises(ValueError, match=f"200 of 200 rows {message}$"):
         certree.certify(model, X, y)
+    with pytest.raises(ValueError, match="the rows are the table of the fit"):
+        certree.certify(model, X[::-1], y[::-1], duplicates="genuine")
+    with pytest.raises(
+        ValueError, match="100 of 100 rows match rows of the fit, where at most 22 new"
+    ):
+        certree.certify(model, X[::2], y[::2], duplicates="genuine")
+    message += r'\. Do equal rows mean the same .* give duplicates="genuine"'
     X_new, y_new = coins(seed=1)
-    with pytest.raises(ValueError, match=f"1 of 201 rows {message}"):
-        certree.certify(model, np.vstack([X_new, X[7]]), np.append(y_new, y[7]))
+    with pytest.raises(ValueError, match=f"5 of 205 rows {message}"):
+        certree.certify(model, np.vstack([X_new, X[:5]]), np.append(y_new, y[:5]))
     certificate = certree.certify(model, X_new, y_new)
     assert certificate.repeats == 0
     assert "of the 200 held-out rows" in str(certificate)
@@ -150,6 +158,9 @@ def test_repeats_that_are_genuine_are_counted():
         in str(certificate)
     )
     assert certificate.at(0.01).repeats == 12
+    assert certificate.matches == Matches(12, 0.0)
+    told = "12 rows match rows of the fit, where about 0 are expected of new rows"
+    assert told in certificate.assumptions
     # All of them count: to leave them out would bias the bound.
     assert certificate.n == 200
     assert certificate.risk == np.mean(model.predict(X_new) != y_new)

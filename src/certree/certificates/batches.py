@@ -54,10 +54,10 @@ def certify_batches(
         wrong.append(np.asarray(classifier.predict(X)) != truth)
         labels.append(np.unique(truth))
     expect_known_labels("y", np.unique(np.concatenate(labels)), np.asarray(classifier.classes_))
-    rows, repeats = judging.judged()
-    judged = np.concatenate(wrong)[rows]
-    found = hold_out(int(judged.sum()), len(judged), delta, share)
-    return replace(found, repeats=repeats, distinct=duplicates == "copies")
+    judged = judging.judged()
+    errors = judged.count_errors(np.concatenate(wrong))
+    found = hold_out(errors, len(judged.rows), delta, share)
+    return replace(found, **judged.drawn)
 
 
 def read_batches(classifier: Any, X: Any, y: Any) -> Iterator[tuple[Any, NDArray[Any]]]:

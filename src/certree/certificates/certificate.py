@@ -47,6 +47,36 @@ class Breakdown:
 
 
 @dataclass(frozen=True, slots=True)
+class Matches:
+    """Rows whose features occur in the fit.
+
+    Parameters
+    ----------
+    found : int
+        How many do.
+    expected : float or None
+        How many of as many new rows are expected to, by how often rows of the fit repeat; None: the
+        model does not know.
+    """
+
+    found: int
+    expected: float | None
+
+    @property
+    def statement(self) -> str:
+        """Both numbers in words."""
+        if self.expected is None:
+            return (
+                f"{self.found:,} rows match rows of the fit; whether new rows would was not checked, "
+                "as the model does not know how often rows of its fit repeat"
+            )
+        return (
+            f"{self.found:,} rows match rows of the fit, where about {self.expected:,.3g} are expected "
+            "of new rows"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """An upper bound on the error on new rows, with all that it rests on.
 
@@ -82,6 +112,11 @@ class Certificate:
         risk are; larger ones count as that. None: losses are errors, 0 or 1.
     distinct : bool
         Whether rows that are alike are taken for copies of one, which counts once.
+    matches : Matches or None
+        Rows whose features occur in the fit; None: none do, or they were not compared with it.
+    worst : int
+        How many of the rows repeat others, or rows of the fit, and count as the worst case: as errors,
+        and outside of their sets or bands. That is right whatever they are.
     """
 
     method: str
@@ -98,6 +133,8 @@ class Certificate:
     shift: Shift | None = None
     unit: float | None = None
     distinct: bool = False
+    matches: Matches | None = None
+    worst: int = 0
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -132,9 +169,21 @@ class Certificate:
     @property
     def _of_duplicates(self) -> tuple[str, ...]:
         """What must hold for rows that are alike."""
+        told = []
         if self.distinct:
-            return ("rows of that source never coincide, and each that was drawn is in the table",)
-        return ("rows that are alike are draws of their own, not copies",) if self.repeats else ()
+            told.append(
+                "rows of that source never coincide, and each that was drawn is in the table"
+            )
+        elif self.repeats and not self.worst:
+            told.append("rows that are alike are draws of their own, not copies")
+        if self.worst:
+            told.append(
+                f"{self.worst:,} rows repeat others and count as the worst case, which is right "
+                "whether they are draws or copies"
+            )
+        if self.matches is not None:
+            told.append(self.matches.statement)
+        return tuple(told)
 
     @property
     def log_delta(self) -> float:
@@ -304,6 +353,8 @@ class Certificate:
             # Each voter of an ensemble is judged by some of the rows, of which all are meant.
             of_which = f"{rows}, where" if " or more " in rows else f"{given} of which"
             units = f"{of_which} {self.repeats:,} repeat other rows, as draws of their own"
+            if self.worst:
+                units = f"{of_which} {self.worst:,} repeat other rows and count as the worst case"
         source = "the same source"
         if self.shift is not None:
             source, units = self.shift.source, units + self.shift.kept
@@ -358,7 +409,9 @@ def moved(bound: float, shift: Shift | None) -> float:
 
 def how_drawn(one: Any) -> dict[str, Any]:
     """What is assumed of the draw of some rows, as fields of a certificate by them."""
-    return {name: getattr(one, name) for name in ("grouped", "repeats", "distinct")}
+    about = {name: getattr(one, name) for name in ("grouped", "repeats", "distinct")}
+    # Only new rows are compared with those of a fit.
+    return {**about, "matches": getattr(one, "matches", None), "worst": getattr(one, "worst", 0)}
 
 
 def log_chance(delta: float, share: float = 1.0) -> float:
@@ -429,6 +482,8 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
         If a field is missing or out of range, or the bound is below what the others give.
     """
     names = {field.name for field in fields(Certificate)}
+    # Files of earlier versions hold neither.
+    entries = {"matches": None, "worst": 0, **entries} if isinstance(entries, dict) else entries
     if not isinstance(entries, dict) or set(entries) != names:
         raise ValueError(f"expected a certificate with {sorted(names)}, got {entries!r}")
     shift = entries["shift"]
@@ -436,6 +491,8 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
         raise ValueError(f"shift must be None or a kind and how much at most, got {shift!r}")
     observed = tuple(entries["observed"])
     shift = None if shift is None else Shift(**shift)
+    if entries["matches"] is not None:
+        raise ValueError(f"the rows of a fit match none, got matches {entries['matches']!r}")
     given = Certificate(**{**entries, "observed": observed, "shift": shift})
     if given.method not in METHODS:
         raise ValueError(f"unknown method {given.method!r}")
@@ -483,6 +540,8 @@ def _expect_observed(given: Certificate) -> None:
         raise ValueError(f"a certificate must hold finite numbers, got {numbers}")
     if given.repeats is not None and (type(given.repeats) is not int or given.repeats < 0):
         raise ValueError(f"repeats must be a number of rows or None, got {given.repeats!r}")
+    if type(given.worst) is not int or given.worst < 0:
+        raise ValueError(f"worst must be a number of rows, got {given.worst!r}")
     if given.unit is not None and not (
         type(given.unit) in (int, float) and 0 < given.unit < math.inf
     ):

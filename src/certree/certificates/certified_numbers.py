@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from certree.certificates.certificate import Certificate, certificate_of, how_drawn
@@ -145,9 +145,10 @@ class CertifiedNumbers:
         said = model.predict(X)
         truth: Float64 = column("y", y, "float64", said.shape)
         word: Duplicates = "auto" if duplicates is None else duplicates
-        rows, repeats = rows_that_judge(self, X, truth, word)
-        drawn: dict[str, Any] = {"repeats": repeats, "distinct": word == "copies"}
-        return error_of_rows(said[rows], truth[rows], self._limit, level, **drawn)
+        judged = rows_that_judge(self, X, truth, word)
+        rows = judged.rows
+        about = said[rows], truth[rows], self._limit, level
+        return error_of_rows(*about, is_worst=judged.is_worst, **judged.drawn)
 
     @property
     def _limit(self) -> float:
@@ -196,6 +197,7 @@ def error_of_rows(
     delta: float,
     weight: Float64 | None = None,
     n: int | None = None,
+    is_worst: NDArray[np.bool_] | None = None,
     **drawn: Any,
 ) -> Certificate:
     """Certify the mean absolute error of predictions by rows that they were made without.
@@ -212,6 +214,8 @@ def error_of_rows(
         Of rows in groups 1 / (rows of its group).
     n : int or None
         Number of groups.
+    is_worst : ndarray of bool, shape (n,), or None
+        Rows whose error counts as the limit; None: none.
     **drawn
         See `how_drawn`.
 
@@ -219,7 +223,7 @@ def error_of_rows(
     ----------
     Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 1963.
     """
-    loss = cut_errors(said, y, limit)
+    loss = cut_errors(said, y, limit, is_worst)
     risk = float(loss.mean()) if weight is None else float(weight @ loss) / (n or len(y))
     entries = (risk,), n or len(y), 0.0, delta, 1.0
     return certificate_of("absolute_error", *entries, unit=limit, **drawn)

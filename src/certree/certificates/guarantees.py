@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Any, Concatenate, Self
 
@@ -74,10 +74,12 @@ from certree.certificates.weighing import (
     CertifyingRows,
     HeldOut,
     checked_places,
+    counted_classes,
     shares_of_groups,
     weighed,
 )
 from certree.interface.arrays import (
+    ADDED,
     Float64,
     Int32,
     Int64,
@@ -128,6 +130,9 @@ class Guarantees:
         Which of the rows that were given these are; None: all.
     n_given : int or None
         How many rows were given; None: these.
+    is_worst : ndarray of bool, shape (n,), or None
+        Which of these rows count as the worst case of each promise: as errors, and outside of their
+        sets; None: none.
 
     Raises
     ------
@@ -155,6 +160,7 @@ class Guarantees:
     shares: Float64 | None = None
     given: Indices | None = None
     n_given: int | None = None
+    is_worst: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
         of = f"{type(self.classifier).__name__} by {len(self.y):,} calibration samples"
@@ -235,24 +241,32 @@ class Guarantees:
             told.append((truth, np.asarray(classifier.predict(X)), classifier.predict_proba(X)))
         y, predicted, shares = (np.concatenate(one) for one in zip(*told, strict=True))
         expect_known_labels("y", np.unique(y), np.asarray(classifier.classes_))
-        rows, repeats = judging.judged()
-        found = hold_out(int(np.sum(predicted[rows] != y[rows])), len(rows), delta)
+        judged = judging.judged()
+        rows = judged.rows
+        found = hold_out(judged.count_errors(predicted != y), len(rows), delta)
         return cls(
             classifier=classifier,
-            certificate=replace(found, repeats=repeats, distinct=duplicates == "copies"),
+            certificate=replace(found, **judged.drawn),
             y=y[rows],
             predicted=predicted[rows],
             shares=shares[rows],
             given=rows,
             n_given=len(y),
+            is_worst=judged.is_worst,
         )
 
     # -- the rows ----------------------------------------------------------------------------------
 
     @cached_property
     def wrong(self) -> NDArray[np.bool_]:
-        """Which calibration samples are predicted wrongly, (n,)."""
-        return np.asarray(self.predicted != self.y)
+        """Which calibration samples are predicted wrongly, or count as the worst case, (n,)."""
+        wrong = np.asarray(self.predicted != self.y)
+        return wrong if self.is_worst is None else wrong | self.is_worst
+
+    @property
+    def _surely_wrong(self) -> NDArray[np.bool_]:
+        """Which are predicted wrongly at the least, (n,)."""
+        return self.wrong if self.is_worst is None else self.wrong & ~self.is_worst
 
     @cached_property
     def _truth(self) -> Kinds:
@@ -383,8 +397,10 @@ class Guarantees:
             return {"all rows": Part("", (float(wrong.mean()),), len(wrong), nats)}
         if name in OF_GROUPS:
             assert groups is not None  # else the family is refused
-            parts = parts_of_pairs if name == "gaps" else parts_of_kinds
-            return parts(groups.at(kept), wrong, nats)
+            own = groups.at(kept)
+            if name == "gaps":
+                return parts_of_pairs(own, wrong, self._surely_wrong[kept], nats)
+            return parts_of_kinds(own, wrong, nats)
         kinds = self._truth if name == "recall" else self._told
         return parts_of_kinds(kinds.at(kept), wrong, nats)
 
@@ -481,7 +497,8 @@ class Guarantees:
 
     def _scores(self, per_class: bool) -> Scores:
         """What their classes score at the calibration samples."""
-        return scores_of_truth(self._own_score(), self._code, per_class=per_class)
+        about = self._own_score(), self._code, self.is_worst
+        return scores_of_truth(*about, per_class=per_class)
 
     @property
     def _code(self) -> NDArray[np.intp]:
@@ -568,6 +585,12 @@ class Guarantees:
         if len(classes) != 2:
             raise ValueError(
                 f"thresholds are of two classes, and this classifier has {len(classes)}"
+            )
+        if self.is_worst is not None:
+            raise ValueError(
+                f"thresholds have limits on both sides, and {np.sum(self.is_worst):,} rows that repeat "
+                "others have no worst case for both: leave these rows out of those given, or say what "
+                'they are by duplicates="genuine" or "copies"'
             )
         score, code = self._second_shares(), self._code
         others = int((code > 1).sum())
@@ -712,7 +735,8 @@ def _finite(scores: Scores, coverage: float, delta: float) -> Float64:
         unknown = int(np.isinf(scores.value).sum())
         raise ValueError(
             f"coverage={coverage!r} is out of reach: {unknown:,} of {len(scores.value):,} "
-            "calibration samples are of classes that no training sample has, which no set holds"
+            "calibration samples are of classes that no training sample has, or repeat other rows, "
+            "and no set holds them"
         )
     return reach
 
@@ -743,6 +767,8 @@ class CalibrationSamples(OfColumns):
         How many of them are like a training sample, or like another one of them.
     distinct : bool
         Whether rows that are alike were taken for copies of one.
+    is_worst : array-like of bool, shape (n,), or None
+        Which of them count as the worst case; None: none.
 
     Raises
     ------
@@ -760,6 +786,7 @@ class CalibrationSamples(OfColumns):
     weight: Float64 | None = None
     repeats: int = 0
     distinct: bool = False
+    is_worst: NDArray[np.bool_] | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -770,6 +797,8 @@ class CalibrationSamples(OfColumns):
         columns["y"] = codes("y", self.y, n, self.grown.n_classes + 1)
         if self.splits is not None:
             columns["splits"] = column("splits", self.splits, "bool", (nodes,))
+        if self.is_worst is not None:
+            columns["is_worst"] = column("is_worst", self.is_worst, "bool", (n,))
         if not self.tree.is_leaf[columns["leaf"]].all():
             raise ValueError("leaf must hold leaves of the tree")
         for name, values in columns.items():
@@ -804,6 +833,7 @@ class CalibrationSamples(OfColumns):
             None if weight is None else frozen(weight),
             held.repeats,
             held.distinct,
+            None if sides.is_worst is None else frozen(sides.is_worst),
         )
         # What the selection has counted, and what it expects, are not made a second time.
         vars(rows).update(held=held, structure=model_selection.structure)
@@ -812,10 +842,12 @@ class CalibrationSamples(OfColumns):
     @cached_property
     def held(self) -> HeldOut:
         """Both sides of the rows, counted."""
-        stats = weighed(self.tree, self.leaf, self.y, self.weight, self.grown)
+        y = counted_classes(self.y, self.is_worst, self.grown.n_classes)
+        stats = weighed(self.tree, self.leaf, y, self.weight, self.grown)
         grouped = self.weight is not None
         n = len(self.given) if self.weight is None else round(self.weight.sum())
-        about = grouped, self.repeats, self.distinct
+        worst = 0 if self.is_worst is None else int(self.is_worst.sum())
+        about = grouped, self.repeats, self.distinct, worst
         return HeldOut(self.tree, self.grown, stats, self.given[:0], self.given, n, *about)
 
     @cached_property
@@ -1026,14 +1058,11 @@ def _judged(
 ) -> Guarantees:
     """What rows say of a classifier by its predictions alone."""
     predicted, truth = outcomes(classifier, X, y)
-    rows, repeats = rows_that_judge(classifier, X, truth, duplicates)
+    judged = rows_that_judge(classifier, X, truth, duplicates)
+    rows = judged.rows
+    errors = judged.count_errors(predicted != truth)
     n_given, predicted, truth = len(truth), predicted[rows], truth[rows]
-    errors = int(np.sum(predicted != truth))
-    certificate = replace(
-        hold_out(errors, len(truth), delta, share),
-        repeats=repeats,
-        distinct=duplicates == "copies",
-    )
+    certificate = replace(hold_out(errors, len(truth), delta, share), **judged.drawn)
     return Guarantees(
         classifier=classifier,
         certificate=certificate,
@@ -1041,6 +1070,7 @@ def _judged(
         predicted=predicted,
         given=rows,
         n_given=n_given,
+        is_worst=judged.is_worst,
     )
 
 
@@ -1076,11 +1106,13 @@ def certify(
         stops. None: the rows are looked at once.
     duplicates : {"auto", "genuine", "copies", "refuse"}
         A classifier of certree knows the rows of its fit, also inside one of scikit-learn's, and
-        refuses to be certified by them. Tables may hold a row more than once, though. "genuine": rows
-        that are alike, or like rows of the fit, are draws of their own, and all count. "copies": rows
-        that are alike are copies of one, which counts once. "auto" refuses more rows that repeat others
-        of these, class included, than a quarter of the square root of their number, and warns instead
-        of fewer than 40 rows. "refuse" refuses any. The certificate says what is assumed.
+        refuses to be certified by them. Tables may hold a row more than once, though. "auto": of n rows
+        up to ``sqrt(n) / 4`` that occur in the fit, or repeat others of these, class included, are
+        taken for draws. Up to 2 % of n count as errors, whatever is predicted. More are refused; where
+        none occurs in the fit, and n is below 40, it warns instead. "genuine": all rows are draws of
+        their own, unless they are the table of the fit, or match more rows of it than new rows would.
+        "copies": rows that are alike are copies of one, which counts once. "refuse" refuses any. The
+        certificate says what is assumed.
 
     Returns
     -------

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from certree.interface.arrays import UInt64, array_of
+from certree.certificates.certificate import Matches
+from certree.certificates.inequalities.good_turing import expected_matches, most_matches
+from certree.interface.arrays import UInt64, array_of, places_among
 from certree.rows.columns import frame_of, given_values
 from certree.rows.duplicates import (
+    QUESTION,
     AlikeRows,
     Duplicates,
+    allowed_repeats,
+    count_as_worst,
     distinct_rows,
-    expect_few_repeats,
     first_of,
-    n_repeats,
 )
 from certree.rows.folds import Indices
-from certree.rows.hashes import known_rows
+from certree.rows.hashes import RowHashes, distinct, known_rows, sample_hashes
+from certree.rows.repeat_counts import RepeatCounts, hash_rows_of_table
+from certree.rows.training import other_class
 
 # Classifiers of scikit-learn whose member takes some of the features.
 _SELECTORS = {"RFE", "RFECV"}
@@ -39,9 +45,33 @@ _OF_ALL_ROWS = {
 }
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibrationRows:
+    """Rows that may judge a classifier.
+
+    Parameters
+    ----------
+    rows : ndarray of intp
+        Places of these rows among those that were given.
+    drawn : dict
+        What is known of their draw, as fields of a `Certificate`: repeats, distinct, matches, worst.
+    is_worst : ndarray of bool, or None
+        Which of these rows count as the worst case; None: none.
+    """
+
+    rows: Indices
+    drawn: dict[str, Any]
+    is_worst: NDArray[np.bool_] | None = None
+
+    def count_errors(self, wrong: NDArray[np.bool_]) -> int:
+        """How many of these rows are errors, by whether each row that was given is one."""
+        own = wrong[self.rows]
+        return int(np.sum(own if self.is_worst is None else own | self.is_worst))
+
+
 def rows_that_judge(
     classifier: Any, X: Any, y: ArrayLike, duplicates: Duplicates
-) -> tuple[Indices, int | None]:
+) -> CalibrationRows:
     """Which rows may judge a classifier, and how many of them repeat others.
 
     Parameters
@@ -57,17 +87,15 @@ def rows_that_judge(
 
     Returns
     -------
-    rows : ndarray of intp
+    CalibrationRows
         All of them, or the distinct ones.
-    repeats : int or None
-        How many are like a row of the fit or another one of them; None: nobody knows the rows of the
-        fit.
 
     Raises
     ------
     ValueError
         If rows occur in the fit as well, nobody knows any more whether they do, or they are alike, and
-        nothing is said of it.
+        nothing is said of it; if they are said to be genuine, and are the table of the fit or match
+        more rows of it than new rows would.
     """
     truth = array_of("y", y)
     judging = JudgingRows(classifier, duplicates)
@@ -77,6 +105,66 @@ def rows_that_judge(
 
 # What lets rows judge in any case.
 _WAYS = 'give duplicates="genuine" (on the command line --duplicates genuine) if'
+
+
+class _MatchesOfFit:
+    """Which of the rows given match rows of one fit.
+
+    Parameters
+    ----------
+    model : fitted classifier of certree
+        The model of the fit, which knows hashes of its rows.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model, self._n = model, 0
+        self.counts: RepeatCounts | None = getattr(model, "_sample_counts", None)
+        self._table, self._n_matches = 0, 0
+        # Hashes of rows one by one, where the fit has kept one row of those that are alike.
+        self._distinct: list[UInt64] | None = None
+        if hasattr(model, "certificate_") and model.certificate_.distinct:
+            self._distinct = []
+
+    def add(self, rows: Any, codes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Compare some rows with those of the fit: which match exactly, and which as float32."""
+        X = self._model._new_rows(rows)
+        exact, rounded = known_rows(X, self._model.sample_hashes_)
+        self._n += len(codes)
+        self._n_matches += int(np.sum(exact | rounded))
+        if self.counts is not None:
+            hashes = hash_rows_of_table(sample_hashes(X), codes)
+            self._table = (self._table + int(hashes.sum(dtype=np.uint64))) % 2**64
+            if self._distinct is not None:
+                self._distinct.append(hashes)
+        return exact, rounded
+
+    @property
+    def expected(self) -> float | None:
+        """How many matches are expected of new rows; None: the model does not know."""
+        if self.counts is None:
+            return None
+        return expected_matches(self.counts.n, self.counts.n_once, self._n)
+
+    def why_not_genuine(self) -> str | None:
+        """Why these rows are no new draws; None: they may be, or nobody knows."""
+        counts = self.counts
+        if counts is None:
+            return None
+        if counts.is_table(self._table) or counts.is_table(self._distinct_table()):
+            return "the rows are the table of the fit, perhaps in another order"
+        most = most_matches(counts.n, counts.n_once, len(counts.twice), self._n)
+        if self._n_matches > most:
+            return (
+                f"{self._n_matches:,} of {self._n:,} rows match rows of the fit, where at most "
+                f"{most:,} new rows would"
+            )
+        return None
+
+    def _distinct_table(self) -> int:
+        """The hash of the table of one row of each that are alike, target included."""
+        if not self._distinct:
+            return self._table
+        return int(distinct(*self._distinct).sum(dtype=np.uint64))
 
 
 class JudgingRows:
@@ -91,57 +179,97 @@ class JudgingRows:
     def __init__(self, classifier: Any, duplicates: Duplicates) -> None:
         self._classifier, self._duplicates = classifier, duplicates
         self._alike, self._told = AlikeRows(), True
-        self._hashes: list[UInt64] = []
+        self._fits: list[_MatchesOfFit] = []
+        self._hashes: list[RowHashes] = []
         self._exact: list[NDArray[np.bool_]] = []
         self._rounded: list[NDArray[np.bool_]] = []
 
     def add(self, X: Any, truth: NDArray[Any]) -> None:
         """Look at some more rows and their classes."""
-        exact, rounded, told = _seen(self._classifier, X, len(truth), self._duplicates)
-        self._told &= told
+        exact, rounded = self._seen(X, truth)
         self._exact.append(exact)
         self._rounded.append(rounded)
         self._hashes.append(self._alike.hashes(X, truth))
 
-    def judged(self) -> tuple[Indices, int | None]:
+    def judged(self) -> CalibrationRows:
         """Which of all these rows may judge, and how many repeat others; see `rows_that_judge`."""
         exact, rounded = np.concatenate(self._exact), np.concatenate(self._rounded)
-        seen, told = exact | rounded, self._told
-        if seen.any() and self._duplicates != "genuine":
-            as_float32 = np.sum(seen & ~exact)
-            how = f" ({as_float32:,} of them as float32 holds them)" if as_float32 else ""
+        seen, told, word = exact | rounded, self._told, self._duplicates
+        first = first_of(RowHashes.joined(self._hashes).keys)
+        rows, repeats = np.arange(len(first)), seen | (first != np.arange(len(first)))
+        if word == "copies":
+            rows = distinct_rows(first, None)[0]
+            repeats = seen[rows]
+        self._expect_new(seen[rows], exact[rows], int(repeats.sum()))
+        is_worst = repeats if count_as_worst(int(repeats.sum()), len(rows), word) else None
+        drawn = {
+            "repeats": int(repeats.sum()) if told else None,
+            "distinct": word == "copies",
+            "matches": self._matches(int(seen[rows].sum())) if told and seen.any() else None,
+            "worst": 0 if is_worst is None else int(is_worst.sum()),
+        }
+        return CalibrationRows(rows, drawn, is_worst)
+
+    def _expect_new(self, seen: NDArray[np.bool_], exact: NDArray[np.bool_], repeats: int) -> None:
+        """Refuse many rows that occur in the fit, unless they may be and are said to be new draws."""
+        is_genuine, n = self._duplicates == "genuine", len(seen)
+        if not seen.any() or not (is_genuine or repeats > allowed_repeats(n, self._duplicates)[1]):
+            return
+        reasons = [why for one in self._fits if (why := one.why_not_genuine()) is not None]
+        if is_genuine and reasons:
             raise ValueError(
-                f"{np.sum(seen):,} of {len(seen):,} rows also occur among those of the fit{how}, by "
-                f"which nothing can be certified: give new rows, or {_WAYS} they were drawn anew and "
-                "happen to be alike"
+                f'duplicates="genuine" does not hold of these rows: {reasons[0]}, and by rows of the '
+                "fit nothing can be certified. Give new rows"
             )
-        first = first_of(np.concatenate(self._hashes))
-        every = np.arange(len(first))
-        if self._duplicates == "copies":
-            return distinct_rows(first, None)[0], 0 if told else None
-        repeats = n_repeats(first, every[:0], every)
-        expect_few_repeats(repeats, len(every), self._duplicates)
-        return every, int(np.sum(seen | (first != every))) if told else None
+        if is_genuine:
+            return
+        as_float32 = np.sum(seen & ~exact)
+        how = f" ({as_float32:,} of them as float32 holds them)" if as_float32 else ""
+        may_be = not reasons and all(one.counts is not None for one in self._fits)
+        way = f". {QUESTION} If not, {_WAYS} they were drawn anew and happen to be alike"
+        raise ValueError(
+            f"{np.sum(seen):,} of {n:,} rows also occur among those of the fit{how}, by which nothing "
+            f"can be certified: give new rows{way if may_be else ''}"
+        )
+
+    def _matches(self, found: int) -> Matches:
+        """How many rows match rows of the fits, and how many new ones are expected to."""
+        expected = [one.expected for one in self._fits]
+        known = [one for one in expected if one is not None]
+        return Matches(found, max(known) if len(known) == len(expected) else None)
+
+    def _seen(self, X: Any, truth: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which rows some fit has seen, as they are and as float32 holds them."""
+        exact, rounded = np.zeros(len(truth), dtype=bool), np.zeros(len(truth), dtype=bool)
+        place = 0
+        for model, rows in _fits(self._classifier, X):
+            if getattr(model, "sample_hashes_", None) is None:
+                self._told = False
+                if hasattr(model, "sample_hashes_") and self._duplicates != "genuine":
+                    raise ValueError(
+                        "the model was saved without hashes of the rows of its fit, so that nothing "
+                        f"tells whether those given are new: {_WAYS} they are"
+                    )
+                continue
+            if place == len(self._fits):
+                self._fits.append(_MatchesOfFit(model))
+            of_model = self._fits[place].add(rows, _codes(model, self._classifier, truth))
+            exact, rounded, place = exact | of_model[0], rounded | of_model[1], place + 1
+        return exact, rounded
 
 
-def _seen(
-    classifier: Any, X: Any, n: int, duplicates: Duplicates
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_], bool]:
-    """Which rows some fit has seen, as they are and as float32; whether that is known of all fits."""
-    exact, rounded, told = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool), True
-    for model, rows in _fits(classifier, X):
-        hashes = getattr(model, "sample_hashes_", None)
-        if hashes is None:
-            told = False
-            if hasattr(model, "sample_hashes_") and duplicates != "genuine":
-                raise ValueError(
-                    "the model was saved without hashes of the rows of its fit, so that nothing tells "
-                    f"whether those given are new: {_WAYS} they are"
-                )
-            continue
-        of_model = known_rows(model._new_rows(rows), hashes)
-        exact, rounded = exact | of_model[0], rounded | of_model[1]
-    return exact, rounded, told
+def _codes(model: Any, classifier: Any, truth: NDArray[Any]) -> NDArray[Any]:
+    """Codes of classes as a model inside a classifier has them; other classes have one more."""
+    known, given = model.classes_, getattr(classifier, "classes_", None)
+    if isinstance(known, list):
+        return np.zeros(len(truth))  # certificates take one target
+    # Ensembles of scikit-learn number the classes for their members.
+    classes = np.asarray(given if given is not None and len(given) == len(known) else known)
+    try:
+        places, are_known = places_among(classes, truth)
+    except TypeError:  # words for numbers, which are refused later
+        return np.zeros(len(truth))
+    return np.where(are_known, places, other_class(len(classes)))
 
 
 def _fits(classifier: Any, X: Any) -> Iterator[tuple[Any, Any]]:

@@ -52,8 +52,9 @@ class HeldOut(OfColumns):
         Independent observations: calibration samples, or groups of them.
     grouped : bool
         Whether they are groups.
-    repeats, distinct
-        What is assumed of rows that are alike; see `Certificate`.
+    repeats, distinct, worst
+        What is assumed of rows that are alike; see `Certificate`. Those that count as the worst case
+        are of another class in `stats`.
 
     Raises
     ------
@@ -70,6 +71,7 @@ class HeldOut(OfColumns):
     grouped: bool = False
     repeats: int = 0
     distinct: bool = False
+    worst: int = 0
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -232,6 +234,13 @@ def weighed(
     return NodeStats(counts, grown.label, weight_unit)
 
 
+def counted_classes(y: Int32, is_worst: NDArray[np.bool_] | None, n_classes: int) -> Int32:
+    """Codes of classes, (n,); rows that count as the worst case have that of all other classes."""
+    if is_worst is None:
+        return y
+    return np.where(is_worst, n_classes, y).astype(np.int32)
+
+
 def _indices(name: str, values: ArrayLike, n: int) -> Indices:
     numbers = np.array(array_of(name, values))
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
@@ -289,13 +298,18 @@ class CertifyingRows:
     weight: Float64 | None
     grown: NodeStats
 
+    @property
+    def counted(self) -> Int32:
+        """The class that each counts as: another one, whatever is predicted, in the worst case."""
+        return counted_classes(self.y, self.sides.is_worst, self.grown.n_classes)
+
     def held_out(self, tree: Tree) -> HeldOut:
         """Both sides, of which each row, or group, that weighs counts once."""
         sides, weight, n = self.sides, None, len(self.leaf)
         if sides.groups is not None:
             weight, n = shares_of_groups(sides.groups, sides.grow, sides.weigh)
-        stats = weighed(tree, self.leaf, self.y, weight, self.grown)
-        about = sides.grouped, sides.repeats, sides.distinct
+        stats = weighed(tree, self.leaf, self.counted, weight, self.grown)
+        about = sides.grouped, sides.repeats, sides.distinct, sides.worst
         return HeldOut(tree, self.grown, stats, sides.grow, sides.weigh, n, *about)
 
     def weights(self) -> Float64 | None:
@@ -331,6 +345,8 @@ class HeldOutNumbers(OfColumns):
         Whether they are groups.
     repeats, distinct
         What is assumed of rows that are alike; see `Certificate`.
+    is_worst : ndarray of bool, shape (N,), or None
+        Which rows count as the worst case, with the largest error; None: none.
 
     Raises
     ------
@@ -348,6 +364,7 @@ class HeldOutNumbers(OfColumns):
     grouped: bool = False
     repeats: int = 0
     distinct: bool = False
+    is_worst: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -359,17 +376,30 @@ class HeldOutNumbers(OfColumns):
             raise ValueError(f"y and limit must be finite, and limit > 0, got {self.limit!r}")
         if self.n < 1 or not abs(weight.sum() - self.n) <= 1e-6 * self.n:
             raise ValueError(f"weight must sum to n = {self.n} >= 1, got {weight.sum():g}")
+        if self.is_worst is not None:
+            self._check("bool", y.shape, "is_worst")
         for name, values in (("y", y), ("weight", weight), ("leaf", leaf)):
             object.__setattr__(self, name, values)
+
+    @property
+    def worst(self) -> int:
+        """How many rows count as the worst case."""
+        return 0 if self.is_worst is None else int(self.is_worst.sum())
 
     def loss_of(self, value: Float64) -> float:
         """Mean absolute error, each cut at the limit and in units of it, where nodes predict so."""
         # Rounded once, so that no order of the rows changes a bit.
-        return fsum(self.weight * cut_errors(value[self.leaf], self.y, self.limit)) / self.n
+        loss = cut_errors(value[self.leaf], self.y, self.limit, self.is_worst)
+        return fsum(self.weight * loss) / self.n
 
 
-def cut_errors(said: Float64, y: Float64, limit: float) -> Float64:
-    """Absolute errors of predictions, each cut at a limit and in units of it, (n,)."""
+def cut_errors(
+    said: Float64, y: Float64, limit: float, is_worst: NDArray[np.bool_] | None = None
+) -> Float64:
+    """Absolute errors of predictions, each cut at a limit and in units of it, (n,).
+
+    is_worst: rows whose error is the limit, whatever is predicted.
+    """
     with np.errstate(over="ignore"):
         errors: Float64 = np.minimum(np.abs(y - said) / limit, 1.0)
-    return errors
+    return errors if is_worst is None else np.where(is_worst, 1.0, errors)

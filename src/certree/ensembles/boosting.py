@@ -66,7 +66,7 @@ from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower, groups_by_number
 from certree.grow.bins import Bins
 from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slopes_of
-from certree.interface.arrays import Float64, Int64, UInt64, array_of, by_row
+from certree.interface.arrays import Float64, Int64, array_of, by_row
 from certree.interface.fitted import (
     expect_parameters_of_fit,
     fits,
@@ -321,13 +321,13 @@ class BoostedTrees(StagedTrees):
         training: Training,
         before: Trees | None,
         judges: Training | None,
-        hashes: UInt64 | None,
+        of_rows: dict[str, Any],
         callbacks: Sequence[Callback] = (),
     ) -> Self:
         """Grow trees; where others decide how many, their rows have a part in the fit."""
         evaluation = self._fit_rounds(training, before, judges, callbacks)
-        if evaluation.decides and hashes is not None:
-            self.sample_hashes_ = hashes
+        if evaluation.decides:
+            self.__dict__.update(of_rows)
         return self
 
     def _fit_elsewhere(
@@ -417,8 +417,8 @@ class BoostedTrees(StagedTrees):
 
     def _judges(
         self, X_val: Any, y_val: Any, sample_weight_val: Any, offset_val: Any
-    ) -> tuple[Training | None, UInt64 | None]:
-        """The evaluation set, and the hashes of a fit in which it has a part."""
+    ) -> tuple[Training | None, dict[str, Any]]:
+        """The evaluation set, and the attributes that tell the rows of a fit in which it has a part."""
         given = X_val is not None, y_val is not None
         if given[0] != given[1]:
             missing = "y_val" if given[0] else "X_val"
@@ -426,12 +426,13 @@ class BoostedTrees(StagedTrees):
         if sample_weight_val is not None and X_val is None:
             raise ValueError("sample_weight_val takes X_val and y_val, which were not provided")
         if X_val is None:
-            return None, None
+            return None, {}
         self._targets(y_val)
         judges, learned = training_rows(self, X_val, y_val, sample_weight_val, again=True)
         self._loss().expect_domain(judges.y.T)
         judges = self._beside("offset_val", offset_val, judges)
-        return judges, learned.get("sample_hashes_")
+        names = ("sample_hashes_", "_sample_counts")
+        return judges, {name: learned[name] for name in names if name in learned}
 
     def _fit_rounds(
         self,

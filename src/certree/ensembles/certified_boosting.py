@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy, deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -41,7 +41,7 @@ from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.reweighing import best_classes
 from certree.ensembles.staged import constant_scores
 from certree.grow.growing import MonotonicCst
-from certree.interface.arrays import Float64, Int32, Int64, OfColumns, codes, column, frozen
+from certree.interface.arrays import ADDED, Float64, Int32, Int64, OfColumns, codes, column, frozen
 from certree.interface.fitted import fits, reads_state
 from certree.interface.signatures import expect_settings
 from certree.interface.stored import Stored
@@ -78,6 +78,8 @@ class CalibrationScores(OfColumns):
         Of rows in groups 1 / (calibration samples of its group); None: each row counts by itself.
     repeats, distinct
         What is assumed of rows that are alike; see `Certificate`.
+    is_worst : array-like of bool, shape (n,), or None
+        Which of them count as the worst case; None: none.
 
     Raises
     ------
@@ -92,12 +94,15 @@ class CalibrationScores(OfColumns):
     weight: Float64 | None = None
     repeats: int = 0
     distinct: bool = False
+    is_worst: NDArray[np.bool_] | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         expect_settings(self)
         columns, n = checked_places(self.given, self.n_given, self.weight)
         columns["score"] = column("score", self.score, "float64", (None, n))
         columns["y"] = codes("y", self.y, n, np.iinfo(np.int32).max)
+        if self.is_worst is not None:
+            columns["is_worst"] = column("is_worst", self.is_worst, "bool", (n,))
         if not np.isfinite(columns["score"]).all():
             raise ValueError("score must hold finite numbers")
         for name, values in columns.items():
@@ -375,18 +380,21 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             weight,
             sides.repeats,
             sides.distinct,
+            None if sides.is_worst is None else frozen(sides.is_worst),
         )
         self.certificate_ = self._certificate(self.calibration_)
         self.certificates_ = (self.certificate_,)
 
     def _certificate(self, rows: CalibrationScores) -> Certificate:
-        wrong = self._codes_of(rows.score) != rows.y
+        wrong, worst = self._codes_of(rows.score) != rows.y, 0
+        if rows.is_worst is not None:
+            wrong, worst = wrong | rows.is_worst, int(rows.is_worst.sum())
         if rows.weight is None:
             made = hold_out(int(wrong.sum()), len(wrong), self.delta)
         else:
             n, risk = round(rows.weight.sum()), float(rows.weight @ wrong)
             made = hold_out_mean(risk / n, n, self.delta, grouped=True)
-        return replace(made, repeats=rows.repeats, distinct=rows.distinct)
+        return replace(made, repeats=rows.repeats, distinct=rows.distinct, worst=worst)
 
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit: of the rows that certify it scores and classes."""
@@ -429,6 +437,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             shares=self._shares(rows.score),
             given=rows.given,
             n_given=rows.n_given,
+            is_worst=rows.is_worst,
         )
 
     certify = certify_fitted
@@ -709,10 +718,12 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             weight, n = shares_of_groups(sides.groups, sides.grow, weigh)
         rows, y = training.features.taken(weigh), training.y[weigh]
         said = self._answers_of(rows)
-        drawn = how_drawn(sides)
-        self.certificate_ = error_of_rows(said, y, limit, self.delta, weight, n, **drawn)
+        about, drawn = (limit, self.delta, weight, n, sides.is_worst), how_drawn(sides)
+        self.certificate_ = error_of_rows(said, y, *about, **drawn)
         with np.errstate(over="ignore"):
             off = np.abs(y - said) / self._scale_of(rows)
+        if sides.is_worst is not None:
+            off[sides.is_worst] = np.inf
         self.conformity_scores_ = Scores.of(off, np.zeros(len(off), dtype=np.int32), np.ones(1))
         bands = () if n is not None else self._of_bands(self.coverage, self.delta)
         self.certificates_ = (self.certificate_, *filter(None, bands))

@@ -138,6 +138,8 @@ class SampledTrees:
     def _judge(self, shares: Float64, part: slice) -> tuple[Float64, Float64]:
         out = self.judged[:, part]
         right = np.clip(shares[self.leaf[:, part], self.training.y[part]], 0.0, 1.0)
+        if self.training.sides.is_worst is not None:
+            right[:, self.training.sides.is_worst[part]] = 0.0
         return np.where(out, 1 - right, 0.0), out.astype(np.float64)
 
     def importances(self, posterior: NodeWeights) -> Float64:
@@ -153,8 +155,10 @@ class SampledTrees:
         said = np.zeros((len(self.training.y), self.n_classes))
         for leaf, out in zip(self.leaf, self.judged, strict=True):
             said[out] += shares[leaf[out]]
-        known = self.judged.any(axis=0)
-        return float(np.mean(said.argmax(axis=1)[known] != self.training.y[known]))
+        known, wrong = self.judged.any(axis=0), said.argmax(axis=1) != self.training.y
+        if self.training.sides.is_worst is not None:
+            wrong |= self.training.sides.is_worst
+        return float(np.mean(wrong[known]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,7 +182,12 @@ class _Candidate:
             self.overlaps.certificate(method, weight, self.complexity, risk, delta, share)
             for method in methods
         )
-        return tuple(replace(one, repeats=sides.repeats, distinct=sides.distinct) for one in made)
+        drawn: dict[str, Any] = {
+            "repeats": sides.repeats,
+            "distinct": sides.distinct,
+            "worst": sides.worst,
+        }
+        return tuple(replace(one, **drawn) for one in made)
 
     def bound(self, delta: float, share: float) -> float:
         """The lowest of them."""

@@ -23,7 +23,7 @@ from certree.ensembles.scales_of_parts import start_at_quantile
 from certree.ensembles.several_losses import SeveralLosses
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
-from certree.interface.arrays import Float64, UInt64, in_units_of_largest
+from certree.interface.arrays import Float64, in_units_of_largest
 from certree.interface.progress import Pace, progress
 from certree.parts.binned_parts import Sketch
 from certree.parts.chunks import Weighing
@@ -49,7 +49,7 @@ from certree.rows.training import Training
 # Most rows of fits that may be made in memory.
 _IN_MEMORY = 30_000
 # See `fit_on_parts`.
-Judged = Callable[[], tuple[Training | None, UInt64 | None]]
+Judged = Callable[[], tuple[Training | None, dict[str, Any]]]
 
 
 def fit_on_parts(
@@ -68,7 +68,8 @@ def fit_on_parts(
         Holds the rows.
     judged : callable or None
         Gives once the model knows classes and features the rows that judge it, in memory, and the
-        hashes of a fit in which they have a part; None: none do, or such as a `JudgedParts` holds.
+        attributes that tell the rows of a fit in which they have a part; None: none do, or such as a
+        `JudgedParts` holds.
     callbacks : sequence of callables
         Are called after each round.
 
@@ -97,8 +98,8 @@ def fit_on_parts(
     bins, totals = make_parts(parts, learned.reader, known, many=_many_levels(known.sketch))
     del known  # and the rows that have told edges of bins
     if is_classifier(model):
-        model.sample_hashes_ = hashes_of_fit(parts, n + n_held)
-    judges, hashes = (None, None) if judged is None else judged()
+        model.sample_hashes_, model._sample_counts = hashes_of_fit(parts, n + n_held)
+    judges, of_rows = judged() if judged is not None else (None, dict[str, Any]())
     if judges is not None:
         n_held, of_held = len(judges.y), _put_beside(parts, judges)
     n_repeated = set_keys(parts, n)
@@ -114,8 +115,8 @@ def fit_on_parts(
     start = _start(loss, parts, n, n_targets, totals, weighing)
     evaluation = _evaluation(model, run, stops, callbacks)
     _boost(model, parts, run, start, n_rounds, evaluation)
-    if evaluation.decides and hashes is not None:
-        model.sample_hashes_ = hashes
+    if evaluation.decides:
+        model.__dict__.update(of_rows)
 
 
 def _grower(

@@ -64,7 +64,8 @@ def expect_what_parts_can(model: Any) -> None:
 def without_hashes(model: Any) -> Any:
     """A model as it is handed on to those who grow its trees."""
     made = copy(model)
-    made.__dict__.pop("sample_hashes_", None)
+    for name in ("sample_hashes_", "_sample_counts"):
+        made.__dict__.pop(name, None)
     return made
 
 
@@ -103,7 +104,7 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
     warn_of_identifiers(model, known.sketch)
     bins, _ = make_parts(parts, learned.reader, known, fine_ends=True)
     if is_classifier(model):
-        model.sample_hashes_ = hashes_of_fit(parts, known.n)
+        model.sample_hashes_, model._sample_counts = hashes_of_fit(parts, known.n)
     order, content = _put_in_order(parts, known.n)
     codes, y, weight = _gathered(parts, kept, known.n, bins.n_features, learned.found.n_targets)
     given, place = _NONE, _NONE.indices

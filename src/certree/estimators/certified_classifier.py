@@ -130,9 +130,10 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     duplicates : {"auto", "genuine", "copies", "refuse"}, default="auto"
         What rows are that are alike, class included. "genuine": draws of their own, each of which
         counts. "copies": made of one row, by oversampling or a join: one draw, which has the sum of
-        their weights in the tree, and counts once where it certifies. "auto" refuses more calibration
-        samples that repeat other rows than a quarter of the square root of their number, and warns
-        instead of fewer than 40 rows. "refuse" refuses any. The certificate says what is assumed.
+        their weights in the tree, and counts once where it certifies. "auto": of n calibration samples
+        up to ``sqrt(n) / 4`` that repeat other rows are taken for draws. Up to 2 % of n count as
+        the worst case, an error whatever is predicted. More are refused; of fewer than 40 rows it warns
+        instead. "refuse" refuses any. The certificate says what is assumed.
     max_leaf_nodes : int or None, default=None
         If given, what predicts is one tree of at most so many leaves, a pruning of the tree that was
         grown. The training samples choose it by cost-complexity and Gini impurity, and its price of a
@@ -459,7 +460,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             return None
         # A row, or a group of rows, counts as one on average.
         unit = math.fsum(weight) / held.n
-        return weighed(tree, rows.leaf, rows.y, weight, rows.grown, unit)
+        return weighed(tree, rows.leaf, rows.counted, weight, rows.grown, unit)
 
     def _select_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""
@@ -555,6 +556,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             predicted=ballot.label[rows.leaf],
             given=rows.given,
             n_given=rows.n_given,
+            is_worst=rows.is_worst,
             rows=rows,
             ballot=ballot,
             fixed=rows.splits is not None and self.certificate_ is self.certificates_[0],

@@ -35,8 +35,9 @@ from certree.parts.sides import (
     certifying_of_part,
     deal_sides,
     joined_sides,
+    worst_rows_of_parts,
 )
-from certree.rows.duplicates import expect_few_repeats
+from certree.rows.duplicates import count_as_worst
 from certree.rows.split import TrainCalibrationSplit
 from certree.stats import Stats
 from certree.stats.in_any_order import Ask, RowsInLeaves
@@ -95,7 +96,8 @@ class CertifiedFitOfParts:
     ) -> tuple[DealtSides, Executor, Learned]:
         """Both sides, the one that grows, and what it has told the model."""
         sides = deal_sides(self.parts, self.known.reader, share, dealing)
-        expect_few_repeats(sides.repeats, sides.n_certifying, self.model.duplicates)
+        if count_as_worst(sides.repeats, sides.n_certifying, self.model.duplicates):
+            sides = replace(sides, is_worst=worst_rows_of_parts(self.parts, sides.n))
         growing, reader = GrowingSide(self.parts, sides), self.model
         if isinstance(getattr(reader, "class_weight", None), dict):
             reader = copy(reader)  # of all classes, some of which may not grow
@@ -142,7 +144,7 @@ class CertifiedFitOfParts:
         sides, growing, learned = self._dealt(share, dealing)
         trees = TreesOfParts.of(model, growing, learned, n_folds, random_state)
         if is_classifier(model):
-            model.sample_hashes_ = hashes_of_fit(growing, learned.found.n)
+            model.sample_hashes_, model._sample_counts = hashes_of_fit(growing, learned.found.n)
         with model._progress(range(n_folds)) as advance:
             folds, numbers = [], []
             for k in range(n_folds):
@@ -160,10 +162,13 @@ class CertifiedFitOfParts:
         """Both sides, and leaf, target and weight of each row that certifies the tree."""
         sides = grown.sides
         about = grown.learned.reader, grown.tree, sides.reader, sides.division
-        told = self.parts.make(certifying_of_part, *about, own=sides.masks)
+        worst: list[Any] = sides.is_worst or [None] * len(sides.masks)
+        own = [*zip(sides.masks, worst, strict=True)]
+        told = self.parts.make(certifying_of_part, *about, own=own)
         if is_classifier(self.model):
-            known = self.model.sample_hashes_
-            self.model.sample_hashes_ = hashes_of_fit(self.parts, sides.n_certifying, known)
+            model, n = self.model, sides.n_certifying
+            beside = model.sample_hashes_, model._sample_counts
+            model.sample_hashes_, model._sample_counts = hashes_of_fit(self.parts, n, beside)
         return joined_sides(told, sides.repeats)
 
 

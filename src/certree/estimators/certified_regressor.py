@@ -407,6 +407,8 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         )
         with np.errstate(over="ignore"):
             off = np.abs(y - value[leaf])
+        if held.is_worst is not None:
+            off[held.is_worst] = np.inf
         self.conformity_scores_ = self.intervals_.scores(leaf, off, mass)
         self.held_out_: HeldOutNumbers | None = held
         self.certificate_ = absolute_error(held, value, self.delta)
@@ -428,7 +430,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         weight, n = np.ones(len(weigh)), len(weigh)
         if groups is not None:
             weight, n = shares_of_groups(groups, sides.grow, weigh)
-        about = groups is not None, sides.repeats, sides.distinct
+        about = groups is not None, sides.repeats, sides.distinct, sides.is_worst
         return HeldOutNumbers(tree, stats, leaf, y, weight, limit, n, *about)
 
     def __stored__(self) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
     parts.keep_to_limit(need_of_tree(learned, n_folds))
     trees = TreesOfParts.of(model, parts, learned, n_folds, check_random_state(model.random_state))
     if is_classifier(model):
-        model.sample_hashes_ = hashes_of_fit(parts, learned.found.n)
+        model.sample_hashes_, model._sample_counts = hashes_of_fit(parts, learned.found.n)
     folds = []
     with model._progress(range(n_folds)) as advance:
         for fold in range(n_folds):

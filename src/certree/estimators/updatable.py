@@ -246,7 +246,7 @@ class UpdatableTree(TreeVoteEstimator):
         self._vote(tree.lacking_at(_lacking(tree, seen)), stats, self._tuned([]))
         self.seen_rows_ = seen
         if is_classifier(self):
-            self.sample_hashes_ = seen.known
+            self.sample_hashes_, self._sample_counts = seen.known, seen.repeat_counts
 
     def _taken_again(self, X: Any, y: Any, sample_weight: Any) -> SeenRows:
         """What is kept of rows that join or leave a fit, which knows their categories."""

@@ -133,7 +133,7 @@ def reader_of(model: Any, learned: dict[str, Any]) -> Any:
     """A model that reads rows by what is known of all of them; class weights are weights by then."""
     reader = copy(model)
     # Of rows that are alike chunks know nothing.
-    reader.__dict__.update(learned, sample_hashes_=None, duplicates=None)
+    reader.__dict__.update(learned, sample_hashes_=None, _sample_counts=None, duplicates=None)
     return reader
 
 

@@ -15,10 +15,10 @@ from certree.interface.extras import needed
 from certree.parts.chunks import Chunk, Weighing, as_list, joined, training_of
 from certree.parts.executors import Executor, SomeRows
 from certree.parts.first_look import Judging, Learned, learn_judges
+from certree.parts.fit_hashes import with_hashes
 from certree.parts.made_parts import hashes_of_rows, put_beside
 from certree.parts.memory_limit import Need, RowsRead
 from certree.parts.part import PartOfRows
-from certree.rows.hashes import fit_hashes
 
 
 class SourceWithJudges:
@@ -214,5 +214,5 @@ def _made_beside(
     part, _ = put_beside(part, rows)
     part = replace(part, digest=int(hashes_of_rows(rows, ()).sum(dtype=np.uint64)))
     if reading.are_known and hasattr(reading.reader, "classes_"):
-        part = replace(part, known=fit_hashes(*rows.features.parts))
+        part = with_hashes(part, rows.features.parts, rows.y, judges=True)
     return part, told

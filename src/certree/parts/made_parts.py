@@ -17,11 +17,12 @@ from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded, hashes_be
 from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
 from certree.parts.executors import Executor
+from certree.parts.fit_hashes import with_hashes
 from certree.parts.held_out import DealtRows, RowsHeldOut
 from certree.parts.order_of_rows import Division, Mask
 from certree.parts.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
-from certree.rows.hashes import fit_hashes, sample_hashes, target_key
+from certree.rows.hashes import sample_hashes, target_key
 from certree.rows.training import Training
 
 
@@ -316,7 +317,7 @@ def _knowing(part: PartOfRows, reader: Any, training: Training) -> PartOfRows:
     """A part that knows the hashes by which a classifier knows its rows again."""
     if not is_classifier(reader):
         return part
-    return replace(part, known=fit_hashes(*training.features.parts))
+    return with_hashes(part, training.features.parts, training.y)
 
 
 def _coded(

@@ -58,8 +58,11 @@ class PartOfRows:
         Numbers by which rows are drawn, and their hashes before there are any.
     digest : int
         What its source says of all its rows.
-    known : ndarray of uint64, shape (any,)
-        Hashes by which a model is to know the rows again, ascending.
+    known, known_rounded : ndarray of uint64, shape (any,)
+        Hashes by which a model is to know the rows again, ascending: one for each row, and the
+        distinct ones of numbers that are rounded to float32.
+    tables : tuple of two int
+        Sums of the hashes of rows with their targets, of rows of the fit and of an evaluation set.
     scores : ndarray of float64, shape (n_outputs, n)
         What the trees so far say.
     n_trees : int
@@ -99,6 +102,8 @@ class PartOfRows:
     keys: UInt64
     digest: int = 0
     known: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    known_rounded: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    tables: tuple[int, int] = (0, 0)
     scores: Float64 = field(default_factory=lambda: np.zeros((1, 0)))
     n_trees: int = 0
     leaf: Int32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))

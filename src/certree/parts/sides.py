@@ -19,11 +19,12 @@ from certree.interface.arrays import Float64, Int32, Int64, UInt64, places_among
 from certree.parts.chunks import Chunk, positive_rows, without_class_weights
 from certree.parts.dealt_groups import dealt_by_groups, groups_of_all
 from certree.parts.executors import Executor, SomeRows
+from certree.parts.fit_hashes import with_hashes
 from certree.parts.made_parts import without_rows
 from certree.parts.order_of_rows import Division, Groups, Mask, RowsToDeal, dealt_to, in_order
 from certree.parts.part import PartOfRows
 from certree.rows.folds import Indices, distinct_groups, word_of_all
-from certree.rows.hashes import fit_hashes, sample_hashes
+from certree.rows.hashes import RowHashes, distinct
 from certree.rows.split import TrainCalibrationSplit, groups_that_grow, n_that_grow
 from certree.rows.training import other_class, training_rows
 from certree.tree import Tree
@@ -47,6 +48,8 @@ class DealtSides:
         How many groups rows have, which are dealt whole; None: they have none.
     repeats : int
         How many of those that certify are like one that grows, or another one that certifies.
+    is_worst : list of ndarray of bool, or None
+        Of each part, which of its rows count as the worst case, in their order; None: none.
     """
 
     reader: Any
@@ -55,6 +58,7 @@ class DealtSides:
     n: int
     n_groups: int | None
     repeats: int
+    is_worst: list[Mask] | None = None
 
     @property
     def n_certifying(self) -> int:
@@ -101,22 +105,88 @@ def deal_sides(
         n_groups, places = groups_of_all(names)
         certify = ~groups_that_grow(train_size, n_groups, n, random_state)
         masks = dealt_by_groups(parts, places, certify)
-    repeats = _n_repeats(parts, masks, n)
+    repeats = _n_repeats(parts, masks, n, grouped=n_groups is not None)
     return DealtSides(reader, division, masks, n, n_groups, repeats)
 
 
-def _n_repeats(parts: Executor, masks: list[Mask], n: int) -> int:
+def _n_repeats(parts: Executor, masks: list[Mask], n: int, *, grouped: bool) -> int:
     """See `n_repeats`; what is alike is told by hashes, some million rows at a time."""
     parts.change(_knowing_sides, own=masks)
     n_ranges, repeats = max(1, -(-n // parts.portions.together)), 0
+    _share_keys(parts, n_ranges)
     for i in range(n_ranges):
         told = parts.collect(_alike_in_range, i, n_ranges)
-        grow, certify, *group = (np.concatenate(one) for one in zip(*told, strict=True))
-        if group:
-            certify = np.unique(np.stack([certify, *group]), axis=1)[0]
-        distinct = np.unique(certify)
-        repeats += len(certify) - int((~places_among(np.unique(grow), distinct)[1]).sum())
+        grow, certify, unit = (np.concatenate(one) for one in zip(*told, strict=True))
+        if grouped:
+            certify = np.unique(np.stack([certify, unit.view(np.uint64)]), axis=1)[0]
+        repeats += len(certify) - int((~np.isin(np.unique(certify), grow)).sum())
     return repeats
+
+
+def _share_keys(parts: Executor, n_ranges: int) -> None:
+    """Give copies that have passed through float32 the hashes of the rows that they are copies of."""
+    told = parts.collect(_has_both)
+    if not all(any(one) for one in zip(*told, strict=True)):
+        return
+    for i in range(n_ranges):
+        some = parts.collect(_float32_in_range, i, n_ranges)
+        exact, rounded = (distinct(*one) for one in zip(*some, strict=True))
+        if not len(exact):
+            continue
+        shared = rounded[places_among(exact, rounded)[1]]
+        if len(shared):
+            parts.change(_with_shared_keys, shared)
+
+
+def _has_both(part: _AlikeRows) -> list[tuple[bool, bool]]:
+    return [(len(part.rounded) > 0, bool(part.is_float32.any()))]
+
+
+def _float32_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, UInt64]]:
+    """Hashes in the i-th of n ranges: of rows that float32 holds, and of fractional ones in float32."""
+    exact = part.alike[part.is_float32]
+    rounded = part.rounded[part.rounded != part.alike] if len(part.rounded) else part.rounded
+    return [(exact[exact % np.uint64(n) == i], rounded[rounded % np.uint64(n) == i])]
+
+
+def _with_shared_keys(part: _AlikeRows, shared: UInt64) -> tuple[_AlikeRows, int]:
+    if not len(part.rounded):
+        return part, 0
+    is_copy = places_among(shared, part.rounded)[1]
+    return replace(part, alike=np.where(is_copy, part.rounded, part.alike)), 0
+
+
+def worst_rows_of_parts(parts: Executor, n: int) -> list[Mask]:
+    """Which rows of each part count as the worst case, in their order; see `repeated_rows`.
+
+    Parts are those of `deal_sides`, of n rows.
+    """
+    n_ranges = max(1, -(-n // parts.portions.together))
+    for i in range(n_ranges):
+        told = parts.collect(_alike_in_range, i, n_ranges)
+        grow, certify, unit = (np.concatenate(one) for one in zip(*told, strict=True))
+        order = np.lexsort((unit, certify))
+        hashes, start = np.unique(certify[order], return_index=True)
+        # All rows of a hash that grows are repeats, and else all but those of its first unit.
+        first = np.where(np.isin(hashes, grow), -1, unit[order][start])
+        parts.change(_marking_worst, i, n_ranges, hashes, first)
+    masks: list[tuple[int, Mask]] = parts.collect(_worst_rows)
+    return [mask for _, mask in sorted(masks, key=itemgetter(0))]
+
+
+def _marking_worst(
+    part: _AlikeRows, i: int, n: int, hashes: UInt64, first: Int64
+) -> tuple[_AlikeRows, int]:
+    """Mark rows of the i-th of n ranges that are not of the first unit of their hash."""
+    rows = _in_range(part, i, n) & part.certifies
+    places, _ = places_among(hashes, part.alike[rows])
+    is_worst = part.is_worst.copy()
+    is_worst[rows] = part.units[rows] != first[places]
+    return replace(part, is_worst=is_worst), 0
+
+
+def _worst_rows(part: _AlikeRows) -> list[tuple[int, Mask]]:
+    return [(part.number, part.is_worst)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,25 +196,62 @@ class _AlikeRows(RowsToDeal):
     Parameters
     ----------
     alike : ndarray of uint64, shape (n,)
-        Hashes as float32 holds numbers.
+        Hashes of rows and targets, and keys that copies share once they are known; see `RowHashes`.
+    rounded : ndarray of uint64, shape (n,) or (0,)
+        The same of fractional rows once they have passed through float32, and those of the others;
+        none if no row is fractional.
+    is_float32 : ndarray of bool, shape (n,)
+        Which rows float32 holds as they are.
     certifies : ndarray of bool, shape (n,)
         Which of them certify, once it is known.
+    is_worst : ndarray of bool, shape (n,)
+        Which of them count as the worst case, once it is known.
+    row : ndarray of intp, shape (n,)
+        Their places in the part, as they came.
     """
 
     alike: UInt64
+    rounded: UInt64
+    is_float32: Mask
     certifies: Mask
+    is_worst: Mask
+    row: Indices
+
+    @property
+    def units(self) -> Int64:
+        """Numbers that rows of all parts stand in order by: of their groups, or of themselves."""
+        if self.group is not None:
+            return self.group.astype(np.int64)
+        return (np.int64(self.number) << 40) + self.row
 
 
 def _rows_to_deal(
     number: int, chunk: Chunk, reader: Any, division: Division
 ) -> tuple[_AlikeRows, list[tuple[int, int, int, NDArray[Any] | None]]]:
     """The rows of a chunk in their order; tells their number, the sum of their hashes, and groups."""
-    training, alike = division.rows(reader, chunk), np.zeros(0, dtype=np.uint64)
+    training = division.rows(reader, chunk)
     rows, order, names = in_order(number, training, division)
+    hashes = RowHashes(*(np.zeros(0, dtype=one) for one in (np.uint64, np.intp, np.uint64, bool)))
     if training is not None:
-        alike = sample_hashes(*training.features.parts, training.y, rounded=True)[order]
+        hashes = RowHashes.of(training.features.parts, training.y)
+    alike, rounded = hashes.exact[order], hashes.exact
+    if len(hashes.fractional):
+        rounded = rounded.copy()
+        rounded[hashes.fractional] = hashes.rounded
+        rounded = rounded[order]
+    else:
+        rounded = rounded[:0]
     given = {one.name: getattr(rows, one.name) for one in fields(rows)}
-    made = _AlikeRows(**given, alike=alike, certifies=np.zeros(len(alike), dtype=np.bool_))
+    none = np.zeros(len(alike), dtype=np.bool_)
+    made = _AlikeRows(
+        **given,
+        alike=alike,
+        rounded=rounded,
+        is_float32=hashes.is_float32[order],
+        certifies=none,
+        is_worst=none,
+        row=order,
+    )
     return made, [(number, len(alike), int(rows.content.sum(dtype=np.uint64)), names)]
 
 
@@ -152,14 +259,16 @@ def _knowing_sides(part: _AlikeRows, mask: Mask) -> tuple[_AlikeRows, int]:
     return replace(part, certifies=mask), 0
 
 
-def _alike_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, ...]]:
-    """Hashes of the rows of both sides that are in the i-th of n ranges, and groups that certify."""
-    if not len(part.alike):
-        return []
-    inside = part.alike % np.uint64(n) == i
+def _in_range(part: _AlikeRows, i: int, n: int) -> Mask:
+    """Which rows have hashes in the i-th of n ranges."""
+    return np.asarray(part.alike % np.uint64(n) == i)
+
+
+def _alike_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, UInt64, Int64]]:
+    """Hashes of the rows of both sides in the i-th of n ranges, and units of those that certify."""
+    inside = _in_range(part, i, n)
     grow, certify = ~part.certifies & inside, part.certifies & inside
-    group = () if part.group is None else (part.group[certify].astype(np.uint64),)
-    return [(part.alike[grow], part.alike[certify], *group)]
+    return [(part.alike[grow], part.alike[certify], part.units[certify])]
 
 
 class GrowingSide(SomeRows):
@@ -261,6 +370,8 @@ class CertifyingOfPart:
         Their codes of classes, or targets, and weights (None: 1 each).
     groups : tuple of two ndarrays, or None
         The groups of the k rows, ascending, and places among these; None: there are none.
+    is_worst : ndarray of bool, shape (m,), or None
+        Which of them count as the worst case; None: none.
     """
 
     number: int
@@ -271,6 +382,7 @@ class CertifyingOfPart:
     y: NDArray[Any]
     weight: Float64 | None
     groups: Groups | None
+    is_worst: Mask | None = None
 
 
 def certifying_of_part(
@@ -280,13 +392,17 @@ def certifying_of_part(
     tree: Tree,
     of_all: Any,
     division: Division,
-    mask: Mask,
+    own: tuple[Mask, Mask | None],
 ) -> tuple[PartOfRows, list[CertifyingOfPart]]:
     """The rows of a chunk that certify a tree, read by what those that grow have told.
 
-    The part knows the hashes of these rows, and nothing else.
+    The part knows the hashes of these rows, and nothing else. own: which rows certify, and which of
+    them count as the worst case.
     """
+    mask, worst = own
     target, rows, certifies = _places(chunk, of_all, division, mask)
+    if worst is not None:
+        worst = _places(chunk, of_all, division, worst)[2][certifies]
     side = _some(chunk, target, rows[certifies])
     part, n_given = without_rows(number, reader, None, reader.n_features_in_), len(chunk.y)
     given = None if len(rows) == n_given else rows
@@ -298,7 +414,9 @@ def certifying_of_part(
     if found is None:
         none = np.zeros(0, dtype=np.int32)
         y = none if is_classifier(reader) else np.zeros(0)
-        return part, [CertifyingOfPart(number, n_given, given, certifies, none, y, None, groups)]
+        return part, [
+            CertifyingOfPart(number, n_given, given, certifies, none, y, None, groups, worst)
+        ]
     target, weight, _ = found
     known = target
     if is_classifier(reader):
@@ -309,12 +427,13 @@ def certifying_of_part(
     if is_classifier(reader):
         codes, is_known = places_among(reader.classes_, target)
         y = np.where(is_known, codes, other_class(len(reader.classes_))).astype(np.int32)
-        part = replace(part, known=fit_hashes(*training.features.parts))
+        part = with_hashes(part, training.features.parts, y)
     if factors is not None:
         labels, places = np.unique(target, return_inverse=True)
         factor = np.array([factors.get(label, 1.0) for label in labels.tolist()])[places]
         weight = factor if weight is None else factor * weight
-    return part, [CertifyingOfPart(number, n_given, given, certifies, leaf, y, weight, groups)]
+    about = leaf, y, weight, groups, worst
+    return part, [CertifyingOfPart(number, n_given, given, certifies, *about)]
 
 
 def _numbered_groups(told: list[Groups | None]) -> Indices | None:
@@ -339,6 +458,7 @@ def joined_sides(
         indices=_places_of_all(told),
         n_given=sum(one.n_given for one in told),
         repeats=repeats,
+        is_worst=_joined_masks([one.is_worst for one in told]),
     )
     some = [one for one in told if len(one.leaf)]
     leaf, y = (np.concatenate([getattr(one, name) for one in some]) for name in ("leaf", "y"))
@@ -347,6 +467,12 @@ def joined_sides(
         None if weights[0] is None else np.concatenate([one for one in weights if one is not None])
     )
     return sides, leaf, y, weight
+
+
+def _joined_masks(masks: list[Mask | None]) -> Mask | None:
+    """One mask of rows of all parts; None: they have none."""
+    known = [one for one in masks if one is not None]
+    return np.concatenate(known) if known else None
 
 
 def _places_of_all(told: list[CertifyingOfPart]) -> Indices | None:

@@ -17,7 +17,7 @@ from certree.interface.arrays import Float64, UInt64
 from certree.interface.fitted import is_first_in_fit
 from certree.rows.columns import TableColumns, as_given, frame_of, is_missing
 from certree.rows.folds import Indices
-from certree.rows.hashes import n_with_copies, sample_hashes, with_numbers
+from certree.rows.hashes import RowHashes, n_with_copies, with_numbers
 from certree.rows.sparse_rows import SparseColumns
 
 # What is assumed of rows that are alike; "auto" and "refuse" say what to do where nothing is.
@@ -27,6 +27,10 @@ DUPLICATES: tuple[str, ...] = get_args(Duplicates)
 # Without a word so many rows may be repeated as move the observed error by at most this part of its
 # standard deviation, and one may be in any case.
 _MOST_MOVED = 0.25
+# So large a share of the rows may repeat others where each of them counts as the worst case.
+_MOST_WORST = 0.02
+# What an analyst can answer, and no rule can.
+QUESTION = "Do equal rows mean the same customer (patient, order, measurement) twice?"
 # Of fewer rows hardly anything is promised, and toy tables hold few different ones: they are only
 # warned about.
 _FEW_ROWS = 40
@@ -94,16 +98,15 @@ def first_alike(X: Any, y: ArrayLike) -> Indices:
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of n rows
-        Rows, as they were given. Numbers are compared as float32 holds them: part of a table may have
-        passed through it.
+        Rows, as they were given. Part of a table may have passed through float32; see `RowHashes`.
     y : array-like of shape (n,)
         Target of each row.
     """
-    return first_of(AlikeRows().hashes(X, y))
+    return first_of(AlikeRows().hashes(X, y, are_all=True).keys)
 
 
 def first_of(keys: UInt64) -> Indices:
-    """The first of all rows that have the hash of each, (n,)."""
+    """The first of all rows that have the key of each, (n,)."""
     order = np.argsort(keys, kind="stable")
     starts = np.ones(len(keys), dtype=bool)
     starts[1:] = keys[order[1:]] != keys[order[:-1]]
@@ -113,18 +116,18 @@ def first_of(keys: UInt64) -> Indices:
 
 
 class AlikeRows:
-    """Hashes of rows of one table, or of several with the same columns: equal where rows are alike."""
+    """Hashes of rows of one table, or of several with the same columns, by which copies are found."""
 
     def __init__(self) -> None:
         # Of each column which values it has that are no numbers.
         self._places: list[dict[Any, float]] = []
 
-    def hashes(self, X: Any, y: ArrayLike) -> UInt64:
-        """Those of some rows and their targets; see `first_alike`."""
+    def hashes(self, X: Any, y: ArrayLike, *, are_all: bool = False) -> RowHashes:
+        """Those of some rows and their targets; are_all: there are no others. See `first_alike`."""
         columns = [np.asarray(y), *_columns(X)]
         self._places += [{} for _ in range(len(columns) - len(self._places))]
         target, *numbers = map(_numbers, columns, self._places)
-        return sample_hashes(*numbers, target, rounded=True)
+        return RowHashes.of(numbers, target, are_all=are_all)
 
 
 def _columns(X: Any) -> list[Any]:
@@ -221,22 +224,69 @@ def n_repeats(
     return len(judged) - int(np.sum(~known[np.unique(judged)]))
 
 
-def expect_few_repeats(repeats: int, n: int, duplicates: Duplicates) -> None:
-    """Refuse rows that judge and are repeated, unless they are few or a word says what they are.
+def repeated_rows(
+    first: Indices, grow: Indices, weigh: Indices, groups: NDArray[Any] | None = None
+) -> NDArray[np.bool_]:
+    """Which rows that judge are like one that grows, or like another one that judges.
+
+    Parameters
+    ----------
+    first, grow, weigh, groups
+        As in `n_repeats`.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_judging,)
+        Of rows that are alike the first one is none, or those of the first group; all of them are if
+        one grows, or if rows grow and judge.
+    """
+    if not len(weigh):
+        return np.asarray(np.bincount(first, minlength=len(first))[first[grow]] > 1)
+    known = np.zeros(len(first), dtype=bool)
+    known[first[grow]] = True
+    judged = first[weigh]
+    unit = np.arange(len(judged))
+    if groups is not None:
+        unit = np.unique(groups, return_inverse=True)[1][weigh]
+    lowest = np.full(len(first), len(first))
+    np.minimum.at(lowest, judged, unit)
+    return np.asarray(known[judged] | (lowest[judged] != unit))
+
+
+def allowed_repeats(n: int, duplicates: Duplicates) -> tuple[float, float]:
+    """How many of n rows that judge may repeat others as draws, and as the worst case."""
+    if duplicates == "genuine":
+        return math.inf, math.inf
+    if duplicates == "refuse":
+        return 0.0, 0.0
+    few = max(1.0, _MOST_MOVED * math.sqrt(n))
+    return (few if duplicates == "auto" else 0.0), max(few, _MOST_WORST * n)
+
+
+def count_as_worst(repeats: int, n: int, duplicates: Duplicates) -> bool:
+    """Whether rows that judge and are repeated count as the worst case, not as draws of their own.
+
+    Parameters
+    ----------
+    repeats, n : int
+        How many of n rows that judge repeat others.
+    duplicates : {"auto", "genuine", "copies", "refuse"}
+        What is known of them.
 
     Raises
     ------
     ValueError
         If there are any with ``duplicates="refuse"``, or too many with "auto".
     """
-    most = max(1, _MOST_MOVED * math.sqrt(n)) if duplicates == "auto" else 0
-    if repeats <= most or duplicates in ("genuine", "copies"):
-        return
+    few, most = allowed_repeats(n, duplicates)
+    if repeats <= most:
+        return repeats > few
     said = (
-        f"{repeats:,} of {n:,} rows that certify repeat other rows, target included. If each row "
-        'was drawn by itself, say duplicates="genuine"; if rows were copied, by oversampling or a '
-        'join, say duplicates="copies", as no certificate holds for copies that are taken for draws'
+        f"{repeats:,} of {n:,} rows that certify repeat other rows, target included. {QUESTION} If "
+        'so, say duplicates="copies", which counts each of them once. If not, because each row was '
+        'drawn by itself and some happen to be equal, say duplicates="genuine"'
     )
     if duplicates == "refuse" or n >= _FEW_ROWS:
         raise ValueError(said)
     warnings.warn(said, RepeatedRowsWarning, stacklevel=2)
+    return False

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,18 +197,189 @@ def distinct(*hashes: UInt64) -> UInt64:
     # np.unique takes forty times as long.
     ordered = np.concatenate(hashes)
     ordered.sort()
-    ordered = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    ordered = ordered[starts_of_runs(ordered)]
     ordered.flags.writeable = False
     return ordered
 
 
-def fit_hashes(*tables: NDArray[Any], exact: UInt64 | None = None) -> UInt64:
-    """What a model keeps to know the rows of its fit again: their hashes, also of rounded numbers.
+class Float32Kinds(NamedTuple):
+    """What rounding to float32 does to rows.
 
-    exact: those of numbers that are not rounded, if they are known.
+    Parameters
+    ----------
+    is_exact : ndarray of bool, shape (n,)
+        Rows that float32 holds as they are.
+    is_fractional : ndarray of bool, shape (n,)
+        Rows with a value that is neither an integer nor exact in float32. Only these are known again
+        once they have passed through float32: integers that it merges, such as seconds since 1970
+        or ids above 2^24, are different values.
+    """
+
+    is_exact: NDArray[np.bool_]
+    is_fractional: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, *tables: NDArray[Any], n: int | None = None) -> Float32Kinds:
+        """Those of n rows of numbers that tables have side by side; None: as many as these have."""
+        n = tables[0].shape[0] if n is None else n
+        is_exact, is_fractional = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
+        dense = []
+        for table in tables:
+            if table.dtype.kind == "b" or np.can_cast(table.dtype, np.float32):
+                continue
+            if issparse(table):
+                _mark_sparse(table, is_exact, is_fractional)
+            else:
+                dense.append(_two_dimensional(table))
+        for start in range(0, n, _BLOCK):
+            _mark_dense(dense, slice(start, start + _BLOCK), is_exact, is_fractional)
+        return cls(is_exact, is_fractional)
+
+
+def _mark_dense(
+    tables: list[NDArray[Any]],
+    rows: slice,
+    is_exact: NDArray[np.bool_],
+    is_fractional: NDArray[np.bool_],
+) -> None:
+    """Mark some rows of dense tables; columns after the first fraction of a row are not read."""
+    exact, fractional = is_exact[rows], is_fractional[rows]
+    left: Any = slice(None)
+    for table in tables:
+        begin, end = 0, 1
+        while begin < table.shape[1] and (isinstance(left, slice) or len(left)):
+            inexact, is_fraction = _inexact(table[rows, begin:end][left])
+            if inexact.any():
+                exact[left] &= ~inexact.any(axis=1)
+            if is_fraction.any():
+                fractional[left] |= is_fraction.any(axis=1)
+                left = np.flatnonzero(~fractional)
+            begin, end = end, 2 * end
+
+
+def _inexact(values: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which numbers float32 does not hold, and which of these are no integers."""
+    with np.errstate(over="ignore"):  # what float32 does not hold is infinite
+        inexact = np.asarray(values.astype(np.float32) != values)
+    if not inexact.any() or values.dtype.kind != "f":
+        return inexact, np.zeros_like(inexact)
+    inexact &= values == values  # NaN is NaN in float32
+    return inexact, inexact & (np.floor(values) != values)
+
+
+def _mark_sparse(table: Any, is_exact: NDArray[np.bool_], is_fractional: NDArray[np.bool_]) -> None:
+    rows = csr_array(table)
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    inexact, fractional = _inexact(rows.data)
+    is_exact[row[inexact]] = False
+    is_fractional[row[fractional]] = True
+
+
+def float32_hashes(*tables: NDArray[Any]) -> UInt64:
+    """Hashes of what rows are once they have passed through float32, as those of rows that have."""
+    with np.errstate(over="ignore"):
+        return sample_hashes(*(one.astype(np.float32) for one in tables))
+
+
+def fit_hashes(*tables: NDArray[Any], exact: UInt64 | None = None) -> UInt64:
+    """What a model keeps to know the rows of its fit again, also once they have passed through float32.
+
+    exact: hashes of numbers that are not rounded, if they are known.
     """
     exact = sample_hashes(*tables) if exact is None else exact
-    return distinct(exact, sample_hashes(*tables, rounded=True))
+    return distinct(exact, rounded_hashes(*tables))
+
+
+def rounded_hashes(*tables: NDArray[Any]) -> UInt64:
+    """Hashes by which fractional rows are known once they have passed through float32, (any,)."""
+    fractional = np.flatnonzero(Float32Kinds.of(*tables).is_fractional)
+    if not len(fractional):
+        return np.zeros(0, dtype=np.uint64)
+    return sample_hashes(*_rows_of(tables, fractional), rounded=True)
+
+
+def _rows_of(tables: tuple[NDArray[Any], ...], rows: NDArray[np.intp]) -> list[NDArray[Any]]:
+    """Some rows of tables; all of them without a copy."""
+    return [*tables] if len(rows) == tables[0].shape[0] else [one[rows] for one in tables]
+
+
+class RowHashes(NamedTuple):
+    """Hashes of rows with their targets, by which copies are found.
+
+    Two rows are copies if they are equal as float64. They are also copies if float32 holds one of them
+    as it is, the other one is fractional, and both are equal as float32; see `Float32Kinds`. Targets
+    are compared as float32 if they are no integers.
+
+    Parameters
+    ----------
+    exact : ndarray of uint64, shape (n,)
+        Hashes of the rows.
+    fractional : ndarray of intp, shape (m,)
+        Which rows are fractional.
+    rounded : ndarray of uint64, shape (m,)
+        Hashes of these once they have passed through float32.
+    is_float32 : ndarray of bool, shape (n,)
+        Which rows float32 holds as they are.
+    """
+
+    exact: UInt64
+    fractional: NDArray[np.intp]
+    rounded: UInt64
+    is_float32: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, features: Sequence[NDArray[Any]], target: NDArray[Any], *, are_all: bool = False
+    ) -> RowHashes:
+        """Those of rows of numbers that tables have side by side, and of their targets.
+
+        are_all: whether they are compared with no other rows.
+        """
+        kinds = Float32Kinds.of(*features, n=len(target))
+        target = _rounded_if_fractional(target)
+        fractional = np.flatnonzero(kinds.is_fractional)
+        rounded = np.zeros(0, dtype=np.uint64)
+        if are_all and not kinds.is_exact.any():
+            fractional = fractional[:0]
+        if len(fractional):
+            with np.errstate(over="ignore"):
+                some = [one.astype(np.float32) for one in _rows_of((*features,), fractional)]
+            rounded = sample_hashes(*some, target[fractional])
+        return cls(sample_hashes(*features, target), fractional, rounded, kinds.is_exact)
+
+    @classmethod
+    def joined(cls, hashes: Sequence[RowHashes]) -> RowHashes:
+        """Those of several tables, one below the other."""
+        ends = np.cumsum([0, *(len(one.exact) for one in hashes)])
+        moved = [one.fractional + end for one, end in zip(hashes, ends, strict=False)]
+        exact, rounded, is_float32 = (
+            np.concatenate([getattr(one, name) for one in hashes])
+            for name in ("exact", "rounded", "is_float32")
+        )
+        return cls(exact, np.concatenate(moved), rounded, is_float32)
+
+    @property
+    def keys(self) -> UInt64:
+        """A number for each row, (n,), which copies share."""
+        if not (len(self.fractional) and self.is_float32.any()):
+            return self.exact
+        return self.keys_among(distinct(self.exact[self.is_float32]))
+
+    def keys_among(self, known: UInt64) -> UInt64:
+        """The same where hashes of rows that float32 holds as they are, ascending, are known."""
+        keys = self.exact.copy()
+        if len(known):
+            is_copy = places_among(known, self.rounded)[1]
+            keys[self.fractional[is_copy]] = self.rounded[is_copy]
+        return keys
+
+
+def _rounded_if_fractional(target: NDArray[Any]) -> NDArray[Any]:
+    """Targets as float32 holds them, but for integers."""
+    if target.dtype.kind != "f":
+        return target
+    with np.errstate(over="ignore"):
+        return np.where(np.floor(target) == target, target, target.astype(np.float32))
 
 
 def n_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> int:
@@ -229,8 +402,17 @@ def n_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> i
 
 
 def known_rows(X: NDArray[Any], hashes: UInt64) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which rows are among those of a fit as they are, and which as float32 holds them."""
-    return (
-        places_among(hashes, sample_hashes(X))[1],
-        places_among(hashes, sample_hashes(X, rounded=True))[1],
-    )
+    """Which rows are among those of a fit as they are, and which are once float32 holds them.
+
+    See `Float32Kinds` for what is known again; hashes of earlier versions also hold rounded integers.
+    """
+    kinds = Float32Kinds.of(X)
+    rounded = np.zeros(len(X), dtype=bool)
+    for is_kind, hash_some in (
+        (kinds.is_fractional, float32_hashes),
+        (kinds.is_exact, partial(sample_hashes, rounded=True)),
+    ):
+        rows = np.flatnonzero(is_kind)
+        if len(rows):
+            rounded[rows] = places_among(hashes, hash_some(*_rows_of((X,), rows)))[1]
+    return places_among(hashes, sample_hashes(X))[1], rounded

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from certree.interface.arrays import column
 from certree.interface.stored import Stored
 from certree.rows.categories import Categories
+from certree.rows.repeat_counts import RepeatCounts
 
 # Kinds of dtypes that classes may have, and those of dates and time spans, which files hold as whole
 # numbers of their unit.
@@ -88,6 +89,9 @@ def stored_classes(model: Any) -> dict[str, Any]:
     stored: dict[str, Any] = {}
     for name, classes in zip(names, model.classes_ if several else [model.classes_], strict=True):
         stored |= _stored_classes(name, np.asarray(classes))
+    counts = getattr(model, "_sample_counts", None)
+    if hashes is not None and counts is not None:
+        stored |= {f"sample_counts.{name}": of for name, of in counts.stored().items()}
     return {
         **stored,
         "n_sample_hashes": None if hashes is None else len(hashes),
@@ -110,19 +114,22 @@ def _stored_classes(name: str, classes: NDArray[Any]) -> dict[str, Any]:
 
 def restored_classes(stored: Stored) -> dict[str, Any]:
     """The fitted attributes that speak of classes, by their names."""
-    hashes = None
+    hashes, counts = None, None
     if stored["n_sample_hashes"] is not None:
         n = stored.whole("n_sample_hashes", 1)
         hashes = column("sample_hashes", stored["sample_hashes"], "uint64", (n,))
         if not (hashes[1:] > hashes[:-1]).all():
             raise ValueError("sample_hashes must be ascending and distinct")
+        if "sample_counts.n" in stored:
+            counts = RepeatCounts.restored(stored.of("sample_counts"), hashes)
+    of_rows = {"sample_hashes_": hashes, "_sample_counts": counts}
     if "n_outputs" not in stored:
         classes = _classes(stored["classes"], stored["classes.dtype"])
-        return {"classes_": classes, "n_classes_": len(classes), "sample_hashes_": hashes}
+        return {"classes_": classes, "n_classes_": len(classes), **of_rows}
     names = [f"classes.{k}" for k in range(stored.whole("n_outputs", 2, _MOST_FEATURES))]
     of_each = [_classes(stored[name], stored[f"{name}.dtype"]) for name in names]
     n_classes = [len(classes) for classes in of_each]
-    return {"classes_": of_each, "n_classes_": n_classes, "sample_hashes_": hashes}
+    return {"classes_": of_each, "n_classes_": n_classes, **of_rows}
 
 
 def _classes(given: Any, name: Any) -> NDArray[Any]:

@@ -18,6 +18,7 @@ from certree.interface.arrays import (
     frozen,
 )
 from certree.rows.hashes import (
+    Float32Kinds,
     copy_numbers,
     distinct,
     order_by_hash,
@@ -25,6 +26,7 @@ from certree.rows.hashes import (
     starts_of_runs,
     with_numbers,
 )
+from certree.rows.repeat_counts import RepeatCounts, hash_table
 
 # Bits of a mask of features; a box has no deeper tree, which compares fewer.
 _MOST_MASKED = 31
@@ -42,7 +44,8 @@ class SeenRows(OfColumns):
     hashes : ndarray of uint64, shape (n,)
         Hashes of the features.
     rounded : ndarray of uint64, shape (n,), or None
-        Hashes of the features as float32 holds them; None where nobody asks for them.
+        Hashes by which fractional rows are known once they have passed through float32, and `hashes`
+        of the others; None where nobody asks for them. Earlier versions rounded all rows.
     leaf : ndarray of int32, shape (n,)
         Leaf of a tree that no row has a part in.
     y : ndarray of int32 or float64, shape (n,)
@@ -95,12 +98,15 @@ class SeenRows(OfColumns):
         cls, X: NDArray[Any], y: NDArray[Any], weight: Float64 | None, leaf: Int32, knows: bool
     ) -> SeenRows:
         """Keep what is asked for of some rows; `knows`: also hashes by which rounded ones are known."""
-        rounded = sample_hashes(X, rounded=True) if knows else None
+        rounded, hashes = None, sample_hashes(X)
+        if knows:
+            is_fractional = Float32Kinds.of(X).is_fractional
+            rounded = np.where(is_fractional, sample_hashes(X, rounded=True), hashes)
         lacks = np.zeros(len(X), dtype=np.int32)
         for j in range(min(X.shape[1], _MOST_MASKED)):
             lacks |= np.isnan(X[:, j]).astype(np.int32) << j
         weight = np.ones(len(X)) if weight is None else weight
-        hashes, y = sample_hashes(X), y + y.dtype.type(0)
+        y = y + y.dtype.type(0)
         # Rows of equal keys and weights are alike, in whatever order they stand.
         order = order_by_hash(_keys(hashes, y), weight)
         columns = hashes, rounded, leaf, y, weight, lacks
@@ -138,6 +144,11 @@ class SeenRows(OfColumns):
     def known(self) -> UInt64:
         """The hashes by which a model knows its rows again, ascending."""
         return distinct(*(one for one in (self.hashes, self.rounded) if one is not None))
+
+    @property
+    def repeat_counts(self) -> RepeatCounts:
+        """How often the features of the rows repeat."""
+        return RepeatCounts.of(np.sort(self.hashes), (hash_table(self.hashes, self.y),))
 
     @property
     def _columns(self) -> tuple[Any, ...]:

@@ -33,6 +33,9 @@ class TrainCalibrationSplit:
         How many of those that weigh are like one that grows, or another one that weighs.
     distinct : bool
         Whether rows that are alike were taken for copies of one, which is left.
+    is_worst : ndarray of bool, or None
+        Which of the rows that weigh (of all, if none do) repeat others and count as the worst case;
+        None: none of them.
     """
 
     grow: Indices
@@ -42,6 +45,12 @@ class TrainCalibrationSplit:
     n_given: int | None = None
     repeats: int = 0
     distinct: bool = False
+    is_worst: NDArray[np.bool_] | None = None
+
+    @property
+    def worst(self) -> int:
+        """How many rows count as the worst case."""
+        return 0 if self.is_worst is None else int(self.is_worst.sum())
 
     @property
     def grouped(self) -> bool:

@@ -67,11 +67,12 @@ from certree.rows.columns import (
     width_of_numbers,
 )
 from certree.rows.duplicates import (
+    count_as_worst,
     distinct_rows,
     expect_few_copies,
-    expect_few_repeats,
     first_alike,
     n_repeats,
+    repeated_rows,
 )
 from certree.rows.elsewhere import expect_collected, expect_in_memory
 from certree.rows.features import FeatureColumns
@@ -92,6 +93,7 @@ from certree.rows.learned import (
 )
 from certree.rows.precision import warn_of_float32
 from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
+from certree.rows.repeat_counts import RepeatCounts, hash_table
 from certree.rows.sparse_rows import AnyColumns, SparseColumns, made_dense
 from certree.rows.split import Deal, TrainCalibrationSplit, checked_groups
 
@@ -627,10 +629,12 @@ def training_rows(
     sides = TrainCalibrationSplit.all_grow(len(target))
     if dealt is not None:
         sides = dealt(len(target), groups, weight, partial(_contents, model, X, target))
-    repeats = 0
+    repeats, is_worst = 0, None
     if duplicates not in (None, "copies"):
-        repeats = n_repeats(first_alike(X, target), sides.grow, sides.weigh, groups)
-        expect_few_repeats(repeats, len(sides.weigh) or len(target), model.duplicates)
+        alike = first_alike(X, target), sides.grow, sides.weigh, groups
+        repeats = n_repeats(*alike)
+        if count_as_worst(repeats, len(sides.weigh) or len(target), model.duplicates):
+            is_worst = repeated_rows(*alike)
     if isinstance(getattr(model, "class_weight", None), str):
         weight = _times(balanced_weights(target, weight, sides), weight)
     learned = {} if again else _effective_size(weight, len(target), sample_weight)
@@ -640,10 +644,9 @@ def training_rows(
     features, codes, hashes, of_rows = _encode_rows(model, X, target, classes, sides, again)
     learned |= of_rows
     if model._draws_rows and not again and groups is None and duplicates is None:
-        known = of_rows.get("sample_hashes_")
-        # Half of the known hashes at most are those of rounded numbers, which are fewer.
-        expect_few_copies(codes, hashes, 0 if known is None else -(-len(known) // 2))
-    about = groups, indices, n_given, repeats, duplicates == "copies"
+        counts = of_rows.get("_sample_counts")
+        expect_few_copies(codes, hashes, 0 if counts is None else counts.n_distinct)
+    about = groups, indices, n_given, repeats, duplicates == "copies", is_worst
     sides = TrainCalibrationSplit(sides.grow, sides.weigh, *about)
     training = Training(features, codes, weight, sides)
     if len(sides.grow) and len(sides.weigh):
@@ -668,8 +671,8 @@ def _encode_rows(
         hash_rows = partial(sample_hashes, *features.parts)
         return features, codes, hash_rows, learned | _outputs(model, target, again)
     codes, of_classes = _classes(model, target, classes, sides, again)
-    exact, known = _hashes(model, features, again)
-    return features, codes, lambda: exact, {**learned, **of_classes, "sample_hashes_": known}
+    exact, of_rows = _hashes(model, features, codes, again)
+    return features, codes, lambda: exact, {**learned, **of_classes, **of_rows}
 
 
 def _effective_size(weight: Float64 | None, n: int, sample_weight: Any) -> dict[str, Any]:
@@ -1020,13 +1023,22 @@ def _outputs(model: Any, target: NDArray[Any], again: bool) -> dict[str, Any]:
     return {"n_outputs_": n_outputs}
 
 
-def _hashes(model: Any, features: AnyColumns, again: bool) -> tuple[UInt64 | None, UInt64 | None]:
+def _hashes(
+    model: Any, features: AnyColumns, codes: NDArray[Any], again: bool
+) -> tuple[UInt64 | None, dict[str, Any]]:
     """Hash each row, and find what the model keeps; None if that of earlier rows is unknown."""
     if again and model.sample_hashes_ is None:
-        return None, None
+        return None, {"sample_hashes_": None, "_sample_counts": None}
     exact = sample_hashes(*features.parts)
-    hashes = fit_hashes(*features.parts, exact=exact)
-    return exact, distinct(model.sample_hashes_, hashes) if again else hashes
+    known = fit_hashes(*features.parts, exact=exact)
+    ordered, tables = np.sort(exact), (hash_table(exact, codes),)
+    if not again:
+        counts = RepeatCounts.of(ordered, tables)
+        return exact, {"sample_hashes_": known, "_sample_counts": counts}
+    before = getattr(model, "_sample_counts", None)
+    both = None if before is None else before.plus(model.sample_hashes_, ordered, tables)
+    known = distinct(model.sample_hashes_, known)
+    return exact, {"sample_hashes_": known, "_sample_counts": both}
 
 
 def other_class(n_classes: int) -> int:

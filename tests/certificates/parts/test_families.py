@@ -504,9 +504,13 @@ def test_rows_of_the_fit_promise_nothing():
         with pytest.raises(ValueError, match="400 of 400 rows also occur among those of the fit"):
             conditional_guarantees(model, X, y)
         assert conditional_guarantees(model, X_new, y_new).error.worst.repeats == 0
-        assert conditional_guarantees(model, X, y, duplicates="genuine").recall[0].repeats == 400
-        said = "of class 0, out of rows of which 400 repeat other rows, as draws of their own"
-        assert said in str(conditional_guarantees(model, X, y, duplicates="genuine").recall[0])
+        with pytest.raises(ValueError, match="the rows are the table of the fit"):
+            conditional_guarantees(model, X, y, duplicates="genuine")
+        mixed = np.vstack([X[:30], X_new[30:]]), np.append(y[:30], y_new[30:])
+        found = conditional_guarantees(model, *mixed, duplicates="genuine").recall[0]
+        assert found.repeats == found.matches.found == 30
+        said = "of class 0, out of rows of which 30 repeat other rows, as draws of their own"
+        assert said in str(found)
     foreign = DummyClassifier().fit(X, y)
     said = "of class 0, out of rows which were not compared with those of the fit, for all"
     assert said in str(conditional_guarantees(foreign, X, y).recall[0])

@@ -84,14 +84,17 @@ def parts_of_kinds(kinds: Kinds, wrong: NDArray[np.bool_], nats: float) -> dict[
 
 
 def parts_of_pairs(
-    kinds: Kinds, wrong: NDArray[np.bool_], nats: float
+    kinds: Kinds, wrong: NDArray[np.bool_], surely_wrong: NDArray[np.bool_], nats: float
 ) -> dict[tuple[Any, Any], Part]:
     """All pairs of kinds; upper and lower limits of each kind have the same share of delta.
 
-    The inequality halves it between the two limits, and all pairs are of the same limits.
+    The inequality halves it between the two limits, and all pairs are of the same limits. The error of
+    the second kind is that of rows which are surely wrong.
     """
-    parts = {}
-    for (key, one), (other, its) in permutations(parts_of_kinds(kinds, wrong, nats).items(), 2):
+    parts, most = {}, parts_of_kinds(kinds, wrong, nats)
+    least = parts_of_kinds(kinds, surely_wrong, nats)
+    for key, other in permutations(most, 2):
+        one, its = most[key], least[other]
         both = one.n + its.n
         observed = (*one.observed, *its.observed, one.n / max(both, 1))
         parts[key, other] = Part(f"{key} and {other}", observed, both, one.complexity)

@@ -298,7 +298,13 @@ def class_scores(held: HeldOut) -> Float64:
     return score
 
 
-def scores_of_truth(score: Float64, code: NDArray[np.intp], *, per_class: bool = False) -> Scores:
+def scores_of_truth(
+    score: Float64,
+    code: NDArray[np.intp],
+    is_worst: NDArray[np.bool_] | None = None,
+    *,
+    per_class: bool = False,
+) -> Scores:
     """Scores of the classes that rows have.
 
     Parameters
@@ -307,6 +313,8 @@ def scores_of_truth(score: Float64, code: NDArray[np.intp], *, per_class: bool =
         1 less the share of each class at each row, by what was known before the rows.
     code : ndarray of int, shape (n,)
         Class of each row; K: another one.
+    is_worst : ndarray of bool, shape (n,), or None
+        Rows that no set holds, whatever they score; they stay in their classes. None: none.
     per_class : bool
         Whether every class is a region of its own, with as much of delta as the others. Else all rows
         are one region, in which no set holds a class that is none of the K.
@@ -315,6 +323,8 @@ def scores_of_truth(score: Float64, code: NDArray[np.intp], *, per_class: bool =
     known = np.flatnonzero(code < n_classes)
     value = np.full(len(code), np.inf)
     value[known] = score[known, code[known]]
+    if is_worst is not None:
+        value[is_worst] = np.inf
     if not per_class:
         return Scores.of(value, np.zeros_like(code), np.ones(1))
     return Scores.of(value[known], code[known], np.full(n_classes, 1 / n_classes))

@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from certree.certificates.certificate import Certificate, certificate_of, how_drawn
+from certree.certificates.certificate import Certificate, Matches, certificate_of, how_drawn
 from certree.certificates.methods import METHODS, inequality_of
 from certree.certificates.parts.answers import Kinds, Part, kinds_of
 from certree.certificates.shift import Shift, shift_nearby
@@ -43,6 +43,8 @@ class Terms:
     repeats: int | None = 0
     distinct: bool = False
     shift: Shift | None = None
+    matches: Matches | None = None
+    worst: int = 0
 
     def __post_init__(self) -> None:
         expect_settings(self)
