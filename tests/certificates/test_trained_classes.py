@@ -222,12 +222,16 @@ def test_every_certified_classifier_lists_every_class():
             assert model.predict_proba(X).shape == (N, 3)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_the_sparse_check_of_scikit_learn_passes_for_every_seed(seed):
-    """It has 40 rows of four classes, of which some draws train no row of one."""
-    for kind in (CertifiedBoostedTreesClassifier, CertifiedTreeClassifier):
-        model = kind(random_state=seed)
+@pytest.mark.parametrize("seed", [1, 13])
+def test_the_sparse_check_of_scikit_learn_passes_by_any_chance(seed):
+    """It has 40 rows of four classes, and the draws of these seeds train no row of one."""
+    state = np.random.get_state()  # noqa: NPY002 -- what estimators without a seed draw from
+    np.random.seed(seed)  # noqa: NPY002 -- likewise
+    try:
+        model = CertifiedBoostedTreesClassifier()
         estimator_checks.check_estimator_sparse_matrix(type(model).__name__, model)
+    finally:
+        np.random.set_state(state)  # noqa: NPY002 -- likewise
 
 
 @pytest.mark.parametrize("is_trained", [[0, 1], [1, 0, 1], [0, 1, 0], [1, 1, 0, 1, 0]])
