@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -18,7 +20,14 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
-from certree import TreeForestClassifier, TreeForestRegressor, _core, load, save
+from certree import (
+    CertifiedForestClassifier,
+    TreeForestClassifier,
+    TreeForestRegressor,
+    _core,
+    load,
+    save,
+)
 from certree.ensembles import Leaves
 from certree.ensembles.forest_samples import ForestSamples, WalkInMemory
 from certree.ensembles.leaves import LeafRows
@@ -473,6 +482,52 @@ def test_leaves_of_rows_are_numbered_in_their_trees():
     for number in range(8):
         tree = model.trees_.tree(number)
         np.testing.assert_array_equal(leaf[:, number], tree.apply(X))
+
+
+@pytest.mark.parametrize(
+    "kind", [TreeForestClassifier, TreeForestRegressor, CertifiedForestClassifier]
+)
+def test_decision_paths_hold_the_nodes_on_the_way_to_every_leaf(kind):
+    X, y = noisy()
+    X[::5, 0] = np.nan
+    # A tree may be a single leaf.
+    for limits in ({"max_depth": 4}, {"min_samples_leaf": 350}, {}):
+        model = kind(4, random_state=0, **limits).fit(X, y)
+        found, ends = model.decision_path(X[:30])
+        assert isinstance(found, sparse.csr_matrix)
+        assert found.has_sorted_indices
+        expected = [np.zeros((30, tree.n_nodes)) for tree in model.trees_]
+        for marks, tree in zip(expected, model.trees_, strict=True):
+            for i, leaf in enumerate(reference.apply(tree, X[:30])):
+                marks[i, reference.path(tree, int(leaf))] = 1
+        np.testing.assert_array_equal(found.toarray(), np.hstack(expected))
+        assert ends.tolist() == [0, *np.cumsum([tree.n_nodes for tree in model.trees_])]
+
+
+def test_decision_paths_have_the_form_that_scikit_learn_gives_them():
+    X, y = noisy()
+    mine, other = TreeForestClassifier(3).fit(X, y), RandomForestClassifier(3).fit(X, y)
+    for model in (mine, other):
+        found, ends = model.decision_path(X)
+        assert found.format == "csr"
+        assert found.dtype == np.int64
+        assert found.shape == (len(X), ends[-1])
+        leaves = model.apply(X) + ends[:-1]
+        marks = found.toarray()
+        assert (np.take_along_axis(marks, leaves, axis=1) == 1).all()
+        assert (marks[:, ends[:-1]] == 1).all()
+
+
+def test_decision_paths_take_memory_in_proportion_to_what_they_hold():
+    X, y = noisy(2000)
+    model = TreeForestClassifier(20, n_jobs=1, random_state=0).fit(X, y)
+    model.decision_path(X)
+    tracemalloc.start()
+    found, _ = model.decision_path(X)
+    held, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held >= 12 * found.nnz
+    assert most < 1.5 * 12 * found.nnz + 2**20
 
 
 def test_proximity_is_the_share_of_common_leaves():

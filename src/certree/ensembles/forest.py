@@ -11,6 +11,7 @@ from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
@@ -61,6 +62,7 @@ from certree.grow.growing import (
 )
 from certree.interface.arrays import (
     Float64,
+    Int32,
     Int64,
     by_row,
     column,
@@ -173,9 +175,32 @@ class Forest(TreeModel):
         ndarray of int64, shape (n, T)
             Leaves, numbered among the nodes of their tree.
         """
+        return np.ascontiguousarray(self._leaves_of(X).T - self.trees_.root)
+
+    def _leaves_of(self, X: ArrayLike) -> Int32:
+        """Find the leaf of each row in each tree, (T, n), numbered among the nodes of all trees."""
         rows = self._rows_to_walk(X)
-        leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
-        return np.ascontiguousarray(leaf.T - self.trees_.root)
+        return self.trees_.leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
+
+    @reads_state
+    def decision_path(self, X: ArrayLike) -> tuple[sparse.csr_matrix, Int64]:
+        """Find all nodes of all trees that contain each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        indicator : sparse matrix of shape (n, m)
+            1 where the node contains the row. Columns are the nodes of all trees, one tree behind the
+            other.
+        n_nodes_ptr : ndarray of int64, shape (T + 1,)
+            Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
+        """
+        leaf = self._leaves_of(X)
+        return self.trees_.paths_to(leaf), np.append(self.trees_.root, self.trees_.n_nodes)
 
     @reads_state
     def proximity(self, X: ArrayLike, pairs: ArrayLike) -> Float64:
@@ -802,9 +827,9 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         Share of each feature in how far cuts lower the impurity.
     oob_score_ : float
         Score of rows out of bags, if `oob_score`.
-    oob_decision_function_ : ndarray of shape (n, K), or list of them
-        Their probabilities, of several targets of each; NaN for rows that are in all bags, or of weight
-        zero.
+    oob_decision_function_ : ndarray of shape (n, K), or (n, K, n_outputs)
+        Their probabilities; NaN for rows that are in all bags, or of weight zero. Of several targets K
+        is the largest number of classes, and 0 stands for classes that a target does not have.
     sample_hashes_ : ndarray of uint64
         Hashes of the rows of the fit.
     n_features_in_ : int
@@ -837,7 +862,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     }
     _judged_name, _classes = "oob_decision_function_", True
 
-    oob_decision_function_: Any
+    oob_decision_function_: Float64
 
     def __init__(
         self,
@@ -898,8 +923,14 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         lanes = table[:, 1:] if self.n_classes_ == 2 else table
         return np.column_stack([table.sum(axis=1), lanes])
 
-    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Any:
-        return self._probabilities(mean, leaves.power)
+    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:
+        shares = self._probabilities(mean, leaves.power)
+        if not self._has_several_targets():
+            return np.asarray(shares)
+        most = max(self.n_classes_)
+        padded = [np.pad(one, ((0, 0), (0, most - one.shape[1]))) for one in shares]
+        padded = [np.where(np.isnan(one[:, :1]), np.nan, one) for one in padded]
+        return np.stack(padded, axis=2)
 
     def _score(
         self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None

@@ -460,19 +460,7 @@ class TreeVoteEstimator(TreeModel):
         sparse matrix of shape (n, m)
             1 where the node contains the row.
         """
-        nodes = self._leaves(X)
-        parent = self.tree_.parent
-        rows = np.arange(len(nodes))
-        pairs = []
-        while len(nodes):
-            pairs.append((rows, nodes))
-            nodes = parent[nodes]
-            rows, nodes = rows[nodes >= 0], nodes[nodes >= 0]
-        row, node = (np.concatenate(part) for part in zip(*pairs, strict=True))
-        shape = (int(row.max()) + 1, self.tree_.n_nodes)
-        path = sparse.csr_matrix((np.ones(len(row), dtype=np.int64), (row, node)), shape=shape)
-        path.sort_indices()
-        return path
+        return self.tree_.paths_to(self._leaves(X)[None])
 
     # -- inspection --------------------------------------------------------------------------------
 
