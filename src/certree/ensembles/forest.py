@@ -385,6 +385,7 @@ class TreeForest(Forest):
             If files cannot be found, or there is no room for what is made of them.
         """
         self._expect_bags()
+        self._expect_plain_leaves()
         if lies_elsewhere(X):
             if groups is not None:
                 raise ValueError("groups takes rows in memory, got X that lies elsewhere")
@@ -436,6 +437,19 @@ class TreeForest(Forest):
             raise ValueError("Out of bag estimation only available if bootstrap=True")
         if self.leaves in ("refilled", "honest"):
             raise ValueError(f'leaves="{self.leaves}" takes rows out of bags: set bootstrap=True')
+
+    @property
+    def _balances_bags(self) -> bool:
+        """Whether classes weigh the same among the rows that grow each tree."""
+        return bool(getattr(self, "class_weight", None) == "balanced_subsample")
+
+    def _expect_plain_leaves(self) -> None:
+        """Refuse leaves that count rows by other weights than those in the bag of their tree."""
+        if self._balances_bags and self.leaves not in ("auto", "plain"):
+            raise ValueError(
+                'class_weight="balanced_subsample" takes leaves="auto" or "plain", which count rows '
+                f"by their weights in the bag of each tree, got leaves={self.leaves!r}"
+            )
 
     def _slopes(self) -> Slopes:
         """What predictions must keep to: the means of the rows that grew a tree do."""
@@ -564,7 +578,8 @@ class TreeForest(Forest):
         given: GivenRows,
     ) -> None:
         """Choose what leaves say, and judge all rows out of their bags."""
-        leaves, is_free = FIXED.get(self.leaves, PLAIN), self._slopes() is None
+        leaves = FIXED.get(self.leaves, PLAIN)
+        is_free = self._slopes() is None and not self._balances_bags
         for name in ("oob_score_", self._judged_name):
             self.__dict__.pop(name, None)
         if self.bootstrap and (self.leaves in ("auto", "refilled", "honest") or self.oob_score):
@@ -708,7 +723,7 @@ class TreeForest(Forest):
             )
         lanes = self._lanes.ordered(rows.columns)
         X = cast(OrderedFeatures, rows.features).X
-        sums = sums_in_bags(self.trees_, rows, X, drawing, lanes)
+        sums = sums_in_bags(self.trees_, rows, X, drawing, lanes, self._balances_bags)
         known = self._leaf_rows(self.trees_, sums, rows, drawing)
         leaves = self.leaves_._replace(filled_by="in_bag")
         return permutation_importances(
@@ -797,8 +812,10 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     monotonic_cst : array-like of int, dict or None, default=None
         For every feature, or by its name, 1 if the probability of the second of two classes must not
         fall where it rises, -1 if it must not rise, 0 otherwise. Leaves are plain then.
-    class_weight : dict, list of dict, "balanced" or None, default=None
+    class_weight : dict, list of dict, "balanced", "balanced_subsample" or None, default=None
         Weights of the classes, as in scikit-learn; of several targets a dict for each.
+        "balanced_subsample": all classes weigh the same among the rows that are drawn for each tree;
+        leaves are plain then.
     warm_start : bool, default=False
         Whether a fit on the same rows adds trees, up to `n_estimators`, to those of the fit before. Of
         the parameters only `n_estimators`, `leaves`, `oob_score`, `n_jobs`, `verbose` and `warm_start`
@@ -858,7 +875,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeForest._parameter_constraints,
         "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
-        "class_weight": [dict, list, StrOptions({"balanced"}), None],
+        "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
     }
     _judged_name, _classes = "oob_decision_function_", True
 
@@ -910,7 +927,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         self, grower: BinnedGrower, rows: ForestSamples, first: int, n_trees: int
     ) -> GrownForest:
         how: dict[str, Any] = {"first": first, "sample_weight": rows.weight}
-        how["criterion"] = self.criterion
+        how |= {"criterion": self.criterion, "balanced": self._balances_bags}
         if self.n_outputs_ > 1:
             n_classes = [self.n_classes_[k] for k in rows.columns]
             return grower.grow_columns(rows.y, n_trees, n_classes=n_classes, **how)

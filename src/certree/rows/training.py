@@ -632,7 +632,7 @@ def training_rows(
     if duplicates not in (None, "copies"):
         repeats = n_repeats(first_alike(X, target), sides.grow, sides.weigh, groups)
         expect_few_repeats(repeats, len(sides.weigh) or len(target), model.duplicates)
-    if isinstance(getattr(model, "class_weight", None), str):
+    if getattr(model, "class_weight", None) == "balanced":  # not in the bags of a forest
         weight = _times(balanced_weights(target, weight, sides), weight)
     learned = {} if again else _effective_size(weight, len(target), sample_weight)
     if hasattr(model, "preprocessor"):
