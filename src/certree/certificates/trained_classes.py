@@ -74,9 +74,8 @@ class TrainedClasses:
     def spread(self, values: NDArray[Any], fill: Any = 0) -> NDArray[Any]:
         """Give columns of trained classes, (n, n_codes) or (n, n_trained), those of all, (n, K)."""
         spread = np.full((len(values), len(self.is_trained)), fill, dtype=values.dtype)
-        if (
-            values.shape[1] > self.n_trained
-        ):  # a single class has what smoothing gives the unused code
+        if values.shape[1] > self.n_trained:
+            # A single class has what smoothing gives the unused code.
             values = values.sum(axis=1, keepdims=True)
         spread[:, self.is_trained] = values
         return spread

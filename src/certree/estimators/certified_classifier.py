@@ -191,7 +191,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     vote_ : Vote
         The outcome of the vote in every cell.
     model_selection_ : ModelSelection, LabelledSelection or None
-        The rows that certify, and what may be certified by them; None if loaded from a file.
+        The rows that certify, and what may be certified by them, by the classes that may be predicted;
+        None if loaded from a file.
     calibration_ : CalibrationSamples or None
         The calibration samples one by one, and what the training samples said; None if loaded from a
         file that was saved without.
