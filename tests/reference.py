@@ -1725,6 +1725,19 @@ def whole_weights(weight):
     return [max(round(one / unit), 1) for one in weight]
 
 
+def balanced_in_bag(count, weight, y):
+    """Whole weights of drawn rows by which all classes of each column weigh the same; else 0."""
+    drawn = [i for i in range(len(count)) if count[i] > 0]
+    relative = {i: float(weight[i]) for i in drawn}
+    for column in np.transpose(y):
+        total = {}
+        for i in drawn:
+            total[column[i]] = total.get(column[i], 0) + int(count[i] * weight[i])
+        relative = {i: relative[i] / total[column[i]] for i in drawn}
+    whole = dict(zip(drawn, whole_weights([*relative.values()]), strict=True))
+    return [whole.get(i, 0) for i in range(len(count))]
+
+
 def grow_on_samples(X, y, n_classes, samples, seeds, weight, **given):
     """Sums and nodes of trees that see nothing but the rows of their samples, one after the other."""
     for sample, seed in zip(samples, seeds, strict=True):

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from scipy.sparse import issparse
 
 from certree._core import (
@@ -324,6 +325,19 @@ class Trees(OfColumns):
         return self.left == LEAF
 
     @property
+    def parent(self) -> Int32:
+        """Parent of each node, (m,); -1 for roots."""
+        parent = np.full(self.n_nodes, -1, dtype=np.int32)
+        inner = np.flatnonzero(self.left != LEAF)
+        parent[self.left[inner]] = parent[self.left[inner] + 1] = inner
+        return parent
+
+    @property
+    def splits_above(self) -> NDArray[np.int64]:
+        """Number of splits above each node, (m,)."""
+        return depths(self.left, np.ones(self.n_nodes, dtype=np.int32))
+
+    @property
     def compares_numbers(self) -> NDArray[np.bool_]:
         """Whether each node compares a number with its threshold, (m,)."""
         return ~self.is_leaf & (np.diff(self.category_start) == 0)
@@ -364,6 +378,40 @@ class Trees(OfColumns):
     def leaves(self, X: Any, n_threads: int) -> Int32:
         """Leaf of each checked row in each tree, numbered among all nodes, (T, n)."""
         return find_leaves(*self.packed, self._walked(X), n_threads)
+
+    def paths_to(self, leaf: Int32) -> sparse.csr_matrix:
+        """Mark all nodes that contain each row.
+
+        Parameters
+        ----------
+        leaf : ndarray of int32, shape (n_trees, n)
+            Leaf of each row in each tree, numbered among the nodes of all.
+
+        Returns
+        -------
+        sparse matrix of int64, shape (n, n_nodes)
+            1 where a node contains the row. It takes 12 or 16 bytes for each of them.
+        """
+        parent, above = self.parent, self.splits_above
+        lengths = np.full(leaf.shape[1], len(leaf), dtype=np.int64)
+        for leaves in leaf:
+            lengths += above[leaves]
+        start = np.concatenate([[0], np.cumsum(lengths)])
+        n_marks = int(start[-1])
+        index: type = np.int32 if n_marks < 2**31 else np.int64
+        nodes: NDArray[np.integer] = np.empty(n_marks, dtype=index)
+        begin = start[:-1].copy()
+        for leaves in leaf:  # children come after parents, so that columns ascend
+            places, here = begin + above[leaves], leaves
+            begin = places + 1
+            while len(here):
+                nodes[places] = here
+                here = parent[here]
+                inside = here >= 0
+                places, here = places[inside] - 1, here[inside]
+        marks = np.ones(n_marks, dtype=np.int64)
+        shape = (len(lengths), self.n_nodes)
+        return sparse.csr_matrix((marks, nodes, start.astype(index)), shape=shape)
 
     def out_of_bag(self, X: Any, drawing: tuple[Any, ...], n_threads: int) -> Int32:
         """Complements of leaves (T, n) of rows that were not drawn for a tree; 0 for others.
@@ -535,22 +583,9 @@ optimal_splits, missing_both, root, value
         return int(self.chain.sum(dtype=np.int64))
 
     @property
-    def parent(self) -> Int32:
-        """Parent of each node, (m,); -1 for the root."""
-        parent = np.full(self.n_nodes, -1, dtype=np.int32)
-        inner = np.flatnonzero(self.left != LEAF)
-        parent[self.left[inner]] = parent[self.left[inner] + 1] = inner
-        return parent
-
-    @property
     def node_depth(self) -> NDArray[np.int64]:
         """Number of cells above the first cell of each node, (m,)."""
         return depths(self.left, self.chain)
-
-    @property
-    def splits_above(self) -> NDArray[np.int64]:
-        """Number of splits above each node, (m,)."""
-        return depths(self.left, np.ones_like(self.chain))
 
     @property
     def depth(self) -> int:

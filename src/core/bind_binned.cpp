@@ -117,13 +117,14 @@ auto grow_gradients(const AnyCodes& codes, const Kept& kept, const Ints& feature
       owned(std::move(tree.sums), m, tree.sums.size() / m), leaf);
 }
 
-// Draws, first, n_trees, max_features_of_tree.
-using Bagged = std::tuple<Draws, std::int64_t, std::int64_t, std::int64_t>;
+// Draws, first, n_trees, max_features_of_tree, is_balanced.
+using Bagged = std::tuple<Draws, std::int64_t, std::int64_t, std::int64_t, bool>;
 
 Bags bags_of(const Bagged& bagged, std::size_t n_rows) {
-  const auto& [draws, first, n_trees, max_of_tree] = bagged;
+  const auto& [draws, first, n_trees, max_of_tree, is_balanced] = bagged;
   if (n_trees < 0 || first < 0) throw std::invalid_argument("trees are numbered from 0");
-  return {drawing_of(draws, n_rows), first, n_trees, std::max<std::int64_t>(max_of_tree, 1)};
+  return {drawing_of(draws, n_rows), first, n_trees, std::max<std::int64_t>(max_of_tree, 1),
+          is_balanced};
 }
 
 // Codes of rows, row by row: dense, or where those of each row start, features, codes, and those of

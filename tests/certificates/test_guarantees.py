@@ -429,8 +429,9 @@ def test_one_class_and_a_class_that_no_row_grew_are_told_apart():
     model = CertifiedTreeClassifier(train_size=0.5, random_state=0).fit(X, y)
     y[model.calibration_.given[:4]] = 1
     model.fit(X, y)
-    assert model.classes_.tolist() == [0]
+    assert model.classes_.tolist() == [0, 1]
     promised = model.conditional_guarantees()
     assert promised.error.worst.risk == pytest.approx(4 / 40)
     assert promised.recall[0].n == 36
+    assert (promised.recall[1].n, promised.recall[1].bound) == (4, 1)
     assert model.certify_set(0.5)[0].risk == pytest.approx(4 / 40)

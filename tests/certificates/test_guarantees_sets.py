@@ -107,15 +107,20 @@ def test_classes_that_no_growing_row_has_are_in_no_set():
     few = np.flatnonzero(is_weighing)[:3]
     named[few] = "unknown"
     model = CertifiedTreeClassifier(train_size=0.5, random_state=0).fit(X, named)
-    assert "unknown" not in model.classes_
-    assert model.predict_set(X, 0.8).shape == (150, 3)
+    assert "unknown" not in model.predict(X)
+    held = model.predict_set(X, 0.8)
+    assert held.shape == (150, 4)
+    assert not held[:, model.classes_ == "unknown"].any()
     assert model.certify_set(0.8)[0].risk >= 3 / 75
     with pytest.raises(
         ValueError, match="out of reach: 3 of 75 calibration samples are of classes"
     ):
         model.predict_set(X, 0.95)
-    # Of each known class the promise does not speak of the others.
-    assert len(model.certify_set(0.6, per_class=True)) == 3
+    # Nothing is certified of a class that is in every set.
+    found = dict(zip(model.classes_, model.certify_set(0.6, per_class=True), strict=True))
+    assert found.pop("unknown") is None
+    assert all(found.values())
+    assert model.predict_set(X, 0.6, per_class=True)[:, model.classes_ == "unknown"].all()
 
 
 def test_bad_questions_say_what_was_expected(tmp_path):

@@ -122,10 +122,12 @@ def test_classes_that_no_training_sample_has_are_errors():
     y[judge[:20]] = "rare"
     y = y.astype(str)
     model = CertifiedBoostedTreesClassifier(train_size=0.5, **SHORT).fit(X, y)
-    assert model.classes_.tolist() == ["0", "1"]
+    assert model.classes_.tolist() == ["0", "1", "rare"]
+    assert "rare" not in model.predict(X)
     assert model.certificate_.risk == np.mean(model.predict(X[judge]) != y[judge])
     held = model.predict_set(X[judge], 0.8)
-    assert held.shape == (150, 2)
+    assert held.shape == (150, 3)
+    assert not held[:, 2].any()
     with pytest.raises(ValueError, match="classes that no training sample has"):
         model.predict_set(X, 0.9)
     # A class that is known without the rows may be predicted, but no row has taught it.

@@ -2,30 +2,41 @@
 
 import pickle
 import re
+import tracemalloc
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, log_loss, mean_poisson_deviance, r2_score
 from sklearn.model_selection import train_test_split
+from sklearn.utils import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
-from certree import TreeForestClassifier, TreeForestRegressor, _core, load, save
+from certree import (
+    CertifiedForestClassifier,
+    TreeForestClassifier,
+    TreeForestRegressor,
+    _core,
+    load,
+    save,
+)
 from certree.ensembles import Leaves
 from certree.ensembles.forest_samples import ForestSamples, WalkInMemory
 from certree.ensembles.leaves import LeafRows
 from certree.explain.lanes import Lanes
 from certree.grow import BinnedGrower, Bins
 from certree.rows.hashes import fit_hashes
-from certree.rows.relative_weights import integer_weights
+from certree.rows.relative_weights import balanced_in_bag, integer_weights
 from weight_units import expect_no_unit
 
 SHORT = {"n_estimators": 8, "random_state": 0}
@@ -310,14 +321,16 @@ def test_shuffled_features_that_matter_raise_the_loss():
         TreeForestClassifier(3, bootstrap=False).fit(X, y).out_of_bag_importances(X, y)
 
 
-def test_sums_in_bags_are_those_of_growth():
+@pytest.mark.parametrize("class_weight", [None, "balanced_subsample"])
+def test_sums_in_bags_are_those_of_growth(class_weight):
     from certree.ensembles.forest_importances import sums_in_bags
 
     X, y = load_iris(return_X_y=True)
-    model = TreeForestClassifier(**SHORT, warm_start=True).fit(X, y)
+    model = TreeForestClassifier(**SHORT, class_weight=class_weight, warm_start=True).fit(X, y)
     rows = ForestSamples.of(clone(model)._take(X, y))
     drawing = model._grower(rows).drawing
-    found = sums_in_bags(model.trees_, rows, rows.features.X, drawing, Lanes((3,)))
+    about = drawing, Lanes((3,)), class_weight is not None
+    found = sums_in_bags(model.trees_, rows, rows.features.X, *about)
     np.testing.assert_array_equal(found, model._kept)
 
 
@@ -462,7 +475,7 @@ def test_weights_of_classes_move_probabilities():
     balanced = TreeForestClassifier(**SHORT, class_weight="balanced").fit(X, y)
     assert len(balanced.trees_) == 8
     with pytest.raises(ValueError, match="class_weight"):
-        TreeForestClassifier(class_weight="balanced_subsample").fit(X, y)
+        TreeForestClassifier(class_weight="even").fit(X, y)
 
 
 def test_leaves_of_rows_are_numbered_in_their_trees():
@@ -473,6 +486,52 @@ def test_leaves_of_rows_are_numbered_in_their_trees():
     for number in range(8):
         tree = model.trees_.tree(number)
         np.testing.assert_array_equal(leaf[:, number], tree.apply(X))
+
+
+@pytest.mark.parametrize(
+    "kind", [TreeForestClassifier, TreeForestRegressor, CertifiedForestClassifier]
+)
+def test_decision_paths_hold_the_nodes_on_the_way_to_every_leaf(kind):
+    X, y = noisy()
+    X[::5, 0] = np.nan
+    # A tree may be a single leaf.
+    for limits in ({"max_depth": 4}, {"min_samples_leaf": 350}, {}):
+        model = kind(4, random_state=0, **limits).fit(X, y)
+        found, ends = model.decision_path(X[:30])
+        assert isinstance(found, sparse.csr_matrix)
+        assert found.has_sorted_indices
+        expected = [np.zeros((30, tree.n_nodes)) for tree in model.trees_]
+        for marks, tree in zip(expected, model.trees_, strict=True):
+            for i, leaf in enumerate(reference.apply(tree, X[:30])):
+                marks[i, reference.path(tree, int(leaf))] = 1
+        np.testing.assert_array_equal(found.toarray(), np.hstack(expected))
+        assert ends.tolist() == [0, *np.cumsum([tree.n_nodes for tree in model.trees_])]
+
+
+def test_decision_paths_have_the_form_that_scikit_learn_gives_them():
+    X, y = noisy()
+    mine, other = TreeForestClassifier(3).fit(X, y), RandomForestClassifier(3).fit(X, y)
+    for model in (mine, other):
+        found, ends = model.decision_path(X)
+        assert found.format == "csr"
+        assert found.dtype == np.int64
+        assert found.shape == (len(X), ends[-1])
+        leaves = model.apply(X) + ends[:-1]
+        marks = found.toarray()
+        assert (np.take_along_axis(marks, leaves, axis=1) == 1).all()
+        assert (marks[:, ends[:-1]] == 1).all()
+
+
+def test_decision_paths_take_memory_in_proportion_to_what_they_hold():
+    X, y = noisy(2000)
+    model = TreeForestClassifier(20, n_jobs=1, random_state=0).fit(X, y)
+    model.decision_path(X)
+    tracemalloc.start()
+    found, _ = model.decision_path(X)
+    held, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held >= 12 * found.nnz
+    assert most < 1.5 * 12 * found.nnz + 2**20
 
 
 def test_proximity_is_the_share_of_common_leaves():
@@ -608,6 +667,126 @@ def test_missing_values_and_categories_are_cut():
     assert len(model.trees_.categories)
     assert model.score(X, y) == 1
     assert np.isfinite(model.predict_proba([[99.0, np.nan], [np.nan, np.nan]])).all()
+
+
+# -- classes that weigh the same in every bag --------------------------------------------------------
+
+
+@given(
+    seed=st.integers(0, 2**16),
+    n_classes=st.sampled_from([1, 2, 3, 6]),
+    criterion=st.sampled_from(["gini", "entropy"]),
+    kinds=st.sets(st.sampled_from(["weighted", "grouped", "columns", "once"])),
+)
+def test_balanced_trees_are_those_of_the_weights_of_the_twin(seed, n_classes, criterion, kinds):
+    random, n = np.random.default_rng(seed), 40
+    X = random.integers(0, 6, size=(n, 3)).astype(float)
+    y = random.choice(n_classes, n, p=random.dirichlet(np.ones(n_classes)))
+    columns = np.column_stack([y, random.integers(0, 2, n)])
+    weight = random.integers(1, 5, n).astype(float) if "weighted" in kinds else None
+    grower = BinnedGrower(
+        Bins.of(X),
+        order="depth",
+        max_features=2,
+        bootstrap="once" not in kinds,
+        n_draws=15 if "grouped" in kinds else 30,
+        groups=np.arange(n) // 2 if "grouped" in kinds else None,
+        seed=seed,
+    )
+    how = {"criterion": criterion}
+    if "columns" in kinds:
+        grow, target = partial(grower.grow_columns, n_classes=[n_classes, 2], **how), columns
+    else:
+        grow, target = partial(grower.grow_classes, n_classes=n_classes, **how), y
+    own = np.ones(n) if weight is None else weight
+    found = grow(target, n_trees=3, sample_weight=weight, balanced=True)
+    for number, tree in enumerate(found.trees):
+        count = grower.draws(number)
+        codes = target.reshape(n, -1).astype(float)
+        balanced = np.array(reference.balanced_in_bag(count, own, codes), dtype=float)
+        np.testing.assert_array_equal(balanced_in_bag(count, own, codes), balanced)
+        alone = grow(target, n_trees=1, first=number, sample_weight=balanced)
+        for name in ("feature", "threshold", "left"):
+            np.testing.assert_array_equal(
+                getattr(tree, name), getattr(alone.trees.tree(0), name), err_msg=name
+            )
+        first = found.trees.root[number]
+        begin, end = found.begin[[first, first + tree.n_nodes]]
+        np.testing.assert_array_equal(found.total[begin:end], alone.total)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_classes_weigh_the_same_in_every_bag_as_in_scikit_learn(weighted):
+    X, y = noisy(300)
+    y = np.where(np.arange(300) < 25, 2, y)
+    weight = np.random.default_rng(0).integers(1, 4, 300) if weighted else None
+    model = TreeForestClassifier(
+        5, class_weight="balanced_subsample", oob_score=True, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y, weight)
+    assert model.leaves_ == Leaves()
+    rows = ForestSamples.of(clone(model)._take(X, y, weight))
+    for number, tree in enumerate(model.trees_):
+        count = model._grower(rows).draws(number)
+        np.testing.assert_allclose(tree.value[0], 1 / 3, atol=1e-3)
+        if weighted:
+            continue
+        drawn = np.repeat(np.arange(300), count)
+        theirs = compute_sample_weight("balanced", rows.y, indices=drawn)
+        mine = balanced_in_bag(count, rows.weights(), rows.targets)
+        ratio = (mine / theirs)[count > 0]
+        np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
+    known = ~np.isnan(model.oob_decision_function_[:, 0])
+    answer = model.oob_decision_function_[known].argmax(axis=1)
+    score = accuracy_score(
+        y[known], answer, sample_weight=None if weight is None else weight[known]
+    )
+    assert model.oob_score_ == pytest.approx(score)
+    order = np.random.default_rng(1).permutation(300)
+    given = (X, y) if weight is None else (X, y, weight)
+    again = clone(model).set_params(n_jobs=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again.fit(*(one[order] for one in given))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    found = model.out_of_bag_importances(*given)
+    np.testing.assert_array_equal(again.out_of_bag_importances(*given), found)
+    assert found[2] > 0
+
+
+def test_without_bags_balanced_classes_are_those_of_all_rows():
+    X, y = noisy(200)
+    y = np.where(np.arange(200) < 20, 2, y)
+    how = {"leaves": "plain", "bootstrap": False, "max_depth": 4, "random_state": 0}
+    one, other = (
+        TreeForestClassifier(3, class_weight=word, **how).fit(X, y)
+        for word in ("balanced_subsample", "balanced")
+    )
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-3)
+
+
+def test_balanced_bags_go_on_and_lie_in_files(tmp_path):
+    X, y = noisy(200)
+    model = TreeForestClassifier(
+        3, class_weight="balanced_subsample", warm_start=True, random_state=0
+    ).fit(X, y)
+    model.set_params(n_estimators=6).fit(X, y)
+    anew = clone(model).set_params(warm_start=False).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), anew.predict_proba(X))
+    save(anew, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(X), anew.predict_proba(X))
+    np.testing.assert_array_equal(
+        again.out_of_bag_importances(X, y), anew.out_of_bag_importances(X, y)
+    )
+    for leaves in ("refilled", "shrunk", "honest"):
+        wrong = clone(anew).set_params(leaves=leaves)
+        with pytest.raises(ValueError, match=f'takes leaves="auto" or "plain".*{leaves}'):
+            wrong.fit(X, y)
+    with pytest.raises(ValueError, match="takes columns of classes, got numbers"):
+        BinnedGrower(Bins.of(X)).grow_columns(X, 1, balanced=True)
 
 
 def test_who_is_not_fitted_says_so():

@@ -78,6 +78,8 @@ def test_files_and_memory_have_the_same_forest(
 CRITERIA = [
     ("two", {"criterion": "entropy", "monotonic_cst": {"x0": 1, "x2": -1}}),
     ("three", {"criterion": "entropy"}),
+    ("two", {"class_weight": "balanced_subsample", "oob_score": True}),
+    ("three", {"class_weight": "balanced_subsample"}),
     ("numbers", {"criterion": "poisson"}),
     ("numbers", {"monotonic_cst": {"x0": 1}, "categorical_features": ["colour", "x1"]}),
 ]
@@ -99,7 +101,10 @@ def test_criteria_and_slopes_mean_the_same(target, how, tmp_path, left_nothing):
 
 
 @pytest.mark.parametrize("weights", ["real", "whole"])
-@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.5}, {"one": 0.5, "third": 0}])
+@pytest.mark.parametrize(
+    "class_weight",
+    [None, "balanced", "balanced_subsample", {0: 2.5}, {"one": 0.5, "third": 0}],
+)
 @pytest.mark.parametrize("target", ["two", "three", "numbers"])
 def test_weights_mean_the_same(target, class_weight, weights, tmp_path, left_nothing, small_blocks):
     if class_weight is not None and target == "numbers":
@@ -116,7 +121,9 @@ def test_weights_mean_the_same(target, class_weight, weights, tmp_path, left_not
 SEVERAL = [{}, {"oob_score": True, "n_estimators": 40}, {"bootstrap": False, "max_leaf_nodes": 9}]
 
 
-@pytest.mark.parametrize("how", [*SEVERAL, {"class_weight": "balanced"}])
+@pytest.mark.parametrize(
+    "how", [*SEVERAL, {"class_weight": "balanced"}, {"class_weight": "balanced_subsample"}]
+)
 @pytest.mark.parametrize(
     ("target", "weights"),
     [("two", "whole"), ("three", "real"), ("numbers", "real"), ("numbers", None)],

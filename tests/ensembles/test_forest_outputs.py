@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import accuracy_score, log_loss, r2_score
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
@@ -169,10 +169,7 @@ def test_columns_may_be_in_any_order(leaves):
         assert mine.oob_score_ == pytest.approx(other.oob_score_, nan_ok=True)
         told_out_of_bag = [getattr(one, mine._judged_name) for one in (mine, other)]
         for k, place in enumerate(order):
-            if mine._classes:
-                a, b = told_out_of_bag[0][place], told_out_of_bag[1][k]
-            else:
-                a, b = told_out_of_bag[0][:, place], told_out_of_bag[1][:, k]
+            a, b = told_out_of_bag[0][..., place], told_out_of_bag[1][..., k]
             np.testing.assert_array_equal(a, b)
 
 
@@ -265,10 +262,34 @@ def test_what_is_told_out_of_bags_is_what_the_twin_tells(leaves, weighted):
             np.testing.assert_allclose(model.oob_prediction_, mean, atol=1e-9)
             continue
         parts = np.split(mean, np.cumsum(lanes)[:-1], axis=1)
-        for found, part in zip(model.oob_decision_function_, parts, strict=True):
+        assert model.oob_decision_function_.shape == (40, 3, 3)
+        for k, part in enumerate(parts):
+            found = model.oob_decision_function_[:, : model.n_classes_[k], k]
+            assert (
+                np.nan_to_num(model.oob_decision_function_[:, model.n_classes_[k] :, k]) == 0
+            ).all()
             shares = np.column_stack([1 - part, part]) if part.shape[1] == 1 else part
             raised = np.maximum(shares, 0) ** power
             np.testing.assert_allclose(found, raised / raised.sum(axis=1, keepdims=True), atol=1e-9)
+
+
+def test_probabilities_out_of_bags_have_the_shape_that_scikit_learn_gives_them():
+    X, _, labels = table(60)
+    words = (labels[:, [0, 2]] == labels[0, [0, 2]]).astype(int)
+    how = {"n_estimators": 4, "oob_score": True, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mine = TreeForestClassifier(**how).fit(np.nan_to_num(X), words)
+        other = RandomForestClassifier(**how).fit(np.nan_to_num(X), words)
+        one = TreeForestClassifier(**how).fit(X, words[:, 0])
+    assert mine.oob_decision_function_.shape == other.oob_decision_function_.shape == (60, 2, 2)
+    assert one.oob_decision_function_.shape == (60, 2)
+    # Rows in all bags, or of weight zero, have no probabilities of any class.
+    unknown = np.isnan(mine.oob_decision_function_)
+    assert unknown.any()
+    assert (unknown == unknown[:, :1, :1]).all()
+    known = mine.oob_decision_function_[~unknown[:, 0, 0]]
+    np.testing.assert_allclose(known.sum(axis=1), 1)
 
 
 def test_scores_out_of_bags_are_those_of_all_targets():
@@ -276,8 +297,10 @@ def test_scores_out_of_bags_are_those_of_all_targets():
     numbers = TreeForestRegressor(random_state=0, oob_score=True).fit(X, y)
     assert numbers.oob_score_ == pytest.approx(r2_score(y, numbers.oob_prediction_))
     classes = TreeForestClassifier(random_state=0, oob_score=True).fit(X, labels)
-    columns = zip(classes.classes_, classes.oob_decision_function_, strict=True)
-    answer = np.column_stack([known[one.argmax(axis=1)] for known, one in columns])
+    likeliest = classes.oob_decision_function_.argmax(axis=1)
+    answer = np.column_stack(
+        [known[codes] for known, codes in zip(classes.classes_, likeliest.T, strict=True)]
+    )
     assert classes.oob_score_ == pytest.approx((answer == labels).all(axis=1).mean())
     worst = TreeForestRegressor(40, oob_score=lambda y, said: float(np.abs(y - said).max()))
     assert worst.fit(X, y).oob_score_ > 0.5

@@ -888,10 +888,13 @@ def test_classes_of_weighing_rows_alone_are_errors(switches, grower, n_classes):
     names[weigh[:50]] = "0"  # first in the order of names, so that codes may not shift
     names[weigh[50:80]] = "z"
     model = certified(grower=grower, **switches).fit(X, names)
-    assert list(model.classes_) == ["a", "b", "c"][:n_classes]
-    assert model.predict_proba(X).shape == (600, n_classes)
+    assert list(model.classes_) == ["0", *["a", "b", "c"][:n_classes], "z"]
+    shares = model.predict_proba(X)
+    assert shares.shape == (600, n_classes + 2)
+    assert (shares[:, [0, -1]] == 0).all()
     assert set(model.predict(X)) <= set("abc")
-    assert model.stats_.counts.shape[1] == max(2, n_classes)
+    assert model.stats_.counts.shape[1] == n_classes + 2
+    assert model.model_selection_.held.n_classes == max(2, n_classes)
     weighing = len(weigh)
     assert round(model.certificate_.risk * weighing) == wrong_rows(model, X, names, weigh)
     assert all(80 / weighing <= one.risk <= 1 for one in model.certificates_)

@@ -775,7 +775,7 @@ def test_the_core_refuses_codes_that_do_not_go_together():
             grower.grow_gradients(np.ones(one.n_rows), np.ones(one.n_rows))
     start, feature, code, zero = codes.by_row(None)
     rest = (bins.kept, None, np.zeros(5, dtype=np.int32), 2, "gini")
-    options = (grower.drawing, 0, 1, 5), grower._limits, None, None, 1
+    options = (grower.drawing, 0, 1, 5, False), grower._limits, None, None, 1
     for rows in (
         (start[::-1].copy(), feature, code, zero),
         (start, feature + 1, code, zero),

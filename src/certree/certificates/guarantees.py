@@ -447,7 +447,8 @@ class Guarantees:
             Probability with which the sets hold fewer; None: that of the certificate.
         per_class : bool
             Whether they hold that share of the rows of every class, of all classes at once. A class of
-            too few calibration samples is in every set.
+            too few calibration samples is in every set, and so is one that only calibration samples of
+            a fit have, which else is in none.
 
         Returns
         -------
@@ -465,7 +466,7 @@ class Guarantees:
         """
         score, scores = self._score(X), self._scores(per_class)
         held: NDArray[np.bool_] = score <= _finite(scores, coverage, self._delta(delta))
-        return held
+        return self._in_all_columns(held, per_class)
 
     def certify_set(
         self, coverage: float = 0.9, delta: float | None = None, *, per_class: bool = False
@@ -490,10 +491,12 @@ class Guarantees:
         """
         scores, promise = self._scores(per_class), (coverage, self._delta(delta))
         _finite(scores, *promise)
-        method, parts = (
-            ("class_set", [*map(str, self._classes)]) if per_class else ("prediction_set", [""])
-        )
-        return scores.certificates(method, *promise, parts, **how_drawn(self.certificate))
+        drawn = how_drawn(self.certificate)
+        if not per_class:
+            return scores.certificates("prediction_set", *promise, **drawn)
+        parts = [str(one) for one in self._scored_classes.tolist()]
+        found = np.array(scores.certificates("class_set", *promise, parts, **drawn), dtype=object)
+        return tuple(self._in_all_columns(found[None], None)[0])
 
     def _scores(self, per_class: bool) -> Scores:
         """What their classes score at the calibration samples."""
@@ -501,9 +504,18 @@ class Guarantees:
         return scores_of_truth(*about, per_class=per_class)
 
     @property
+    def _scored_classes(self) -> NDArray[Any]:
+        """Classes that scores tell, which sets and thresholds go by."""
+        return np.asarray(self.classifier.classes_)
+
+    def _in_all_columns(self, values: NDArray[Any], of_others: Any) -> NDArray[Any]:  # noqa: ARG002 -- here none
+        """Give values of the classes that scores tell, in columns, those of all classes."""
+        return values
+
+    @property
     def _code(self) -> NDArray[np.intp]:
-        """Place of the class of each row among those of the classifier; their number: another one."""
-        place = {name: place for place, name in enumerate(self._classes)}
+        """Place of the class of each row among those that scores tell; their number: another one."""
+        place = {name: place for place, name in enumerate(self._scored_classes.tolist())}
         names = [place.get(name, len(place)) for name in self._truth.names]
         code: NDArray[np.intp] = np.array([*names, len(place)])[self._truth.place]
         return code
@@ -581,11 +593,7 @@ class Guarantees:
         >>> round(point.cost_at_most, 3), round(point.recall.lowest, 3)
         (0.142, 0.858)
         """
-        classes = self._classes
-        if len(classes) != 2:
-            raise ValueError(
-                f"thresholds are of two classes, and this classifier has {len(classes)}"
-            )
+        classes = self._two_classes().tolist()
         if self.is_worst is not None:
             raise ValueError(
                 f"thresholds have limits on both sides, and {np.sum(self.is_worst):,} rows that repeat "
@@ -637,14 +645,19 @@ class Guarantees:
         ValueError, TypeError
             As in `thresholds`.
         """
-        classes = np.asarray(self.classifier.classes_)
+        classes = self._two_classes()
+        taken = self._second_shares(X) >= number("threshold", threshold)
+        predicted: NDArray[Any] = classes[taken.astype(np.intp)]
+        return predicted
+
+    def _two_classes(self) -> NDArray[Any]:
+        """The classes that scores tell, if they are two."""
+        classes = self._scored_classes
         if len(classes) != 2:
             raise ValueError(
                 f"thresholds are of two classes, and this classifier has {len(classes)}"
             )
-        taken = self._second_shares(X) >= number("threshold", threshold)
-        predicted: NDArray[Any] = classes[taken.astype(np.intp)]
-        return predicted
+        return classes
 
     def _second_shares(self, X: ArrayLike | None = None) -> Float64:
         """The share of the second class at new rows, or at the calibration samples, (n,)."""
@@ -760,7 +773,7 @@ class CalibrationSamples(OfColumns):
     n_given : int
         How many those were.
     leaf, y : array-like of int, shape (n,)
-        Leaf and class of each; the code of a class that no label names is that after the labels.
+        Leaf and class of each; the codes of classes that no label names are those after the labels.
     weight : array-like of shape (n,), or None
         Of rows in groups 1 / (calibration samples of its group); None: each row counts by itself.
     repeats : int
@@ -769,6 +782,8 @@ class CalibrationSamples(OfColumns):
         Whether rows that are alike were taken for copies of one.
     is_worst : array-like of bool, shape (n,), or None
         Which of them count as the worst case; None: none.
+    n_others : int
+        Number of codes after the labels, one at least.
 
     Raises
     ------
@@ -787,6 +802,7 @@ class CalibrationSamples(OfColumns):
     repeats: int = 0
     distinct: bool = False
     is_worst: NDArray[np.bool_] | None = field(default=None, metadata=ADDED)
+    n_others: int = field(default=1, metadata=ADDED)
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -794,7 +810,7 @@ class CalibrationSamples(OfColumns):
         columns, n = checked_places(self.given, self.n_given, self.weight)
         nodes = self.tree.n_nodes
         columns["leaf"] = codes("leaf", self.leaf, n, nodes)
-        columns["y"] = codes("y", self.y, n, self.grown.n_classes + 1)
+        columns["y"] = codes("y", self.y, n, self.grown.n_classes + self.n_others)
         if self.splits is not None:
             columns["splits"] = column("splits", self.splits, "bool", (nodes,))
         if self.is_worst is not None:
@@ -834,6 +850,7 @@ class CalibrationSamples(OfColumns):
             held.repeats,
             held.distinct,
             None if sides.is_worst is None else frozen(sides.is_worst),
+            max(1, int(certifying.y.max(initial=0)) + 1 - held.n_classes),
         )
         # What the selection has counted, and what it expects, are not made a second time.
         vars(rows).update(held=held, structure=model_selection.structure)
@@ -892,10 +909,27 @@ class FitGuarantees(Guarantees):
     def _told(self) -> Kinds:
         return Kinds(self._classes, self.predicted)
 
+    @property
+    def _is_trained(self) -> NDArray[np.bool_] | slice:
+        """Which classes training samples have, which alone have scores, in the order of `classes_`."""
+        trained = self.classifier._trained
+        return slice(None) if trained is None else trained.is_trained
+
+    @property
+    def _scored_classes(self) -> NDArray[Any]:
+        return super()._scored_classes[self._is_trained]
+
+    def _in_all_columns(self, values: NDArray[Any], of_others: Any) -> NDArray[Any]:
+        trained = self.classifier._trained
+        return values if trained is None else trained.spread(values, of_others)
+
+    def _probabilities(self, X: ArrayLike) -> Float64:
+        return super()._probabilities(X)[:, self._is_trained]
+
     def _own_shares(self) -> Float64:
         if self.certificate.grouped:
             raise ValueError(OF_SINGLE_ROWS)
-        return super()._own_shares()
+        return super()._own_shares()[:, self._is_trained]
 
     def why_no_guarantees(self) -> str | None:
         """Why there are no promises beside the error as a whole; None: there are."""
@@ -915,7 +949,7 @@ class TreeGuarantees(FitGuarantees):
     rows : CalibrationSamples
         The rows; `y` and `predicted` are their codes.
     ballot : Vote
-        What predicts, in every cell.
+        What predicts, in every cell, by the codes of `rows`.
     fixed : bool
         Whether it was fixed without the calibration samples.
     """
@@ -943,7 +977,7 @@ class TreeGuarantees(FitGuarantees):
         return None if self.why_no_guarantees() else self.conditional_guarantees("cells").cells
 
     def _score_of(self, leaf: Int32) -> Float64:
-        return self.rows.score[:, : len(self._classes)][leaf]
+        return self.rows.score[:, : len(self._scored_classes)][leaf]
 
     def _score(self, X: ArrayLike) -> Float64:
         return self._score_of(self.classifier.apply(X))
@@ -965,7 +999,7 @@ class TreeGuarantees(FitGuarantees):
 
     def _leading(self, X: ArrayLike) -> tuple[NDArray[Any], Float64]:
         leaf = self.classifier.apply(X)
-        label: NDArray[Any] = self.classifier.classes_.take(self.ballot.label.take(leaf))
+        label: NDArray[Any] = self._scored_classes.take(self.ballot.label.take(leaf))
         return label, margins(self.ballot)[leaf]
 
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:

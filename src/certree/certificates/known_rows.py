@@ -269,6 +269,11 @@ def _codes(model: Any, classifier: Any, truth: NDArray[Any]) -> NDArray[Any]:
         places, are_known = places_among(classes, truth)
     except TypeError:  # words for numbers, which are refused later
         return np.zeros(len(truth))
+    trained = getattr(
+        model, "_trained", None
+    )  # of certified fits, which number these classes first
+    if trained is not None:
+        return np.asarray(trained.codes_at(np.where(are_known, places, len(classes))))
     return np.where(are_known, places, other_class(len(classes)))
 
 

@@ -208,7 +208,7 @@ def kept_apart(
 ) -> HeldOut:
     """Do what `held_out` does, for rows that have been checked and routed to their leaves.
 
-    Calibration samples of a class that no label names have the code `n_classes`.
+    Calibration samples of a class that no label names have the code `n_classes` or a larger one.
     """
     grown = counted(tree, leaf[grow], y[grow], None, n_classes)
     weight, n = None, len(weigh)
@@ -227,6 +227,7 @@ def weighed(
     weight_unit: float = 1.0,
 ) -> NodeStats:
     """Count calibration samples, with the training samples' labels; one column more for others."""
+    y = np.minimum(y, grown.n_classes)
     columns = grown.n_classes + int((y == grown.n_classes).any())
     if weight is not None:  # added up in whatever order they come
         leaf, y, weight, _ = counted_in_any_order(asking(leaf, y, weight), columns)

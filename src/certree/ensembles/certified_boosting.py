@@ -30,6 +30,7 @@ from certree.certificates.guarantees import FitGuarantees, Guarantees, asks, cer
 from certree.certificates.hold_out import hold_out, hold_out_mean
 from certree.certificates.model_selection import PILOT, CurvePoint, fraction_to_train
 from certree.certificates.parts.coverage import Scores
+from certree.certificates.trained_classes import TrainedClasses
 from certree.certificates.weighing import checked_places, shares_of_groups
 from certree.ensembles.boosting import (
     BoostedTreesClassifier,
@@ -201,7 +202,9 @@ class CertifiedBoostedTreesClassifier(BoostedTreesClassifier):
     guarantees_ : Guarantees or None
         All that these rows guarantee, which the methods below ask; None if there are none.
     classes_ : ndarray of shape (K,)
-        The classes: those given, or those of the training samples.
+        The classes: those given, or all that y has. One that only calibration samples have has
+        probability 0, a score of -1e30, and is never predicted, as calibration samples must not choose
+        what may be.
     sample_hashes_ : ndarray of uint64, or None
         Hashes of the rows of the fit, by which `certify` knows them.
     n_iter_, train_score_, validation_score_, max_leaf_nodes_, thresholds_, trees_, start_, \
@@ -232,6 +235,9 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     certificate_: Certificate
     certificates_: tuple[Certificate, ...]
     calibration_: CalibrationScores | None
+    # Classes that calibration samples alone have; and which ones training samples have, None: all.
+    _calibration_classes: NDArray[Any]
+    _trained: TrainedClasses | None = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BoostedTreesClassifier._parameter_constraints,
         "train_size": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
@@ -326,8 +332,19 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
 
         training = self._stopped(dealt)
         self._fit_rounds(training.growing or training)
-        self._certify(training)
+        self._certify(self._naming_all_classes(training))
         return self
+
+    def _naming_all_classes(self, training: Training) -> Training:
+        """List classes that calibration samples alone have, and give rows codes among all classes."""
+        self.classes_, self._trained = TrainedClasses.of(self.classes_, self._calibration_classes)
+        trained = self._trained
+        if trained is None:
+            return training
+        self.n_classes_ = len(self.classes_)
+        self.trees_ = self.trees_.saying(trained.spread_scores(self.trees_.value))
+        self.start_ = trained.spread_scores(self.start_[None], is_start=True)[0]
+        return replace(training, y=trained.places[training.y].astype(np.int32))
 
     def _stopped(self, dealt: Callable[[float], Training]) -> Training:
         """Reveal rows to the trees until it is time to stop; see `certificates.model_selection`."""
@@ -404,11 +421,13 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             **stored_certificates(self.certificates_, self.certificate_),
             "train_size": float(self.train_size_),
             **({} if rows is None else {"calibration": rows}),
+            **({} if self._trained is None else {"is_trained": self._trained.is_trained}),
         }
 
     def __restore__(self, stored: Stored) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
+        self._trained = TrainedClasses.restored(stored)
         self.train_size_ = stored.number("train_size", 0, _MOST_TRAIN)
         self.certificates_, self.certificate_ = restored_certificates(stored)
         self.calibration_ = None

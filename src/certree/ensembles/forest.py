@@ -11,6 +11,7 @@ from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
@@ -61,6 +62,7 @@ from certree.grow.growing import (
 )
 from certree.interface.arrays import (
     Float64,
+    Int32,
     Int64,
     by_row,
     column,
@@ -173,9 +175,32 @@ class Forest(TreeModel):
         ndarray of int64, shape (n, T)
             Leaves, numbered among the nodes of their tree.
         """
+        return np.ascontiguousarray(self._leaves_of(X).T - self.trees_.root)
+
+    def _leaves_of(self, X: ArrayLike) -> Int32:
+        """Find the leaf of each row in each tree, (T, n), numbered among the nodes of all trees."""
         rows = self._rows_to_walk(X)
-        leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
-        return np.ascontiguousarray(leaf.T - self.trees_.root)
+        return self.trees_.leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
+
+    @reads_state
+    def decision_path(self, X: ArrayLike) -> tuple[sparse.csr_matrix, Int64]:
+        """Find all nodes of all trees that contain each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+
+        Returns
+        -------
+        indicator : sparse matrix of shape (n, m)
+            1 where the node contains the row. Columns are the nodes of all trees, one tree behind the
+            other.
+        n_nodes_ptr : ndarray of int64, shape (T + 1,)
+            Columns ``n_nodes_ptr[t]`` to ``n_nodes_ptr[t + 1]`` are the nodes of tree t.
+        """
+        leaf = self._leaves_of(X)
+        return self.trees_.paths_to(leaf), np.append(self.trees_.root, self.trees_.n_nodes)
 
     @reads_state
     def proximity(self, X: ArrayLike, pairs: ArrayLike) -> Float64:
@@ -360,6 +385,7 @@ class TreeForest(Forest):
             If files cannot be found, or there is no room for what is made of them.
         """
         self._expect_bags()
+        self._expect_plain_leaves()
         if lies_elsewhere(X):
             if groups is not None:
                 raise ValueError("groups takes rows in memory, got X that lies elsewhere")
@@ -411,6 +437,19 @@ class TreeForest(Forest):
             raise ValueError("Out of bag estimation only available if bootstrap=True")
         if self.leaves in ("refilled", "honest"):
             raise ValueError(f'leaves="{self.leaves}" takes rows out of bags: set bootstrap=True')
+
+    @property
+    def _balances_bags(self) -> bool:
+        """Whether classes weigh the same among the rows that grow each tree."""
+        return bool(getattr(self, "class_weight", None) == "balanced_subsample")
+
+    def _expect_plain_leaves(self) -> None:
+        """Refuse leaves that count rows by other weights than those in the bag of their tree."""
+        if self._balances_bags and self.leaves not in ("auto", "plain"):
+            raise ValueError(
+                'class_weight="balanced_subsample" takes leaves="auto" or "plain", which count rows '
+                f"by their weights in the bag of each tree, got leaves={self.leaves!r}"
+            )
 
     def _slopes(self) -> Slopes:
         """What predictions must keep to: the means of the rows that grew a tree do."""
@@ -539,7 +578,8 @@ class TreeForest(Forest):
         given: GivenRows,
     ) -> None:
         """Choose what leaves say, and judge all rows out of their bags."""
-        leaves, is_free = FIXED.get(self.leaves, PLAIN), self._slopes() is None
+        leaves = FIXED.get(self.leaves, PLAIN)
+        is_free = self._slopes() is None and not self._balances_bags
         for name in ("oob_score_", self._judged_name):
             self.__dict__.pop(name, None)
         if self.bootstrap and (self.leaves in ("auto", "refilled", "honest") or self.oob_score):
@@ -683,7 +723,7 @@ class TreeForest(Forest):
             )
         lanes = self._lanes.ordered(rows.columns)
         X = cast(OrderedFeatures, rows.features).X
-        sums = sums_in_bags(self.trees_, rows, X, drawing, lanes)
+        sums = sums_in_bags(self.trees_, rows, X, drawing, lanes, self._balances_bags)
         known = self._leaf_rows(self.trees_, sums, rows, drawing)
         leaves = self.leaves_._replace(filled_by="in_bag")
         return permutation_importances(
@@ -772,8 +812,10 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     monotonic_cst : array-like of int, dict or None, default=None
         For every feature, or by its name, 1 if the probability of the second of two classes must not
         fall where it rises, -1 if it must not rise, 0 otherwise. Leaves are plain then.
-    class_weight : dict, list of dict, "balanced" or None, default=None
+    class_weight : dict, list of dict, "balanced", "balanced_subsample" or None, default=None
         Weights of the classes, as in scikit-learn; of several targets a dict for each.
+        "balanced_subsample": all classes weigh the same among the rows that are drawn for each tree;
+        leaves are plain then.
     warm_start : bool, default=False
         Whether a fit on the same rows adds trees, up to `n_estimators`, to those of the fit before. Of
         the parameters only `n_estimators`, `leaves`, `oob_score`, `n_jobs`, `verbose` and `warm_start`
@@ -802,9 +844,9 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         Share of each feature in how far cuts lower the impurity.
     oob_score_ : float
         Score of rows out of bags, if `oob_score`.
-    oob_decision_function_ : ndarray of shape (n, K), or list of them
-        Their probabilities, of several targets of each; NaN for rows that are in all bags, or of weight
-        zero.
+    oob_decision_function_ : ndarray of shape (n, K), or (n, K, n_outputs)
+        Their probabilities; NaN for rows that are in all bags, or of weight zero. Of several targets K
+        is the largest number of classes, and 0 stands for classes that a target does not have.
     sample_hashes_ : ndarray of uint64
         Hashes of the rows of the fit.
     n_features_in_ : int
@@ -833,11 +875,11 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeForest._parameter_constraints,
         "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
-        "class_weight": [dict, list, StrOptions({"balanced"}), None],
+        "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
     }
     _judged_name, _classes = "oob_decision_function_", True
 
-    oob_decision_function_: Any
+    oob_decision_function_: Float64
 
     def __init__(
         self,
@@ -885,7 +927,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         self, grower: BinnedGrower, rows: ForestSamples, first: int, n_trees: int
     ) -> GrownForest:
         how: dict[str, Any] = {"first": first, "sample_weight": rows.weight}
-        how["criterion"] = self.criterion
+        how |= {"criterion": self.criterion, "balanced": self._balances_bags}
         if self.n_outputs_ > 1:
             n_classes = [self.n_classes_[k] for k in rows.columns]
             return grower.grow_columns(rows.y, n_trees, n_classes=n_classes, **how)
@@ -898,8 +940,14 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         lanes = table[:, 1:] if self.n_classes_ == 2 else table
         return np.column_stack([table.sum(axis=1), lanes])
 
-    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Any:
-        return self._probabilities(mean, leaves.power)
+    def _out_of_bag(self, mean: Float64, leaves: Leaves) -> Float64:
+        shares = self._probabilities(mean, leaves.power)
+        if not self._has_several_targets():
+            return np.asarray(shares)
+        most = max(self.n_classes_)
+        padded = [np.pad(one, ((0, 0), (0, most - one.shape[1]))) for one in shares]
+        padded = [np.where(np.isnan(one[:, :1]), np.nan, one) for one in padded]
+        return np.stack(padded, axis=2)
 
     def _score(
         self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None

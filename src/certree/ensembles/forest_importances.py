@@ -14,6 +14,7 @@ from certree.explain.lanes import Lanes
 from certree.grow.binned import Drawing
 from certree.interface.arrays import Float64, Int32
 from certree.rows.folds import Indices
+from certree.rows.relative_weights import balanced_in_bag
 from certree.tree import Trees
 
 # Nodes at a time, so that what is computed of several targets stays in the cache.
@@ -108,13 +109,17 @@ def permutation_importances(
 
 
 def sums_in_bags(
-    trees: Trees, rows: ForestSamples, X: Any, drawing: Drawing, lanes: Lanes
+    trees: Trees, rows: ForestSamples, X: Any, drawing: Drawing, lanes: Lanes, balanced: bool
 ) -> Float64:
-    """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_lanes)."""
+    """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_lanes).
+
+    balanced: whether classes weigh the same in each bag.
+    """
     root, y = np.zeros(1, dtype=np.int64), rows.targets
     sums = [np.zeros((0, 1 + lanes.width))]
     for number, tree in enumerate(trees):
-        weight = draw_rows(len(y), drawing, number) * rows.weights()
+        count, own = draw_rows(len(y), drawing, number), rows.weights()
+        weight = count * (balanced_in_bag(count, own, y) if balanced else own)
         leaf = ~tree.leaves(X, 1)
         sums.append(sum_leaves(tree.left, root, leaf, y, weight, lanes.counts, 1))
     return np.concatenate(sums)

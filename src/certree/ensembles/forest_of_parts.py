@@ -21,7 +21,7 @@ from certree.explain.lanes import Lanes
 from certree.grow.bins import EDGE_ROWS
 from certree.interface.arrays import Float64, UInt64
 from certree.interface.threads import all_threads
-from certree.parts.chunks import Chunk, Weighing, positive
+from certree.parts.chunks import Chunk, Weighing, positive, without_class_weights
 from certree.parts.executors import Executor
 from certree.parts.first_look import Learned, learn
 from certree.parts.fit_hashes import hashes_of_fit
@@ -93,7 +93,7 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
     ValueError, TypeError
         If rows are wrong, as `fit` says.
     """
-    learned = learn(model, parts)
+    learned = learn(without_class_weights(model) if model._balances_bags else model, parts)
     learned.teach(model)
     parts.keep_to_limit(_need(model, learned))
     weighing = learned.weighing
@@ -145,7 +145,9 @@ def _need(model: Any, learned: Learned) -> Need:
     # The same as whole numbers; and what a thread draws: numbers of rows, their items, of which some
     # are moved, and codes of cells that have become small.
     small = 8 if is_classifier(model) and q == 1 else 16
-    of_draw = 4 + drawn * (2 * (24 if of_weight else small) + p / 6)
+    of_draw = 4 + drawn * (2 * (24 if of_weight or model._balances_bags else small) + p / 6)
+    # Rows that are drawn, what they weigh relative to others, and as integers.
+    of_draw += 40.0 * model._balances_bags
     growing = (8 * q + 12 * q * (q > 1) + of_weight + n_threads * of_draw) * n
     judging = _need_out_of_bag(model, n, p, n_lanes, classes.sum()) if model.bootstrap else 0.0
     return Need(

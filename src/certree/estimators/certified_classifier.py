@@ -42,6 +42,7 @@ from certree.certificates.model_selection import (
 )
 from certree.certificates.occam import margins
 from certree.certificates.parts.families import CertificateFamily
+from certree.certificates.trained_classes import TrainedClasses
 from certree.certificates.weighing import CertifyingRows, HeldOut, weighed
 from certree.estimators.certified_on_parts import CertifiedFitOfParts
 from certree.estimators.compact import leaves_in
@@ -65,7 +66,7 @@ from certree.rows.split import Deal, TrainCalibrationSplit
 from certree.rows.training import Training, mean_weight
 from certree.stats import NodeStats
 from certree.tree import Tree
-from certree.votes import Kind, Vote, Voting
+from certree.votes import Ballots, Kind, Vote, Voting
 from certree.weights.family import Scoring
 from certree.weights.node_weights import NodeWeights
 
@@ -169,7 +170,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     train_size_ : float
         Share of the rows, or groups, that have grown the tree; 0 in a `Grid`.
     classes_ : ndarray of shape (K,)
-        The classes: those given, or those of the training samples.
+        The classes: those given, or all that y has. One that only calibration samples have has
+        probability 0 and is never predicted, as calibration samples must not choose what may be.
     sample_hashes_ : ndarray of uint64, or None
         Hashes of the rows of the fit, by which `certify` knows them; None if loaded from a file that
         was saved without.
@@ -190,7 +192,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     vote_ : Vote
         The outcome of the vote in every cell.
     model_selection_ : ModelSelection, LabelledSelection or None
-        The rows that certify, and what may be certified by them; None if loaded from a file.
+        The rows that certify, and what may be certified by them, by the classes that may be predicted;
+        None if loaded from a file.
     calibration_ : CalibrationSamples or None
         The calibration samples one by one, and what the training samples said; None if loaded from a
         file that was saved without.
@@ -228,6 +231,9 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     certificates_: tuple[Certificate, ...]
     full_certificate_: Certificate | None
     calibration_: CalibrationSamples | None
+    # Classes that calibration samples alone have; and which ones training samples have, None: all.
+    _calibration_classes: NDArray[Any]
+    _trained: TrainedClasses | None = None
     _takes_parts = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TreeVoteClassifier._parameter_constraints,
@@ -293,8 +299,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             order, which is that of their values: of categories, too, and wherever rows lie.
         classes : array-like of shape (K,), or None
             The classes that may be predicted, known without the rows; needed with a `Grid`. None:
-            those of the training samples. A weighing row of another class is an error whatever is
-            predicted.
+            those of the training samples. A calibration sample of another class is an error whatever
+            is predicted.
 
         Returns
         -------
@@ -500,10 +506,31 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         if posteriors is None:
             posteriors = Mixture.of_one("bound", [selected.lambda_error or 0.0, 0.0])
         self._set_posteriors(posteriors)
-        self._set_fitted(tree, selected.stats, selected.weights, selected.ballot)
+        stats, ballot = selected.stats, selected.ballot
+        self.classes_, self._trained = TrainedClasses.of(self.classes_, self._calibration_classes)
+        if self._trained is not None:
+            self.n_classes_ = len(self.classes_)
+            stats = self._trained.spread_stats(stats)
+            ballot = Vote(self._trained.spread(ballot.score))
+        self._set_fitted(tree, stats, selected.weights, ballot)
         self.certificate_ = selected.certificate
         self.certificates_ = (*selected.alternatives, *selected.others)
         self.full_certificate_ = full
+
+    def _ballots_of(self, tree: Tree, stats: Any) -> Any:
+        trained = self._trained
+        if trained is None:
+            return super()._ballots_of(tree, stats)
+        # Smoothing and slopes know the trained classes alone.
+        ballots: Any = super()._ballots_of(tree, trained.taken_stats(stats))
+        label = None if ballots.label is None else trained.places[ballots.label]
+        values = None if ballots.values is None else trained.spread(ballots.values)
+        return Ballots(label, values, self._lanes.n_of[0])
+
+    def _vote_of_trained(self) -> Vote:
+        """The vote by the codes that calibration samples have."""
+        trained = self._trained
+        return self.vote_ if trained is None else Vote(trained.taken(self.vote_.score))
 
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit: of the rows that certify it leaves and classes."""
@@ -511,7 +538,9 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         rows = self.calibration_
         judging = {} if rows is None else {"calibration": rows, "grown": rows.grown}
         full = self.full_certificate_
-        beside = {} if full is None else {"full_certificate": asdict(full)}
+        beside: dict[str, Any] = {} if full is None else {"full_certificate": asdict(full)}
+        if self._trained is not None:
+            beside["is_trained"] = self._trained.is_trained
         return {
             **super().__stored__(),
             **certified,
@@ -522,6 +551,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
 
     def __restore__(self, stored: Stored) -> None:
         """Check what a file holds, and set the fitted attributes."""
+        self._trained = TrainedClasses.restored(stored)
         super().__restore__(stored)
         self.model_selection_ = None
         self.train_size_ = stored.number("train_size", 0, _MOST_GROW)
@@ -531,13 +561,18 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
 
     def _stored_rows(self, stored: Stored) -> CalibrationSamples:
         """The rows that certify, which must say what the certificate says that they do."""
-        grown = self._stored_stats(stored.of("grown"))
+        grown, label = NodeStats.restored(stored.of("grown")), self._vote_of_trained().label
+        n_codes = self._lanes.n_of[0] if self._trained is None else self._trained.n_codes
+        if grown.n_classes != n_codes:
+            raise ValueError(f"grown must be of {n_codes} classes, got {grown.n_classes}")
         rows = CalibrationSamples.restored(stored.of("calibration"), tree=self.tree_, grown=grown)
-        seen = rows.held.grouped, rows.held.n, rows.held.error_of(self.vote_.label)
+        if self._trained is not None and n_codes + rows.n_others != len(self._trained.places):
+            raise ValueError("the calibration samples are of other classes than the tree")
+        seen = rows.held.grouped, rows.held.n, rows.held.error_of(label)
         one = self.certificate_
         if seen[:2] != (one.grouped, one.n) or not math.isclose(seen[2], one.risk, abs_tol=1e-9):
             raise ValueError("the calibration samples are not those that the certificate is of")
-        if not math.isfinite(rows.structure.log_mass(self.vote_.label)):
+        if not math.isfinite(rows.structure.log_mass(label)):
             raise ValueError("grown and splits must give every labelling some mass")
         return rows
 
@@ -546,19 +581,19 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     def guarantees_(self) -> TreeGuarantees | None:
         """All that calibration samples guarantee: of parts of the rows, of sets, and of silence."""
         check_is_fitted(self)
-        rows, ballot = self.calibration_, self.vote_
+        rows = self.calibration_
         if rows is None:
             return None
         return TreeGuarantees(
             classifier=self,
             certificate=self.certificate_,
-            y=rows.y,
-            predicted=ballot.label[rows.leaf],
+            y=rows.y if self._trained is None else self._trained.places[rows.y],
+            predicted=self.vote_.label[rows.leaf],
             given=rows.given,
             n_given=rows.n_given,
             is_worst=rows.is_worst,
             rows=rows,
-            ballot=ballot,
+            ballot=self._vote_of_trained(),
             fixed=rows.splits is not None and self.certificate_ is self.certificates_[0],
         )
 
@@ -647,7 +682,9 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
 
     def _of_costs(self) -> str:
         """Where a cost of errors is said, after a blank; empty: there is no threshold to choose."""
-        if len(self.classes_) != 2 or self.certificate_.grouped or self.guarantees_ is None:
+        if len(self.classes_) != 2 or self._trained is not None:
+            return ""
+        if self.certificate_.grouped or self.guarantees_ is None:
             return ""
         return (
             " If errors of the two classes cost differently, guarantees_.thresholds() certifies every "

@@ -144,6 +144,9 @@ class CertifiedFitOfParts:
         sides, growing, learned = self._dealt(share, dealing)
         trees = TreesOfParts.of(model, growing, learned, n_folds, random_state)
         if is_classifier(model):
+            classes = self.known.found.classes
+            assert classes is not None
+            model._calibration_classes = np.setdiff1d(classes[0], model.classes_)
             model.sample_hashes_, model._sample_counts = hashes_of_fit(growing, learned.found.n)
         with model._progress(range(n_folds)) as advance:
             folds, numbers = [], []

@@ -368,7 +368,7 @@ class TreeVoteEstimator(TreeModel):
         if not np.allclose(leaves[tree.is_leaf], 1):
             raise ValueError("weight must sum to 1 along every path of the tree")
         self._set_posteriors(self._stored_posteriors(stored))
-        ballots = self._voting().ballots(tree, stats)
+        ballots = self._ballots_of(tree, stats)
         if isinstance(ballots, SparseBallots):
             self._set_fitted(tree, stats, posterior, ballots.cast(tree, posterior))
         else:
@@ -460,19 +460,7 @@ class TreeVoteEstimator(TreeModel):
         sparse matrix of shape (n, m)
             1 where the node contains the row.
         """
-        nodes = self._leaves(X)
-        parent = self.tree_.parent
-        rows = np.arange(len(nodes))
-        pairs = []
-        while len(nodes):
-            pairs.append((rows, nodes))
-            nodes = parent[nodes]
-            rows, nodes = rows[nodes >= 0], nodes[nodes >= 0]
-        row, node = (np.concatenate(part) for part in zip(*pairs, strict=True))
-        shape = (int(row.max()) + 1, self.tree_.n_nodes)
-        path = sparse.csr_matrix((np.ones(len(row), dtype=np.int64), (row, node)), shape=shape)
-        path.sort_indices()
-        return path
+        return self.tree_.paths_to(self._leaves(X)[None])
 
     # -- inspection --------------------------------------------------------------------------------
 
@@ -497,15 +485,15 @@ class TreeVoteEstimator(TreeModel):
         worth = np.bincount(tree.feature[inner], value[inner], minlength=tree.n_features)
         return np.asarray(worth, dtype=np.float64)
 
-    def _ballots(self) -> Ballots | SparseBallots:
-        """What the nodes vote for."""
-        return self._voting().ballots(self.tree_, self.stats_)
+    def _ballots_of(self, tree: Tree, stats: Any) -> Ballots | SparseBallots:
+        """What the nodes of a tree vote for."""
+        return self._voting().ballots(tree, stats)
 
     def _link(self) -> Link:
         return "identity"
 
     def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
-        ballots, n_threads = self._ballots(), threads(self.n_jobs)
+        ballots, n_threads = self._ballots_of(self.tree_, self.stats_), threads(self.n_jobs)
         posterior = self.tree_, self.weights_, self.vote_
         return contributions(*posterior, ballots, self.stats_.n, rows, n_threads)
 

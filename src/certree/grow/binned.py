@@ -311,6 +311,7 @@ class BinnedGrower:
         first: int = 0,
         criterion: Literal["gini", "entropy", "log_loss"] = "gini",
         sample_weight: ArrayLike | None = None,
+        balanced: bool = False,
     ) -> GrownForest:
         """Grow trees on classes.
 
@@ -329,6 +330,10 @@ class BinnedGrower:
         sample_weight : array-like of shape (n,), or None
             Weight of each row whenever it grows a tree. It does not change how often the row is drawn;
             one of weight 0 has no influence.
+        balanced : bool
+            Whether the classes weigh the same among the rows of each tree: weights, which are integers
+            then, are divided by those of all rows of their class that were drawn, and become integers
+            as those of a forest do.
 
         Returns
         -------
@@ -341,9 +346,9 @@ class BinnedGrower:
             classes.
         """
         given, *of_all = self._classes(y, self.bins.n_rows, n_classes, criterion)
-        weight = self._weight(sample_weight, self.bootstrap)
+        weight = self._weight(sample_weight, self.bootstrap or balanced)
         target = self._ordered(given), *of_all
-        return self._grow_trees(grow_classes, target, weight, first, n_trees)
+        return self._grow_trees(grow_classes, target, weight, first, n_trees, balanced)
 
     def grow_numbers(
         self,
@@ -400,6 +405,7 @@ class BinnedGrower:
         first: int = 0,
         criterion: Literal["gini", "entropy", "log_loss"] = "gini",
         sample_weight: ArrayLike | None = None,
+        balanced: bool = False,
     ) -> GrownForest:
         """Grow trees on several columns of numbers or of classes, each of which serves all of them.
 
@@ -420,6 +426,8 @@ class BinnedGrower:
             Impurity of classes; that of numbers is the squared distance from the mean.
         sample_weight : array-like of shape (n,), or None
             Whole weight of each row whenever it grows a tree.
+        balanced : bool
+            As in `grow_classes`, for each column of classes in turn.
 
         Returns
         -------
@@ -428,7 +436,8 @@ class BinnedGrower:
         Raises
         ------
         TypeError, ValueError
-            If an array has a wrong dtype, shape or range, or slopes are given.
+            If an array has a wrong dtype, shape or range, slopes are given, or columns of numbers
+            shall be balanced.
 
         Examples
         --------
@@ -453,11 +462,11 @@ class BinnedGrower:
             counts = np.full(q, 1 / q)
         else:
             counts = _numbers("shares", shares, q)
+        if balanced and known is None:
+            raise ValueError("balanced=True takes columns of classes, got numbers")
         weight = self._weight(sample_weight, True)
-        of_all = known, counts, _impurity_of_classes(criterion)
-        return self._grow_trees(
-            grow_columns, (self._ordered(target), *of_all), weight, first, n_trees
-        )
+        columns = self._ordered(target), known, counts, _impurity_of_classes(criterion)
+        return self._grow_trees(grow_columns, columns, weight, first, n_trees, balanced)
 
     def draws(self, number: int) -> Int32:
         """How often each row was drawn for a tree, (n,); where it is 0 the row is out of its bag.
@@ -480,8 +489,10 @@ class BinnedGrower:
         weight: Float64 | None,
         first: int,
         n_trees: int,
+        balanced: bool = False,
     ) -> GrownForest:
-        trees = _whole("first", first, 0), _whole("n_trees", n_trees, 0), self._features_of_tree
+        numbers = _whole("first", first, 0), _whole("n_trees", n_trees, 0)
+        trees = *numbers, self._features_of_tree, bool(balanced)
         return self._grown(
             grow, self._codes, self.bins.kept, weight, *target, (self.drawing, *trees)
         )

@@ -26,7 +26,7 @@ from certree.parts.part import PartOfRows
 from certree.rows.folds import Indices, distinct_groups, word_of_all
 from certree.rows.hashes import RowHashes, distinct
 from certree.rows.split import TrainCalibrationSplit, groups_that_grow, n_that_grow
-from certree.rows.training import other_class, training_rows
+from certree.rows.training import codes_of, training_rows
 from certree.tree import Tree
 
 
@@ -425,8 +425,8 @@ def certifying_of_part(
     training, _ = training_rows(plain, side.X, known, None, again=True)
     leaf, y = tree.route(training.X, 1), training.y
     if is_classifier(reader):
-        codes, is_known = places_among(reader.classes_, target)
-        y = np.where(is_known, codes, other_class(len(reader.classes_))).astype(np.int32)
+        others = np.setdiff1d(of_all.classes_, reader.classes_)
+        y = codes_of(target, reader.classes_, others)
         part = with_hashes(part, training.features.parts, y)
     if factors is not None:
         labels, places = np.unique(target, return_inverse=True)

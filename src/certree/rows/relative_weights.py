@@ -8,7 +8,7 @@ from warnings import warn
 import numpy as np
 
 from certree._core import unit_of_weights, whole_weights
-from certree.interface.arrays import Float64, in_units_of_largest
+from certree.interface.arrays import Float64, Int32, in_units_of_largest
 
 # Of a weight relative to the largest; the others hold what rounding makes of another unit.
 _BITS = 32
@@ -122,6 +122,33 @@ def integer_weights(weight: Float64) -> Float64:
     See `WeightUnit.integers`.
     """
     return WeightUnit.of(weight).integers(weight)
+
+
+def balanced_in_bag(count: Int32, weight: Float64, y: Float64) -> Float64:
+    """Weigh drawn rows so that all classes of each column weigh the same, as the core does.
+
+    Parameters
+    ----------
+    count : ndarray of int32, shape (n,)
+        How often each row was drawn.
+    weight : ndarray of shape (n,)
+        Integer weights.
+    y : ndarray of shape (n, q)
+        Codes of classes.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Integer weights; 0 for rows that were not drawn.
+    """
+    drawn = np.flatnonzero(count > 0)
+    relative = weight[drawn]
+    for column in y[drawn].T:
+        codes = column.astype(np.intp)
+        relative = relative / np.bincount(codes, count[drawn] * weight[drawn])[codes]
+    balanced = np.zeros(len(count))
+    balanced[drawn] = integer_weights(relative)
+    return balanced
 
 
 def relative_weights(weight: Float64) -> Float64:

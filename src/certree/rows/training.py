@@ -133,7 +133,8 @@ class Training:
         Numbers, and codes of categories; NaN where one is missing.
     y : ndarray of shape (n,), or (n, n_outputs)
         Classes 0, 1, ... (int32) or a numeric target (float64), of several outputs in columns. Rows
-        that only weigh may be of a class that no growing row has: all such classes are `other_class`.
+        that only weigh may be of a class that no growing row has: the codes of these classes begin with
+        `other_class`, which stands for all of them if the classes were given.
     weight : ndarray of float64, shape (n,), or None
         Positive weight of each row; None: 1 each. Only ratios of weights matter; see `weight_unit`.
     sides : Sides
@@ -635,7 +636,7 @@ def training_rows(
         repeats = n_repeats(*alike)
         if count_as_worst(repeats, len(sides.weigh) or len(target), model.duplicates):
             is_worst = repeated_rows(*alike)
-    if isinstance(getattr(model, "class_weight", None), str):
+    if getattr(model, "class_weight", None) == "balanced":  # not in the bags of a forest
         weight = _times(balanced_weights(target, weight, sides), weight)
     learned = {} if again else _effective_size(weight, len(target), sample_weight)
     if hasattr(model, "preprocessor"):
@@ -988,13 +989,18 @@ def _classes(
     outputs = _outputs(model, target, again)
     if target.ndim == 1:
         known = _classes_of(target, classes, sides) if not again else model.classes_
+        codes, others = _codes(target, known, sides)
         learned = {"classes_": known, "n_classes_": len(known)}
-        return _codes(target, known, sides), {**learned, **outputs}
+        if classes is not None:
+            codes, others = np.minimum(codes, other_class(len(known))), others[:0]
+        if len(sides.weigh):
+            learned["_calibration_classes"] = others
+        return codes, {**learned, **outputs}
     columns = columns_of_targets(target)
     of_each = model.classes_ if again else [_classes_of(one, None, sides) for one in columns]
-    codes = [_codes(one, known, sides) for one, known in zip(columns, of_each, strict=True)]
+    of_columns = [_codes(one, known, sides)[0] for one, known in zip(columns, of_each, strict=True)]
     learned = {"classes_": of_each, "n_classes_": [len(known) for known in of_each]}
-    return np.column_stack(codes), {**learned, **outputs}
+    return np.column_stack(of_columns), {**learned, **outputs}
 
 
 def _classes_of(
@@ -1004,13 +1010,25 @@ def _classes_of(
     return np.unique(_growing(target, sides) if classes is None else classes)
 
 
-def _codes(target: NDArray[Any], known: NDArray[Any], sides: TrainCalibrationSplit) -> Int32:
-    """The classes of a target by their numbers."""
-    codes, is_known = places_among(known, target)
+def _codes(
+    target: NDArray[Any], known: NDArray[Any], sides: TrainCalibrationSplit
+) -> tuple[Int32, NDArray[Any]]:
+    """The classes of a target by their numbers, and those that are not known."""
+    is_known = places_among(known, target)[1]
     # A class that no growing row has is one that the tree cannot predict: an error, whatever it says.
     if not is_known[sides.grow].all() or not is_known.any():
         raise ValueError(f"y must hold classes among {known}, got {np.unique(target[~is_known])}")
-    return np.where(is_known, codes, other_class(len(known))).astype(np.int32)
+    others = np.unique(target[~is_known])
+    return codes_of(target, known, others), others
+
+
+def codes_of(target: NDArray[Any], known: NDArray[Any], others: NDArray[Any]) -> Int32:
+    """Number classes: those that training samples have, then others; see `Training.y`."""
+    codes, is_known = places_among(known, target)
+    if len(others):
+        beyond = other_class(len(known)) + places_among(others, target)[0]
+        codes = np.where(is_known, codes, beyond)
+    return codes.astype(np.int32)
 
 
 def _outputs(model: Any, target: NDArray[Any], again: bool) -> dict[str, Any]:
@@ -1042,7 +1060,7 @@ def _hashes(
 
 
 def other_class(n_classes: int) -> int:
-    """The code of all classes but those that are known; counting takes two at least."""
+    """The first code of classes but those that are known; counting takes two at least."""
     return max(2, n_classes)
 
 

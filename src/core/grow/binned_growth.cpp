@@ -14,6 +14,8 @@
 #include "grow/tree_growth.hpp"
 #include "grow/weighted.hpp"
 
+#include <array>
+
 namespace certree {
 namespace {
 
@@ -121,30 +123,63 @@ struct WholeWeights {
   std::int64_t heaviest = 1;
   int unit = 0;
 
-  WholeWeights(std::span<const double> weight, std::int64_t n_draws) {
+  WholeWeights(std::span<const double> weight, const Bags& bags) {
     const WeightsSeen seen(weight);
-    const FixedPoint fixed(seen.largest, n_draws);
+    const FixedPoint fixed(seen.largest, bags.drawing.most_rows);
     if (!seen.are_whole) unit = fixed.unit();
+    if (unit != 0 && bags.is_balanced)
+      throw std::invalid_argument("balanced classes take weights that are integers");
     whole.reserve(weight.size());
     for (const auto part : stretches(weight))
       for (const double one : part) {
         whole.push_back(seen.are_whole ? static_cast<std::int64_t>(one) : fixed.whole(one));
         heaviest = std::max(heaviest, whole.back());
       }
+    if (bags.is_balanced) heaviest = static_cast<std::int64_t>(kMostWhole);
   }
+
+  std::int64_t of(std::size_t i) const { return whole.empty() ? 1 : whole[i]; }
 };
 
+// Weights of drawn rows by which all classes of each column weigh the same, as integers; 0 for
+// others. class_of(i, k): class of a row in a column, of n_classes[k].
+template <class ClassOf>
+std::vector<std::int64_t> balanced_weights(std::span<const std::int32_t> count,
+                                           const WholeWeights& weight,
+                                           std::span<const std::int32_t> n_classes,
+                                           const ClassOf& class_of) {
+  std::vector<std::size_t> drawn;
+  std::vector<double> relative;
+  for (const std::size_t i : turns(count.size()))
+    if (count[i] > 0 && weight.of(i) > 0) {
+      drawn.push_back(i);
+      relative.push_back(static_cast<double>(weight.of(i)));
+    }
+  for (std::size_t k = 0; k < n_classes.size(); ++k) {
+    std::vector<std::int64_t> total(static_cast<std::size_t>(n_classes[k]));
+    for (const std::size_t j : turns(drawn.size()))
+      total[class_of(drawn[j], k)] += count[drawn[j]] * weight.of(drawn[j]);
+    for (const std::size_t j : turns(drawn.size()))
+      relative[j] /= static_cast<double>(total[class_of(drawn[j], k)]);
+  }
+  whole_weights(relative, unit_of_weights(relative), relative);
+  std::vector<std::int64_t> balanced(count.size());
+  for (const std::size_t j : turns(drawn.size()))
+    balanced[drawn[j]] = static_cast<std::int64_t>(relative[j]);
+  return balanced;
+}
+
 template <class Cells, class Target>
-BinnedTrees grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const Bags& bags,
-                       std::int64_t number, const BinnedGrowth& growth, const Target& target,
-                       std::span<const std::int32_t> count) {
+BinnedTrees grow_drawn(const DrawnRows& rows, std::span<const std::int64_t> weight,
+                       const Bags& bags, std::int64_t number, const BinnedGrowth& growth,
+                       const Target& target, std::span<const std::int32_t> count) {
   using Item = typename Target::Item;
   const auto key = [&](Draw draw) { return key_of_tree(bags.drawing.seed, number, draw); };
   const auto items = make_buffer<Item>(count.size() + 1),
              room = make_buffer<Item>(count.size() + 1);
   std::size_t n = 0;
   for (const std::size_t i : turns(count.size())) {
-    const std::int64_t one = count[i] * (weight.whole.empty() ? 1 : weight.whole[i]);
+    const std::int64_t one = count[i] * (weight.empty() ? 1 : weight[i]);
     items[n] = target.item(i, one);
     n += one > 0 ? 1 : 0;
   }
@@ -167,24 +202,28 @@ BinnedTrees grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const 
   return grown;
 }
 
-// Small items serve where weights are small, and give the same tree.
-template <class Small, class Wide>
+// Small items serve where weights are small, and give the same tree. balanced(count): weights of
+// the rows of a tree whose classes weigh the same.
+template <class Small, class Wide, class Balanced>
 BinnedTrees grow_trees(const DrawnRows& rows, const WholeWeights& weight, const Bags& bags,
                        const BinnedGrowth& growth, const typename Small::Response& response,
-                       bool may_be_small) {
+                       bool may_be_small, const Balanced& balanced) {
   constexpr std::int64_t kMostDraws = 0xFFFFFFFF;
   const Weighing weighing{weight.unit, growth.min_rows};
   const Small small(response, weighing);
   const Wide wide(response, weighing);
-  may_be_small &= weight.whole.empty() && bags.drawing.most_rows <= kMostDraws;
+  may_be_small &= weight.whole.empty() && !bags.is_balanced && bags.drawing.most_rows <= kMostDraws;
   std::vector<BinnedTrees> grown(static_cast<std::size_t>(bags.n_trees));
   parallel_for(bags.n_trees, growth.n_threads, [&](std::int64_t i) {
     const std::int64_t number = bags.first + i;
     std::vector<std::int32_t> count(static_cast<std::size_t>(rows.n_rows()));
     draw_rows(bags.drawing, number, count);
+    const std::vector<std::int64_t> of_tree =
+        bags.is_balanced ? balanced(count) : std::vector<std::int64_t>{};
+    const auto& whole = bags.is_balanced ? of_tree : weight.whole;
     const auto grow_on = [&]<class Target>(const Target& target) {
       const auto grow = [&]<class Cells>(std::type_identity<Cells>) {
-        return grow_drawn<Cells>(rows, weight, bags, number, growth, target, count);
+        return grow_drawn<Cells>(rows, whole, bags, number, growth, target, count);
       };
       return rows.is_sparse() ? grow(std::type_identity<SparseCells<Target>>())
                               : grow(std::type_identity<DenseCells<Target>>());
@@ -380,37 +419,53 @@ void draw_rows(const Drawing& drawing, std::int64_t tree, std::span<std::int32_t
 
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
                       const Classes& response) {
-  const WholeWeights weight(rows.weight, bags.drawing.most_rows);
+  const WholeWeights weight(rows.weight, bags);
+  const std::array n_classes{response.n_classes};
+  const auto balanced = [&](std::span<const std::int32_t> count) {
+    const auto class_of = [&](std::size_t i, std::size_t) {
+      return static_cast<std::size_t>(response.y[i]);
+    };
+    return balanced_weights(count, weight, n_classes, class_of);
+  };
   if (response.n_classes > 2) {
     const bool few = response.n_classes <= SmallClassItem::kMostClasses;
     return grow_trees<ClassTarget<SmallClassItem>, ClassTarget<WideClassItem>>(
-        rows, weight, bags, growth, response, few);
+        rows, weight, bags, growth, response, few, balanced);
   }
   const std::vector<std::int64_t> whole(response.y.begin(), response.y.end());
   std::vector<double> logs;
   if (response.criterion == Criterion::entropy)
     logs = logs_up_to(bags.drawing.most_rows * weight.heaviest);
   return grow_trees<PairTarget<SmallPairItem>, PairTarget<WidePairItem>>(
-      rows, weight, bags, growth, {true, false, logs, whole}, true);
+      rows, weight, bags, growth, {true, false, logs, whole}, true, balanced);
 }
 
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
                       const Numbers& response) {
-  const WholeWeights weight(rows.weight, bags.drawing.most_rows);
+  const WholeWeights weight(rows.weight, bags);
   const Table<const double> column{response.y.data(), std::ssize(response.y), 1};
   const WholeNumbers numbers(column, bags.drawing.most_rows * weight.heaviest);
   const bool is_poisson = response.criterion == Criterion::poisson;
   const PairResponse pairs{false, is_poisson, {}, numbers.whole, numbers.bits[0], numbers.unit[0]};
-  return grow_trees<PairTarget<DrawnNumberItem>, PairTarget<WidePairItem>>(rows, weight, bags,
-                                                                           growth, pairs, true);
+  const auto balanced = [](std::span<const std::int32_t>) -> std::vector<std::int64_t> {
+    throw std::invalid_argument("numbers have no classes to balance");
+  };
+  return grow_trees<PairTarget<DrawnNumberItem>, PairTarget<WidePairItem>>(
+      rows, weight, bags, growth, pairs, true, balanced);
 }
 
 BinnedTrees grow_bags(const DrawnRows& rows, const Bags& bags, const BinnedGrowth& growth,
                       const Columns& response) {
-  const WholeWeights weight(rows.weight, bags.drawing.most_rows);
+  const WholeWeights weight(rows.weight, bags);
   const WholeLanes lanes(response, bags.drawing.most_rows * weight.heaviest);
-  return grow_trees<OutputsTarget, OutputsTarget>(rows, weight, bags, growth, lanes.response,
-                                                  false);
+  const auto balanced = [&](std::span<const std::int32_t> count) {
+    const auto class_of = [&](std::size_t i, std::size_t k) {
+      return static_cast<std::size_t>(response.y.row(i)[k]);
+    };
+    return balanced_weights(count, weight, response.n_classes, class_of);
+  };
+  return grow_trees<OutputsTarget, OutputsTarget>(rows, weight, bags, growth, lanes.response, false,
+                                                  balanced);
 }
 
 }  // namespace certree

@@ -126,6 +126,7 @@ struct Bags {
   Drawing drawing;
   std::int64_t first, n_trees;        // numbers of the trees
   std::int64_t max_features_of_tree;  // drawn once for a tree
+  bool is_balanced = false;           // classes weigh the same among the rows of each tree
 };
 
 // What StoredCodes holds, row by row.

@@ -377,10 +377,11 @@ def test_a_class_that_growing_rows_lack_is_wrong_whatever_is_predicted():
     rare = y.copy()
     rare[model.model_selection_.held.weigh[:7]] = 2
     model.fit(X, rare)
-    assert model.classes_.tolist() == [0, 1]
+    assert model.classes_.tolist() == [0, 1, 2]
     promised = model.conditional_guarantees()
-    assert [*promised.recall] == [0, 1]
-    assert sum(one.n for one in promised.recall.values()) == promised.error.worst.n - 7
+    assert [*promised.recall] == [0, 1, 2]
+    assert (promised.recall[2].n, promised.recall[2].bound) == (7, 1)
+    assert sum(one.n for one in promised.recall.values()) == promised.error.worst.n
     (everywhere,) = promised.error.values()
     weigh, wrong = judged(model, X, rare)
     assert all(wrong[i] for i in model.model_selection_.held.weigh[:7])
