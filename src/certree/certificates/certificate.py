@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
@@ -15,6 +15,7 @@ from certree.interface.notebook import html_table
 from certree.interface.signatures import checked, expect_settings
 from certree.interface.stored import Stored
 from certree.interface.words import rounded_up, surely
+from certree.rows.near_copies import NearCopies, restored_near_copies
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
 _MOST_ROWS = 2**50
@@ -82,6 +83,9 @@ class Certificate:
         risk are; larger ones count as that. None: losses are errors, 0 or 1.
     distinct : bool
         Whether rows that are alike are taken for copies of one, which counts once.
+    near_copies : NearCopies or None
+        What a comparison of the rows with training samples beyond equality has found; None: there was
+        none. Certificates may be equal whatever it found.
     """
 
     method: str
@@ -98,6 +102,7 @@ class Certificate:
     shift: Shift | None = None
     unit: float | None = None
     distinct: bool = False
+    near_copies: NearCopies | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -127,7 +132,8 @@ class Certificate:
         drawn = f"{units} are drawn independently, from the source that new ones come from"
         if self.shift is not None:
             drawn = f"{units} are drawn independently; {self.shift.assumption}"
-        return drawn, *self._of_duplicates, METHODS[self.method].needs
+        near = () if self.near_copies is None else self.near_copies.assumptions
+        return drawn, *self._of_duplicates, *near, METHODS[self.method].needs
 
     @property
     def _of_duplicates(self) -> tuple[str, ...]:
@@ -358,7 +364,8 @@ def moved(bound: float, shift: Shift | None) -> float:
 
 def how_drawn(one: Any) -> dict[str, Any]:
     """What is assumed of the draw of some rows, as fields of a certificate by them."""
-    return {name: getattr(one, name) for name in ("grouped", "repeats", "distinct")}
+    about = {name: getattr(one, name) for name in ("grouped", "repeats", "distinct")}
+    return {**about, "near_copies": getattr(one, "near_copies", None)}
 
 
 def log_chance(delta: float, share: float = 1.0) -> float:
@@ -428,7 +435,9 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
     ValueError
         If a field is missing or out of range, or the bound is below what the others give.
     """
-    names = {field.name for field in fields(Certificate)}
+    names = {one.name for one in fields(Certificate)}
+    # Files of earlier versions know nothing of near copies.
+    entries = {"near_copies": None, **entries} if isinstance(entries, dict) else entries
     if not isinstance(entries, dict) or set(entries) != names:
         raise ValueError(f"expected a certificate with {sorted(names)}, got {entries!r}")
     shift = entries["shift"]
@@ -436,7 +445,9 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
         raise ValueError(f"shift must be None or a kind and how much at most, got {shift!r}")
     observed = tuple(entries["observed"])
     shift = None if shift is None else Shift(**shift)
-    given = Certificate(**{**entries, "observed": observed, "shift": shift})
+    near = restored_near_copies(entries["near_copies"])
+    rest = {"observed": observed, "shift": shift, "near_copies": near}
+    given = Certificate(**{**entries, **rest})
     if given.method not in METHODS:
         raise ValueError(f"unknown method {given.method!r}")
     _expect_observed(given)

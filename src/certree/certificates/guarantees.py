@@ -93,6 +93,7 @@ from certree.interface.signatures import checked, expect_settings
 from certree.rows.duplicates import Duplicates
 from certree.rows.elsewhere import lies_in_files
 from certree.rows.folds import Indices
+from certree.rows.near_copies import NearCopies
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Vote
@@ -717,6 +718,10 @@ def _finite(scores: Scores, coverage: float, delta: float) -> Float64:
     return reach
 
 
+# What a file of a fit holds already beside its calibration samples.
+_STORED_ELSEWHERE = ("tree", "grown", "near_copies")
+
+
 @dataclass(frozen=True, eq=False)
 class CalibrationSamples(OfColumns):
     """The calibration samples of a fit one by one, and what the training samples said before them.
@@ -743,6 +748,8 @@ class CalibrationSamples(OfColumns):
         How many of them are like a training sample, or like another one of them.
     distinct : bool
         Whether rows that are alike were taken for copies of one.
+    near_copies : NearCopies or None
+        What a comparison with the training samples beyond equality has found; None: there was none.
 
     Raises
     ------
@@ -760,6 +767,7 @@ class CalibrationSamples(OfColumns):
     weight: Float64 | None = None
     repeats: int = 0
     distinct: bool = False
+    near_copies: NearCopies | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -776,8 +784,8 @@ class CalibrationSamples(OfColumns):
             object.__setattr__(self, name, values)
 
     def stored(self) -> dict[str, Any]:
-        """What a file holds of them beside the tree and the counts of the training samples."""
-        return {name: of for name, of in super().stored().items() if name not in ("tree", "grown")}
+        """What a file holds of them beside what others of its entries hold."""
+        return {name: of for name, of in super().stored().items() if name not in _STORED_ELSEWHERE}
 
     @classmethod
     def of(
@@ -804,6 +812,7 @@ class CalibrationSamples(OfColumns):
             None if weight is None else frozen(weight),
             held.repeats,
             held.distinct,
+            held.near_copies,
         )
         # What the selection has counted, and what it expects, are not made a second time.
         vars(rows).update(held=held, structure=model_selection.structure)
@@ -815,7 +824,7 @@ class CalibrationSamples(OfColumns):
         stats = weighed(self.tree, self.leaf, self.y, self.weight, self.grown)
         grouped = self.weight is not None
         n = len(self.given) if self.weight is None else round(self.weight.sum())
-        about = grouped, self.repeats, self.distinct
+        about = grouped, self.repeats, self.distinct, self.near_copies
         return HeldOut(self.tree, self.grown, stats, self.given[:0], self.given, n, *about)
 
     @cached_property

@@ -21,6 +21,7 @@ from certree.interface.arrays import (
 )
 from certree.interface.signatures import POSITIVE, checked, expect_settings
 from certree.rows.folds import Indices
+from certree.rows.near_copies import NearCopies
 from certree.rows.split import TrainCalibrationSplit, checked_groups
 from certree.stats import NodeStats, TargetStats
 from certree.stats.in_any_order import asking, counted_in_any_order
@@ -52,7 +53,7 @@ class HeldOut(OfColumns):
         Independent observations: calibration samples, or groups of them.
     grouped : bool
         Whether they are groups.
-    repeats, distinct
+    repeats, distinct, near_copies
         What is assumed of rows that are alike; see `Certificate`.
 
     Raises
@@ -70,6 +71,7 @@ class HeldOut(OfColumns):
     grouped: bool = False
     repeats: int = 0
     distinct: bool = False
+    near_copies: NearCopies | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -295,7 +297,7 @@ class CertifyingRows:
         if sides.groups is not None:
             weight, n = shares_of_groups(sides.groups, sides.grow, sides.weigh)
         stats = weighed(tree, self.leaf, self.y, weight, self.grown)
-        about = sides.grouped, sides.repeats, sides.distinct
+        about = sides.grouped, sides.repeats, sides.distinct, sides.near_copies
         return HeldOut(tree, self.grown, stats, sides.grow, sides.weigh, n, *about)
 
     def weights(self) -> Float64 | None:
@@ -329,7 +331,7 @@ class HeldOutNumbers(OfColumns):
         Independent observations: calibration samples, or groups of them.
     grouped : bool
         Whether they are groups.
-    repeats, distinct
+    repeats, distinct, near_copies
         What is assumed of rows that are alike; see `Certificate`.
 
     Raises
@@ -348,6 +350,7 @@ class HeldOutNumbers(OfColumns):
     grouped: bool = False
     repeats: int = 0
     distinct: bool = False
+    near_copies: NearCopies | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)

@@ -48,6 +48,7 @@ from certree.interface.stored import Stored
 from certree.interface.threads import all_threads
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
+from certree.rows.near_copies import NearCopies
 from certree.rows.split import Deal
 from certree.rows.training import Training
 from certree.tree import Trees
@@ -76,7 +77,7 @@ class CalibrationScores(OfColumns):
         Code of the class of each; that after the classes of the fit is of all others.
     weight : array-like of shape (n,), or None
         Of rows in groups 1 / (calibration samples of its group); None: each row counts by itself.
-    repeats, distinct
+    repeats, distinct, near_copies
         What is assumed of rows that are alike; see `Certificate`.
 
     Raises
@@ -92,6 +93,7 @@ class CalibrationScores(OfColumns):
     weight: Float64 | None = None
     repeats: int = 0
     distinct: bool = False
+    near_copies: NearCopies | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -102,6 +104,10 @@ class CalibrationScores(OfColumns):
             raise ValueError("score must hold finite numbers")
         for name, values in columns.items():
             object.__setattr__(self, name, values)
+
+    def stored(self) -> dict[str, Any]:
+        """What a file holds of them beside the certificate, which knows of near copies."""
+        return {name: of for name, of in super().stored().items() if name != "near_copies"}
 
 
 def _quick(model: Any) -> Any:
@@ -319,7 +325,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
                 classes=classes,
             )
 
-        training = self._stopped(dealt)
+        training = self._stopped(dealt).expect_few_near_copies(self.duplicates)
         self._fit_rounds(training.growing or training)
         self._certify(training)
         return self
@@ -375,6 +381,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             weight,
             sides.repeats,
             sides.distinct,
+            sides.near_copies,
         )
         self.certificate_ = self._certificate(self.calibration_)
         self.certificates_ = (self.certificate_,)
@@ -386,7 +393,8 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         else:
             n, risk = round(rows.weight.sum()), float(rows.weight @ wrong)
             made = hold_out_mean(risk / n, n, self.delta, grouped=True)
-        return replace(made, repeats=rows.repeats, distinct=rows.distinct)
+        about = {name: getattr(rows, name) for name in ("repeats", "distinct", "near_copies")}
+        return replace(made, **about)
 
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit: of the rows that certify it scores and classes."""
@@ -405,7 +413,8 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         self.certificates_, self.certificate_ = restored_certificates(stored)
         self.calibration_ = None
         if "calibration.n_given" in stored:
-            rows = CalibrationScores.restored(stored.of("calibration"))
+            near = self.certificate_.near_copies
+            rows = CalibrationScores.restored(stored.of("calibration"), near_copies=near)
             outputs, most = len(rows.score), int(rows.y.max(initial=0))
             if outputs != self._n_outputs or most > max(2, self.n_classes_):
                 raise ValueError("the calibration samples are of other classes than the trees")
@@ -664,7 +673,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             sample_weight,
             groups=groups,
             dealt=Deal(self.train_size, random_state),
-        )
+        ).expect_few_near_copies(self.duplicates)
         trains = training.growing or training
         self._fit_rounds(trains)
         self._certify(training, self._learn_errors(trains, random_state))

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from certree.certificates.certificate import (
     Certificate,
+    how_drawn,
     restored_certificates,
     stored_certificates,
 )
@@ -173,12 +174,12 @@ class _Candidate:
         """Those that hold together, each with the same share of delta."""
         weight = np.full(len(self.sampled.trees), 1 / len(self.sampled.trees))
         methods = [m for m in OF_ENSEMBLES if m not in OF_PAIRS or self.overlaps.n_of_pairs]
-        sides = self.sampled.training.sides
+        about = how_drawn(self.sampled.training.sides)
         made = (
             self.overlaps.certificate(method, weight, self.complexity, risk, delta, share)
             for method in methods
         )
-        return tuple(replace(one, repeats=sides.repeats, distinct=sides.distinct) for one in made)
+        return tuple(replace(one, **about) for one in made)
 
     def bound(self, delta: float, share: float) -> float:
         """The lowest of them."""
@@ -335,7 +336,7 @@ class CertifiedForestClassifier(ForestClassifier):
         self : object
             The fitted estimator.
         """
-        training = self._take(X, y, sample_weight)
+        training = self._take(X, y, sample_weight).expect_few_near_copies(self.duplicates)
         random_state = check_random_state(self.random_state)
         sizes = SAMPLE_SIZES if self.max_samples == "auto" else (self.max_samples,)
         share = 1 / (len(OF_ENSEMBLES) * len(sizes))

@@ -333,10 +333,12 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             )
 
         if sees_rows:
-            self._select(self._stopped(dealt, random_state), random_state)
+            training = self._stopped(dealt, random_state)
+            self._select(training.expect_few_near_copies(self.duplicates), random_state)
         else:
             self.train_size_ = 0.0
-            self._select_labelled(dealt(0.0), random_state)
+            training = dealt(0.0).expect_few_near_copies(self.duplicates)
+            self._select_labelled(training, random_state)
         return self
 
     def _fit_parts(self, parts: Executor) -> None:
@@ -531,7 +533,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     def _stored_rows(self, stored: Stored) -> CalibrationSamples:
         """The rows that certify, which must say what the certificate says that they do."""
         grown = self._stored_stats(stored.of("grown"))
-        rows = CalibrationSamples.restored(stored.of("calibration"), tree=self.tree_, grown=grown)
+        known = {"grown": grown, "near_copies": self.certificate_.near_copies}
+        rows = CalibrationSamples.restored(stored.of("calibration"), tree=self.tree_, **known)
         seen = rows.held.grouped, rows.held.n, rows.held.error_of(self.vote_.label)
         one = self.certificate_
         if seen[:2] != (one.grouped, one.n) or not math.isclose(seen[2], one.risk, abs_tol=1e-9):

@@ -314,7 +314,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
             sample_weight,
             groups=groups,
             dealt=Deal(self.train_size, random_state, self._deals_by_content()),
-        )
+        ).expect_few_near_copies(self.duplicates)
         growing = training.growing or training
         rows = self._growing(growing, random_state)
         target, folds = growing.target, growing.folds(self.cv, random_state)
@@ -428,7 +428,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         weight, n = np.ones(len(weigh)), len(weigh)
         if groups is not None:
             weight, n = shares_of_groups(groups, sides.grow, weigh)
-        about = groups is not None, sides.repeats, sides.distinct
+        about = groups is not None, sides.repeats, sides.distinct, sides.near_copies
         return HeldOutNumbers(tree, stats, leaf, y, weight, limit, n, *about)
 
     def __stored__(self) -> dict[str, Any]:

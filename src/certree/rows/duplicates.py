@@ -23,13 +23,14 @@ from certree.rows.sparse_rows import SparseColumns
 # What is assumed of rows that are alike; "auto" and "refuse" say what to do where nothing is.
 Duplicates = Literal["auto", "genuine", "copies", "refuse"]
 DUPLICATES: tuple[str, ...] = get_args(Duplicates)
+Kind = Literal["number", "text", "other"]
 
 # Without a word so many rows may be repeated as move the observed error by at most this part of its
 # standard deviation, and one may be in any case.
 _MOST_MOVED = 0.25
 # Of fewer rows hardly anything is promised, and toy tables hold few different ones: they are only
 # warned about.
-_FEW_ROWS = 40
+FEW_ROWS = 40
 # A fit warns if more than this share of its rows repeat others. `benchmarks/repeated_rows.py` measures
 # from which share on copies cost 3 % of the loss.
 MOST_REPEATED = 0.25
@@ -121,10 +122,27 @@ class AlikeRows:
 
     def hashes(self, X: Any, y: ArrayLike) -> UInt64:
         """Those of some rows and their targets; see `first_alike`."""
+        return hashes_of_alike(*self.numbers(X, y))
+
+    def numbers(self, X: Any, y: ArrayLike) -> tuple[NDArray[Any], list[Any]]:
+        """Return the target and the features of some rows as numbers; a sparse X is one matrix."""
         columns = [np.asarray(y), *_columns(X)]
         self._places += [{} for _ in range(len(columns) - len(self._places))]
         target, *numbers = map(_numbers, columns, self._places)
-        return sample_hashes(*numbers, target, rounded=True)
+        return target, numbers
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """What each feature holds; "other" are values that are neither numbers nor text."""
+        first = (next(iter(places), 0.0) for places in self._places[1:])
+        return [
+            "text" if isinstance(one, str) else "number" if one == 0.0 else "other" for one in first
+        ]
+
+
+def hashes_of_alike(target: NDArray[Any], numbers: list[Any]) -> UInt64:
+    """Hash rows by the numbers of `AlikeRows`: rows that are alike have equal hashes."""
+    return sample_hashes(*numbers, target, rounded=True)
 
 
 def _columns(X: Any) -> list[Any]:
@@ -221,6 +239,11 @@ def n_repeats(
     return len(judged) - int(np.sum(~known[np.unique(judged)]))
 
 
+def most_repeats(n: int, duplicates: Duplicates) -> float:
+    """How many of n rows that judge may repeat others where nobody has said what these are."""
+    return max(1, _MOST_MOVED * math.sqrt(n)) if duplicates == "auto" else 0
+
+
 def expect_few_repeats(repeats: int, n: int, duplicates: Duplicates) -> None:
     """Refuse rows that judge and are repeated, unless they are few or a word says what they are.
 
@@ -229,14 +252,13 @@ def expect_few_repeats(repeats: int, n: int, duplicates: Duplicates) -> None:
     ValueError
         If there are any with ``duplicates="refuse"``, or too many with "auto".
     """
-    most = max(1, _MOST_MOVED * math.sqrt(n)) if duplicates == "auto" else 0
-    if repeats <= most or duplicates in ("genuine", "copies"):
+    if repeats <= most_repeats(n, duplicates) or duplicates in ("genuine", "copies"):
         return
     said = (
         f"{repeats:,} of {n:,} rows that certify repeat other rows, target included. If each row "
         'was drawn by itself, say duplicates="genuine"; if rows were copied, by oversampling or a '
         'join, say duplicates="copies", as no certificate holds for copies that are taken for draws'
     )
-    if duplicates == "refuse" or n >= _FEW_ROWS:
+    if duplicates == "refuse" or n >= FEW_ROWS:
         raise ValueError(said)
     warnings.warn(said, RepeatedRowsWarning, stacklevel=2)

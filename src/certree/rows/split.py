@@ -13,6 +13,7 @@ from certree.interface.arrays import Float64, UInt64, array_of
 from certree.interface.signatures import checked
 from certree.rows.columns import is_missing
 from certree.rows.folds import Indices, content_order, distinct_groups, unordered
+from certree.rows.near_copies import NearCopies
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +34,8 @@ class TrainCalibrationSplit:
         How many of those that weigh are like one that grows, or another one that weighs.
     distinct : bool
         Whether rows that are alike were taken for copies of one, which is left.
+    near_copies : NearCopies or None
+        What a comparison beyond equality has found; None: rows were not compared.
     """
 
     grow: Indices
@@ -42,6 +45,7 @@ class TrainCalibrationSplit:
     n_given: int | None = None
     repeats: int = 0
     distinct: bool = False
+    near_copies: NearCopies | None = None
 
     @property
     def grouped(self) -> bool:

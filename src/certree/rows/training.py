@@ -61,16 +61,21 @@ from certree.rows.columns import (
     expect_columns_of_numbers,
     expect_exact_numbers,
     expect_no_times,
+    frame_of,
     given_values,
     is_missing,
     rows_at,
     width_of_numbers,
 )
 from certree.rows.duplicates import (
+    AlikeRows,
+    Duplicates,
     distinct_rows,
     expect_few_copies,
     expect_few_repeats,
     first_alike,
+    first_of,
+    hashes_of_alike,
     n_repeats,
 )
 from certree.rows.elsewhere import expect_collected, expect_in_memory
@@ -89,6 +94,12 @@ from certree.rows.learned import (
     restored_features,
     stored_classes,
     stored_features,
+)
+from certree.rows.near_copies import (
+    ComparedRows,
+    NearCopies,
+    expect_few_near_copies,
+    find_near_copies,
 )
 from certree.rows.precision import warn_of_float32
 from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
@@ -141,6 +152,8 @@ class Training:
         The rows that grow, by themselves; None: all of these, or none.
     offset : ndarray of float64, shape (n_outputs, n), or None
         What scores start from; None: 0.
+    find_near_copies : callable or None
+        Compares calibration rows with training rows beyond equality; None: nothing is certified.
     """
 
     features: AnyColumns
@@ -149,6 +162,7 @@ class Training:
     sides: TrainCalibrationSplit
     growing: Training | None = None
     offset: Float64 | None = None
+    find_near_copies: Callable[[], NearCopies] | None = None
     # The features row by row, (n, p); None if they lie otherwise, as of models that take columns.
     X: Any = field(init=False)
 
@@ -164,6 +178,35 @@ class Training:
     def target(self) -> WeighedTarget:
         """What is added up of these rows."""
         return WeighedTarget(self.y, self.weight, self.weight_unit)
+
+    def expect_few_near_copies(self, duplicates: Duplicates) -> Training:
+        """Look for near copies among these rows, once it is settled which of them certify.
+
+        Parameters
+        ----------
+        duplicates : {"auto", "genuine", "copies", "refuse"}
+            What rows are that are alike; see `CertifiedTreeClassifier`.
+
+        Returns
+        -------
+        Training
+            The same rows; `sides` say what was found.
+
+        Raises
+        ------
+        ValueError
+            If calibration rows are copies that only a text or a row number tells apart.
+
+        Warns
+        -----
+        NearCopiesWarning
+            If calibration rows nearly repeat training rows.
+        """
+        assert self.find_near_copies is not None
+        found = self.find_near_copies()
+        expect_few_near_copies(found, len(self.sides.weigh) or len(self.y), duplicates)
+        sides = replace(self.sides, near_copies=found)
+        return replace(self, sides=sides, find_near_copies=None)
 
     def at(self, indices: Indices) -> Training:
         """Take some of these rows as those of a fit of their own, with a mean weight of their own."""
@@ -627,10 +670,9 @@ def training_rows(
     sides = TrainCalibrationSplit.all_grow(len(target))
     if dealt is not None:
         sides = dealt(len(target), groups, weight, partial(_contents, model, X, target))
-    repeats = 0
-    if duplicates not in (None, "copies"):
-        repeats = n_repeats(first_alike(X, target), sides.grow, sides.weigh, groups)
-        expect_few_repeats(repeats, len(sides.weigh) or len(target), model.duplicates)
+    repeats, find = 0, None
+    if duplicates is not None:
+        repeats, find = _compared(X, target, sides, groups, duplicates, is_of_classes)
     if isinstance(getattr(model, "class_weight", None), str):
         weight = _times(balanced_weights(target, weight, sides), weight)
     learned = {} if again else _effective_size(weight, len(target), sample_weight)
@@ -645,10 +687,32 @@ def training_rows(
         expect_few_copies(codes, hashes, 0 if known is None else -(-len(known) // 2))
     about = groups, indices, n_given, repeats, duplicates == "copies"
     sides = TrainCalibrationSplit(sides.grow, sides.weigh, *about)
-    training = Training(features, codes, weight, sides)
+    training = Training(features, codes, weight, sides, find_near_copies=find)
     if len(sides.grow) and len(sides.weigh):
         training = replace(training, growing=training.at(sides.grow))
     return training, learned
+
+
+def _compared(
+    X: Any,
+    target: NDArray[Any],
+    sides: TrainCalibrationSplit,
+    groups: NDArray[Any] | None,
+    duplicates: Duplicates,
+    is_of_classes: bool,
+) -> tuple[int, Callable[[], NearCopies]]:
+    """Count rows that certify and repeat others, or refuse them; return what finds near copies, too."""
+    rows, frame, repeats = AlikeRows(), frame_of(X), 0
+    y, columns = rows.numbers(X, target)
+    keys = hashes_of_alike(y, columns)
+    if duplicates != "copies":
+        repeats = n_repeats(first_of(keys), sides.grow, sides.weigh, groups)
+        expect_few_repeats(repeats, len(sides.weigh) or len(target), duplicates)
+    compared = ComparedRows(columns, rows.kinds, y, sides.grow, sides.weigh, groups)
+    names = None if frame is None else frame.columns
+    return repeats, partial(
+        find_near_copies, compared, names, keys, repeats, with_target=is_of_classes
+    )
 
 
 def _encode_rows(
