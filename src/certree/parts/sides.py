@@ -24,6 +24,7 @@ from certree.parts.order_of_rows import Division, Groups, Mask, RowsToDeal, deal
 from certree.parts.part import PartOfRows
 from certree.rows.folds import Indices, distinct_groups, word_of_all
 from certree.rows.hashes import fit_hashes, sample_hashes
+from certree.rows.near_copies import NearCopies
 from certree.rows.split import TrainCalibrationSplit, groups_that_grow, n_that_grow
 from certree.rows.training import other_class, training_rows
 from certree.tree import Tree
@@ -339,6 +340,7 @@ def joined_sides(
         indices=_places_of_all(told),
         n_given=sum(one.n_given for one in told),
         repeats=repeats,
+        near_copies=NearCopies(0),  # to look for them would take more passes over all rows
     )
     some = [one for one in told if len(one.leaf)]
     leaf, y = (np.concatenate([getattr(one, name) for one in some]) for name in ("leaf", "y"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from math import ceil, sqrt
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,21 +24,23 @@ from certree.rows.duplicates import FEW_ROWS, Duplicates, Kind, first_of, most_r
 from certree.rows.folds import Indices
 from certree.rows.hashes import mix, sample_hashes
 
-# The comparison starts with so many quantile bins, or fewer of few rows, and ends with the last bins that
-# hold so many of all rows, or of a sample: the sizes of smaller ones vary.
-_FIRST_BINS, _FEWEST_IN_BIN, _FEWEST_OF_SAMPLE = 64, 3, 16
+# The comparison starts with so many bins, with fewer if rows are few, with more if they are sampled. It
+# ends with the last bins that hold so many rows, or rows of the sample: the sizes of smaller bins vary.
+_FIRST_BINS, _FIRST_OF_SAMPLE = 16, 64
+_FEWEST_IN_BIN, _FEWEST_OF_SAMPLE = 3, 12
 # A fit warns if more than this share of the calibration rows have neighbours of which more than
 # _LEAST_KEPT stay neighbours when the bins are halved. Half of the neighbours of independent rows stay,
 # or fewer.
-_LEAST_SHARE, _LEAST_KEPT = 0.05, 0.6
+_LEAST_SHARE, _LEAST_KEPT = 0.05, 0.65
 # Standard deviations that are added to _LEAST_KEPT; that of a share of one row is at most a half.
 _DEVIATIONS = 3.0
 # The features with the most values are compared: very many would separate copies that carry noise.
-_MOST_FEATURES = 16
-# Of more rows than _ALL_ROWS a sample of so many has the quantiles, and about _SOME_ROWS are compared.
-_ALL_ROWS, _SOME_ROWS = 2**13, 2**12
-# Ranks on either side of a quantile among which the widest gap is looked for.
-_MOST_REACH = 8
+_MOST_FEATURES = 8
+# Of more rows than _ALL_ROWS a sample of so many has the quantiles, and about _SOME_ROWS are compared:
+# those of some bins of one feature, of _FEWEST_PICKED at least.
+_ALL_ROWS, _SOME_ROWS, _FEWEST_PICKED = 2**13, 2**12, 3
+# A bin is halved within this part of it, and so many ranks at most, from its middle on.
+_REACH, _MOST_REACH = 4, 16
 # Numbers of a block of columns, which fits into the processor's cache.
 _CACHED = 2**17
 # So many values of a column are looked at before all of them.
@@ -142,7 +144,7 @@ class NearCopies:
     @property
     def _comparison(self) -> str:
         if not self.n:
-            return "which was not checked"
+            return "which was not checked: rows are out of core or sparse, or no feature is numeric"
         units = "groups of calibration rows" if self.grouped else "calibration rows"
         said = (
             f"of {self.n:,} {units} that were compared, {percent(self.share)} share the codes of "
@@ -189,7 +191,7 @@ class ComparedRows(NamedTuple):
     target : ndarray of shape (n,)
         Class of each row as a number, or a numeric target.
     train, calibration : ndarray of intp
-        Rows of both sides; no calibration rows: all rows are on both, though never for one tree.
+        Rows of both sides; one side empty: all rows are on both, though never for one tree.
     groups : ndarray of shape (n,), or None
         Group of each row.
     """
@@ -347,7 +349,7 @@ def _compare_codes(
     if rows.groups is not None:
         group = np.unique(rows.groups[codes.rows], return_inverse=True)[1]
     n, bins = _n_units(judges, group), codes.fewest_bins
-    own, other = (codes.keys(bins, one, same) for one in (judges, others))
+    own, other = codes.keys(bins, same, judges, others)
     n_found = _count_among(own, other)
     has_any = n_found > 0
     others = others[np.isin(other, own[has_any])]
@@ -356,7 +358,7 @@ def _compare_codes(
     judges, n_found = judges[has_any], n_found[has_any]
     most = (-np.inf, bins, _n_units(judges, group) / max(n, 1), 0.0)
     while (m := _n_units(judges, group)) > _LEAST_SHARE * n and 2 * bins <= codes.most_bins:
-        finer = _count_among(*(codes.keys(2 * bins, one, same) for one in (judges, others)))
+        finer = _count_among(*codes.keys(2 * bins, same, judges, others))
         kept = _mean_of_units(finer / n_found, None if group is None else group[judges])
         most = max(most, (kept - _least_kept(m), bins, m / n, kept), key=lambda one: one[0])
         judges, n_found, bins = judges[finer > 0], finer[finer > 0], 2 * bins
@@ -365,7 +367,7 @@ def _compare_codes(
 
 def _calibration_mask(rows: ComparedRows, keys: UInt64) -> NDArray[np.bool_]:
     """Mark the calibration rows; where all rows train and calibrate, a half by their hashes."""
-    if not len(rows.calibration):
+    if not len(rows.calibration) or not len(rows.train):
         return np.asarray(keys % np.uint64(2) == 1)
     mask = np.zeros(len(rows.target), dtype=np.bool_)
     mask[rows.calibration] = True
@@ -420,63 +422,48 @@ class QuantileCodes(NamedTuple):
         n = len(keys)
         sample = np.arange(n)
         if n > _ALL_ROWS:
-            sample = np.flatnonzero(keys < np.uint64((_ALL_ROWS << 64) // n))
+            chosen_rows = np.flatnonzero(keys < np.uint64((_ALL_ROWS << 64) // n))
+            # Of rows that are nearly all equal none or all may be chosen.
+            sample = chosen_rows if len(chosen_rows) else sample
         table, chosen = _most_valued(columns, sample)
         columns = [columns[j] for j in chosen]
         if n <= _ALL_ROWS:
             return cls(columns, sample, *_rank(table))
         table.sort(axis=1)
-        n_values = np.count_nonzero(table[:, 1:] != table[:, :-1], axis=1)
-        first = int(np.argmax(n_values))
-        rows = np.flatnonzero(_in_some_bins(columns[first], table[first]))
-        ranks = (
-            np.searchsorted(one, _floats(column[rows]))
-            for one, column in zip(table, columns, strict=True)
-        )
-        return cls(columns, rows, table, np.array([*ranks]))
+        first = np.argmax(np.count_nonzero(table[:, 1:] != table[:, :-1], axis=1))
+        rows = np.flatnonzero(_in_some_bins(_floats(columns[first]), table[first]))
+        pairs = zip(table, columns, strict=True)
+        ranks = [np.searchsorted(one, _floats(column[rows])) for one, column in pairs]
+        return cls(columns, rows, table, np.array(ranks))
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether some of the rows are ranked and compared."""
+        return len(self.columns[0]) > _ALL_ROWS
 
     @property
     def most_bins(self) -> int:
         """The largest number of bins to compare by."""
-        n = self.ordered.shape[1]
-        are_all = n == len(self.columns[0])
-        return n // (_FEWEST_IN_BIN if are_all else _FEWEST_OF_SAMPLE)
+        fewest = _FEWEST_OF_SAMPLE if self.is_sampled else _FEWEST_IN_BIN
+        return self.ordered.shape[1] // fewest
 
     @property
     def fewest_bins(self) -> int:
         """The smallest number of bins to compare by, a power of two."""
+        if self.is_sampled:
+            return _FIRST_OF_SAMPLE
         return min(_FIRST_BINS, 1 << max(0, self.most_bins.bit_length() - 2))
 
-    def keys(self, bins: int, some: Indices, same: UInt64) -> UInt64:
+    def keys(self, bins: int, same: UInt64, *some: Indices) -> list[UInt64]:
         """Hash the codes of some of the compared rows, and what must be the same beside them."""
         q, n = self.ordered.shape
-        cuts = self._cuts(bins) + (n + 1) * np.arange(q)[:, None]
-        code = np.bincount(cuts.ravel(), minlength=q * (n + 1)).reshape(q, n + 1).cumsum(axis=1)
-        codes = np.take_along_axis(code, self.ranks[:, some], axis=1)
-        hashes: UInt64 = codes.view(np.uint64).T @ _factors(q)
-        hashes += same[some]
+        starts = halve_at_gaps(self.ordered, bins) + (n + 1) * np.arange(q)[:, None]
+        code = np.bincount(starts.ravel(), minlength=q * (n + 1)).reshape(q, n + 1).cumsum(axis=1)
+        hashes = []
+        for rows in some:
+            codes = np.take_along_axis(code, self.ranks[:, rows], axis=1)
+            hashes.append(codes.view(np.uint64).T @ _factors(q) + same[rows])
         return hashes
-
-    def _cuts(self, bins: int) -> NDArray[np.int64]:
-        """Find the ranks at which bins start, (q, bins - 1).
-
-        Each is at the widest gap between values near its quantile, so that it hardly ever separates
-        copies. The cuts of fewer bins are among those of more, which halve each bin.
-        """
-        found, n, level = [], self.ordered.shape[1], self.fewest_bins
-        while level <= bins:
-            numbers = np.arange(1, level, 1 if level == self.fewest_bins else 2)
-            reach = min(_MOST_REACH, max(1, n // (8 * level)))
-            near = (numbers * n // level)[:, None] + np.arange(-reach, reach + 1)
-            near = near.clip(1, n - 1)
-            with np.errstate(
-                over="ignore", invalid="ignore"
-            ):  # between infinite values there is none
-                gaps = self.ordered[:, near] - self.ordered[:, near - 1]
-            widest = np.nan_to_num(gaps).argmax(axis=2)
-            found.append(near[np.arange(len(near)), widest])
-            level *= 2
-        return np.concatenate(found, axis=1)
 
     def exact_keys(self, some: Indices, same: UInt64) -> UInt64:
         """Hash the values themselves likewise."""
@@ -488,6 +475,36 @@ class QuantileCodes(NamedTuple):
         if not columns:
             return np.zeros(len(self.rows), dtype=np.uint64)
         return sample_hashes(*(one[self.rows] for one in columns))
+
+
+def halve_at_gaps(ordered: Float64, bins: int) -> NDArray[np.int64]:
+    """Find the ranks at which bins start, (q, bins + 1), the first and the end included.
+
+    Bins are halved again and again, each at the widest gap between values near its middle, which hardly
+    ever separates copies. Those of fewer bins are unions of them.
+
+    Parameters
+    ----------
+    ordered : ndarray of float64, shape (q, n)
+        Ascending values of each feature.
+    bins : int
+        Number of bins, a power of two.
+    """
+    q, n = ordered.shape
+    gaps = np.zeros((q, n + 1))
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite values have no gap between them
+        gaps[:, 1:n] = np.nan_to_num(ordered[:, 1:] - ordered[:, :-1])
+    starts, feature = np.tile([0, n], (q, 1)), np.arange(q)[:, None, None]
+    steps = np.arange(-_MOST_REACH, _MOST_REACH + 1)
+    while starts.shape[1] <= bins:
+        low, high = starts[:, :-1], starts[:, 1:]
+        middle, reach = (low + high) // 2, (high - low) // _REACH
+        near = (middle[:, :, None] + steps).clip(0, n)
+        is_near = abs(steps) <= reach[:, :, None]
+        widest = np.where(is_near, gaps[feature, near], -1.0).argmax(axis=2)
+        halves = np.stack([low, middle + steps[widest]], axis=2).reshape(q, -1)
+        starts = np.append(halves, starts[:, -1:], axis=1)
+    return starts
 
 
 def _floats(column: NDArray[Any]) -> Float64:
@@ -534,20 +551,19 @@ def _most_valued(columns: list[NDArray[Any]], rows: Indices) -> tuple[Float64, l
     return values, chosen
 
 
-def _in_some_bins(column: NDArray[Any], ordered: Float64) -> NDArray[np.bool_]:
-    """Mark the rows in some of the coarsest bins of a column, about as many as are to be compared.
+def _in_some_bins(column: Float64, ordered: Float64) -> NDArray[np.bool_]:
+    """Mark the rows in some of the first bins of a column, about as many as are to be compared.
 
     ordered: the values of a sample of the rows, ascending.
     """
     n, m = len(column), len(ordered)
-    n_picked = max(1, round(_SOME_ROWS * _FIRST_BINS / n))
+    n_picked = max(_FEWEST_PICKED, round(_SOME_ROWS * _FIRST_OF_SAMPLE / n))
+    starts = halve_at_gaps(ordered[None], _FIRST_OF_SAMPLE)[0]
     marked = np.zeros(n, dtype=np.bool_)
-    for i in range(n_picked):
-        middle = ordered[(2 * i + 1) * m // (2 * n_picked)]
-        code = int(np.searchsorted(ordered, middle)) * _FIRST_BINS // m
-        low, high = (ceil((code + k) * m / _FIRST_BINS) for k in (0, 1))
-        inside = column <= ordered[min(high, m) - 1]
-        if low > 0:
-            inside &= column > ordered[low - 1]
+    for middle in (2 * np.arange(n_picked) + 1) * m // (2 * n_picked):
+        k = np.searchsorted(starts, middle, "right")
+        inside = column <= ordered[starts[k] - 1]
+        if starts[k - 1] > 0:
+            inside &= column > ordered[starts[k - 1] - 1]
         marked |= inside
     return marked
