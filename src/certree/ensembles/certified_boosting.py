@@ -314,31 +314,33 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         if shuffled is self.random_state:
             shuffled = deepcopy(shuffled)
 
-        def dealt(share: float) -> Training:
+        def dealt(share: float, is_pilot: bool = False) -> Training:
             # The same order for every share: more training samples are those of fewer, and others.
             return self._take(
                 X,
                 y,
                 sample_weight,
                 groups=groups,
-                dealt=Deal(share, deepcopy(shuffled)),
+                dealt=Deal(share, deepcopy(shuffled), is_pilot=is_pilot),
                 classes=classes,
             )
 
-        training = self._stopped(dealt).expect_few_near_copies(self.duplicates)
+        training = self._stopped(dealt)
         self._fit_rounds(training.growing or training)
         self._certify(training)
         return self
 
-    def _stopped(self, dealt: Callable[[float], Training]) -> Training:
+    def _stopped(self, dealt: Callable[..., Training]) -> Training:
         """Reveal rows to the trees until it is time to stop; see `certificates.model_selection`."""
         if not isinstance(self.train_size, str):
             self.train_size_ = float(self.train_size)
             return dealt(self.train_size_)
-        pilot = dealt(PILOT)
+        pilot = dealt(PILOT, is_pilot=True)
         about = self._learning_curve(pilot), pilot.sides.n_units, self.delta, pilot.sides.grouped
         self.train_size_ = fraction_to_train(*about, complexity=0.0, exponent=_EXPONENT)
-        return pilot if self.train_size_ == PILOT else dealt(self.train_size_)
+        if self.train_size_ != PILOT:
+            return dealt(self.train_size_)
+        return pilot.expect_few_near_copies(self.duplicates)
 
     def _learning_curve(self, pilot: Training) -> list[CurvePoint]:
         """Errors of quick fits to one and two thirds of the training samples of the pilot."""
@@ -673,7 +675,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             sample_weight,
             groups=groups,
             dealt=Deal(self.train_size, random_state),
-        ).expect_few_near_copies(self.duplicates)
+        )
         trains = training.growing or training
         self._fit_rounds(trains)
         self._certify(training, self._learn_errors(trains, random_state))

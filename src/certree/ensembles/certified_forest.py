@@ -336,7 +336,7 @@ class CertifiedForestClassifier(ForestClassifier):
         self : object
             The fitted estimator.
         """
-        training = self._take(X, y, sample_weight).expect_few_near_copies(self.duplicates)
+        training = self._take(X, y, sample_weight)
         random_state = check_random_state(self.random_state)
         sizes = SAMPLE_SIZES if self.max_samples == "auto" else (self.max_samples,)
         share = 1 / (len(OF_ENSEMBLES) * len(sizes))

@@ -321,24 +321,22 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             )
         shuffled = deepcopy(random_state)
 
-        def dealt(share: float) -> Training:
+        def dealt(share: float, is_pilot: bool = False) -> Training:
             # The same order for every share: more training samples are those of fewer, and others.
             return self._take(
                 X,
                 y,
                 sample_weight,
                 groups=groups,
-                dealt=Deal(share, deepcopy(shuffled), self._deals_by_content()),
+                dealt=Deal(share, deepcopy(shuffled), self._deals_by_content(), is_pilot),
                 classes=classes,
             )
 
         if sees_rows:
-            training = self._stopped(dealt, random_state)
-            self._select(training.expect_few_near_copies(self.duplicates), random_state)
+            self._select(self._stopped(dealt, random_state), random_state)
         else:
             self.train_size_ = 0.0
-            training = dealt(0.0).expect_few_near_copies(self.duplicates)
-            self._select_labelled(training, random_state)
+            self._select_labelled(dealt(0.0), random_state)
         return self
 
     def _fit_parts(self, parts: Executor) -> None:
@@ -357,17 +355,19 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self._elect(grown.tree, grown.posteriors, grown.folds, rows)
 
     def _stopped(
-        self, dealt: Callable[[float], Training], random_state: np.random.RandomState
+        self, dealt: Callable[..., Training], random_state: np.random.RandomState
     ) -> Training:
         """Reveal rows to the tree until it is time to stop; see `certificates.model_selection`."""
         if not isinstance(self.train_size, str):
             self.train_size_ = float(self.train_size)
             return dealt(self.train_size_)
-        pilot = dealt(PILOT)
+        pilot = dealt(PILOT, is_pilot=True)
         curve = self._learning_curve(pilot, random_state)
         units = pilot.sides.n_units
         self.train_size_ = fraction_to_train(curve, units, self.delta, pilot.sides.grouped)
-        return pilot if self.train_size_ == PILOT else dealt(self.train_size_)
+        if self.train_size_ != PILOT:
+            return dealt(self.train_size_)
+        return pilot.expect_few_near_copies(self.duplicates)
 
     def _learning_curve(
         self, training: Training, random_state: np.random.RandomState

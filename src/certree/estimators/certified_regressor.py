@@ -314,7 +314,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
             sample_weight,
             groups=groups,
             dealt=Deal(self.train_size, random_state, self._deals_by_content()),
-        ).expect_few_near_copies(self.duplicates)
+        )
         growing = training.growing or training
         rows = self._growing(growing, random_state)
         target, folds = growing.target, growing.folds(self.cv, random_state)

@@ -183,11 +183,14 @@ class Deal:
     by_content : bool
         Whether rows that are no groups are dealt by what they hold, so that it does not matter where
         they stand.
+    is_pilot : bool
+        Whether rows may be dealt once more: near copies are not looked for yet.
     """
 
     train_size: float
     random_state: np.random.RandomState
     by_content: bool = False
+    is_pilot: bool = False
 
     def __call__(
         self,

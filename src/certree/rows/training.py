@@ -153,7 +153,8 @@ class Training:
     offset : ndarray of float64, shape (n_outputs, n), or None
         What scores start from; None: 0.
     find_near_copies : callable or None
-        Compares calibration rows with training rows beyond equality; None: nothing is certified.
+        Compares calibration rows with training rows beyond equality; None: it has done so, or
+        nothing is certified.
     """
 
     features: AnyColumns
@@ -688,6 +689,8 @@ def training_rows(
     about = groups, indices, n_given, repeats, duplicates == "copies"
     sides = TrainCalibrationSplit(sides.grow, sides.weigh, *about)
     training = Training(features, codes, weight, sides, find_near_copies=find)
+    if duplicates is not None and not (dealt is not None and dealt.is_pilot):
+        training = training.expect_few_near_copies(duplicates)
     if len(sides.grow) and len(sides.weigh):
         training = replace(training, growing=training.at(sides.grow))
     return training, learned
