@@ -430,11 +430,11 @@ class QuantileCodes(NamedTuple):
         if n <= _ALL_ROWS:
             return cls(columns, sample, *_rank(table))
         table.sort(axis=1)
-        first = np.argmax(np.count_nonzero(table[:, 1:] != table[:, :-1], axis=1))
-        rows = np.flatnonzero(_in_some_bins(_floats(columns[first]), table[first]))
-        pairs = zip(table, columns, strict=True)
-        ranks = [np.searchsorted(one, _floats(column[rows])) for one, column in pairs]
-        return cls(columns, rows, table, np.array(ranks))
+        first = int(np.argmax(np.count_nonzero(table[:, 1:] != table[:, :-1], axis=1)))
+        every = _floats(columns[first : first + 1], np.arange(n))[0]
+        rows = np.flatnonzero(_in_some_bins(every, table[first]))
+        pairs = zip(table, _floats(columns, rows), strict=True)
+        return cls(columns, rows, table, np.array([np.searchsorted(*pair) for pair in pairs]))
 
     @property
     def is_sampled(self) -> bool:
@@ -507,11 +507,13 @@ def halve_at_gaps(ordered: Float64, bins: int) -> NDArray[np.int64]:
     return starts
 
 
-def _floats(column: NDArray[Any]) -> Float64:
-    """Values as float64; missing ones are infinite, and so equal each other."""
-    values = column.astype(np.float64)
-    values[np.isnan(values)] = np.inf
-    return values
+def _floats(columns: list[NDArray[Any]], rows: Indices) -> Float64:
+    """Copy some rows of columns, (q, m); missing values are infinite, and so equal each other."""
+    table = np.empty((len(columns), len(rows)))
+    for values, column in zip(table, columns, strict=True):
+        values[:] = column if len(rows) == len(column) else column[rows]
+    table[np.isnan(table)] = np.inf
+    return table
 
 
 def _factors(n: int) -> UInt64:
@@ -537,7 +539,7 @@ def _most_valued(columns: list[NDArray[Any]], rows: Indices) -> tuple[Float64, l
     values, chosen = np.empty((0, len(rows))), list[int]()
     counts, step = np.empty(0, dtype=np.intp), max(1, _CACHED // max(len(rows), 1))
     for start in range(0, len(columns), step):
-        block = np.array([_floats(column[rows]) for column in columns[start : start + step]])
+        block = _floats(columns[start : start + step], rows)
         numbers = [*chosen, *range(start, start + len(block))]
         values = np.concatenate([values, block])
         if len(columns) <= _MOST_FEATURES:
