@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from decimal import Decimal
 from numbers import Integral, Real
 from reprlib import repr as shortened
@@ -53,6 +53,8 @@ _ACCEPTED: dict[str, Sequence[str]] = {
 
 # Metadata of a field that files of earlier versions lack; its default says what they mean.
 ADDED: dict[str, bool] = {"is_added": True}
+# Metadata {"stored_as": name} of a field says by which name model files hold it. Files hold other
+# fields by their own names; `tests/files/stored_names.json` lists them all.
 
 
 class OfColumns:
@@ -90,7 +92,7 @@ class OfColumns:
         return one
 
     def stored(self) -> dict[str, Any]:
-        """What a file holds of it, by name: its fields, but for those of `ADDED` that say nothing."""
+        """What a file holds of it, by stored names, but for fields of `ADDED` that say nothing."""
         one: Any = self
         values = {
             field.name: getattr(one, field.name)
@@ -100,7 +102,8 @@ class OfColumns:
         }
         # A word where a module leaves its annotations unread.
         numbers = {field.name for field in fields(one) if field.type in (float, "float")}
-        return {name: float(one) if name in numbers else one for name, one in values.items()}
+        names = {field.name: _stored_name(field) for field in fields(one)}
+        return {names[name]: float(one) if name in numbers else one for name, one in values.items()}
 
     @classmethod
     def restored(cls, stored: Any, **known: Any) -> Self:
@@ -109,16 +112,23 @@ class OfColumns:
         Files of earlier versions may lack fields that have a default.
         """
         asked = {
-            field.name
+            field.name: _stored_name(field)
             for field in fields(cls)  # type: ignore[arg-type]
-            if field.default is MISSING or field.name in stored
+            if field.name not in known
+            and (field.default is MISSING or _stored_name(field) in stored)
         }
-        return cls(**known, **{name: stored[name] for name in asked - known.keys()})
+        return cls(**known, **{name: stored[in_file] for name, in_file in asked.items()})
 
     def _check(self, dtype: str, shape: tuple[int | None, ...], *names: str) -> None:
         """Make read-only columns of some fields; see `column`."""
         for name in names:
             object.__setattr__(self, name, column(name, getattr(self, name), dtype, shape))
+
+
+def _stored_name(field: Field[Any]) -> str:
+    """Return the name of a field in model files: its own, or the one that `stored_as` gave it."""
+    name: str = field.metadata.get("stored_as", field.name)
+    return name
 
 
 def _is_default(value: Any, default: Any) -> bool:
