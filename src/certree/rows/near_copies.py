@@ -457,11 +457,12 @@ class QuantileCodes(NamedTuple):
     def keys(self, bins: int, same: UInt64, *some: Indices) -> list[UInt64]:
         """Hash the codes of some of the compared rows, and what must be the same beside them."""
         q, n = self.ordered.shape
-        starts = halve_at_gaps(self.ordered, bins) + (n + 1) * np.arange(q)[:, None]
+        place = (n + 1) * np.arange(q)[:, None]
+        starts = halve_at_gaps(self.ordered, bins) + place
         code = np.bincount(starts.ravel(), minlength=q * (n + 1)).reshape(q, n + 1).cumsum(axis=1)
         hashes = []
         for rows in some:
-            codes = np.take_along_axis(code, self.ranks[:, rows], axis=1)
+            codes = code.take(self.ranks.take(rows, axis=1) + place)
             hashes.append(codes.view(np.uint64).T @ _factors(q) + same[rows])
         return hashes
 
@@ -523,14 +524,14 @@ def _factors(n: int) -> UInt64:
 
 def _rank(table: Float64) -> tuple[Float64, NDArray[np.int64]]:
     """Sort each row of a table, and count for each value how many of its row are smaller."""
-    order = np.argsort(table, axis=1)
-    ordered = np.take_along_axis(table, order, axis=1)
-    place = np.arange(table.shape[1], dtype=np.int64)
+    q, n = table.shape
+    flat = np.argsort(table, axis=1) + n * np.arange(q)[:, None]
+    ordered = table.take(flat)
     first = np.zeros(table.shape, dtype=np.int64)
-    np.multiply(ordered[:, 1:] != ordered[:, :-1], place[1:], out=first[:, 1:])
+    np.multiply(ordered[:, 1:] != ordered[:, :-1], np.arange(1, n), out=first[:, 1:])
     np.maximum.accumulate(first, axis=1, out=first)
     ranks = np.empty_like(first)
-    np.put_along_axis(ranks, order, first, axis=1)
+    ranks.put(flat, first)
     return ordered, ranks
 
 
