@@ -6,10 +6,13 @@ Prunings are enumerated one by one, with chains expanded into cells; sums are ta
 
 import math
 import operator
+import statistics
 import struct
+import sys
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 from itertools import groupby, pairwise, product
 
 import numpy as np
@@ -170,6 +173,103 @@ def _as_float32(value):
         return value
     with np.errstate(over="ignore"):
         return float(np.float32(value))
+
+
+def identifiers(columns):
+    """Columns of text or integers without equal or missing values, and whether each is a key."""
+    found = {}
+    for j, column in enumerate(columns):
+        n, values = len(column), [None if value != value else value for value in column]
+        if n < 2 or len({*values}) < n or None in values:
+            continue
+        if all(isinstance(value, str) for value in values):
+            found[j] = True
+        elif not any(isinstance(value, str) or value != round(value) for value in values):
+            found[j] = max(values) - min(values) < 2 * n
+    return found
+
+
+def halved_at_gaps(values, bins):
+    """Ranks at which bins of ascending values start, each halved at the widest gap near its middle."""
+
+    def gap(rank):
+        if not 0 < rank < len(values) or values[rank - 1] == values[rank]:
+            return 0.0
+        return min(values[rank] - values[rank - 1], sys.float_info.max)
+
+    starts = [0, len(values)]
+    while len(starts) <= bins:
+        finer = []
+        for low, high in pairwise(starts):
+            middle, reach = (low + high) // 2, min(16, (high - low) // 4)
+            finer += [low, max(range(middle - reach, middle + reach + 1), key=gap)]
+        starts = [*finer, len(values)]
+    return starts
+
+
+def near_copies(
+    columns, beside, train, calibration, groups=None, keys=None, all_rows=8192, some=4096
+):
+    """Number of judges, bins, share of judges with neighbours, and share that finer bins keep of these.
+
+    columns: numbers; beside: what rows must share beside them; keys: hashes of the rows.
+    """
+    n = len(columns[0])
+    values = [[math.inf if value != value else float(value) for value in one] for one in columns]
+    ranked = [i for i in range(n) if n <= all_rows or keys[i] < (all_rows << 64) // n] or range(n)
+    n_values = [len({one[i] for i in ranked}) for one in values]
+    chosen = sorted(sorted(range(len(values)), key=lambda j: -n_values[j])[:8])
+    ordered = {j: sorted(values[j][i] for i in ranked) for j in chosen}
+    rank = {j: [sum(other < value for other in ordered[j]) for value in values[j]] for j in chosen}
+    compared, first, fewest = range(n), 16, 3
+    if n > all_rows:
+        first, fewest, m = 64, 12, len(ranked)
+        widest = max(chosen, key=lambda j: n_values[j])
+        starts = halved_at_gaps(ordered[widest], first)
+        picked, n_picked = set(), max(3, round(some * first / n))
+        for i in range(n_picked):
+            middle = (2 * i + 1) * m // (2 * n_picked)
+            picked |= {(low, high) for low, high in pairwise(starts) if low <= middle < high}
+        compared = [
+            i for i in compared if any(low <= rank[widest][i] < high for low, high in picked)
+        ]
+    else:
+        while first > 1 and 2 * first > len(ranked) // fewest:
+            first //= 2
+    group = range(n) if groups is None else groups
+    if not train or not calibration:
+        train = [i for i in range(n) if keys[i] % 2 == 0]
+        calibration = [i for i in range(n) if keys[i] % 2 == 1]
+    judges = [i for i in compared if i in set(calibration)]
+    others = [i for i in compared if i in set(train)]
+    n_judges = len({group[i] for i in judges})
+
+    @cache
+    def codes(bins):
+        starts = {j: halved_at_gaps(ordered[j], bins) for j in chosen}
+        return [
+            [beside[i], *(sum(start <= rank[j][i] for start in starts[j]) for j in chosen)]
+            for i in range(n)
+        ]
+
+    def neighbours(i, bins):
+        return [k for k in others if codes(bins)[i] == codes(bins)[k]]
+
+    def is_exact(i, k):
+        return beside[i] == beside[k] and all(values[j][i] == values[j][k] for j in chosen)
+
+    judges = [i for i in judges if neighbours(i, first) and not any(is_exact(i, k) for k in others)]
+    bins, found = first, []
+    units = {group[i] for i in judges}
+    start = (bins, len(units) / max(n_judges, 1), 0.0)
+    while len(units) > 0.05 * n_judges and 2 * bins <= len(ranked) // fewest:
+        kept = {i: len(neighbours(i, 2 * bins)) / len(neighbours(i, bins)) for i in judges}
+        means = [statistics.fmean(kept[i] for i in judges if group[i] == one) for one in units]
+        mean, m = statistics.fmean(means), len(units)
+        found.append((mean - 0.65 - 1.5 / math.sqrt(m), (bins, m / n_judges, mean)))
+        judges, bins = [i for i in judges if kept[i] > 0], 2 * bins
+        units = {group[i] for i in judges}
+    return n_judges, *(max(found, key=lambda one: one[0])[1] if found else start)
 
 
 def moments(tree, X, y, weight=None):

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from certree.files import load, predict_files, save
     from certree.grow import KD, Cart, Dyadic, Grid, grow_cart, grow_dyadic, grow_kd
     from certree.prunings import prune
-    from certree.rows import RepeatedRowsWarning
+    from certree.rows import NearCopiesWarning, RepeatedRowsWarning
     from certree.stats import NodeStats, TargetStats, count, measure
     from certree.tree import Tree
     from certree.votes import Vote, Voting, vote
@@ -101,6 +101,7 @@ __all__ = [
     "Grid",
     "HelmboldSchapireTreeClassifier",
     "NaiveBayesClassifier",
+    "NearCopiesWarning",
     "NodeStats",
     "NodeWeights",
     "PACBayesPosteriors",

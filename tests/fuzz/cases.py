@@ -66,6 +66,7 @@ def run(case: int, kinds: Sequence[str]) -> str | None:
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "no characters that were looked at")  # targets are noise
         warnings.simplefilter("ignore", certree.RepeatedRowsWarning)  # tables are toys
+        warnings.simplefilter("ignore", certree.NearCopiesWarning)
         warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")  # forests are small
         warnings.filterwarnings("ignore", ".* nearly is an identifier")  # numbers as categories
         warnings.filterwarnings("ignore", ".*that float32 does not tell apart")  # numbers are close

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
@@ -15,6 +15,7 @@ from certree.interface.notebook import html_table
 from certree.interface.signatures import checked, expect_settings
 from certree.interface.stored import Stored
 from certree.interface.words import rounded_up, surely
+from certree.rows.near_copies import NearCopies, restored_near_copies
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
 _MOST_ROWS = 2**50
@@ -117,6 +118,9 @@ class Certificate:
     worst : int
         How many of the rows repeat others, or rows of the fit, and count as the worst case: as errors,
         and outside of their sets or bands. That is right whatever they are.
+    near_copies : NearCopies or None
+        What a comparison of the rows with training samples beyond equality has found; None: there was
+        none. Certificates may be equal whatever it found.
     """
 
     method: str
@@ -135,6 +139,7 @@ class Certificate:
     distinct: bool = False
     matches: Matches | None = None
     worst: int = 0
+    near_copies: NearCopies | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -164,7 +169,8 @@ class Certificate:
         drawn = f"{units} are drawn independently, from the source that new ones come from"
         if self.shift is not None:
             drawn = f"{units} are drawn independently; {self.shift.assumption}"
-        return drawn, *self._of_duplicates, METHODS[self.method].needs
+        near = () if self.near_copies is None else self.near_copies.assumptions
+        return drawn, *self._of_duplicates, *near, METHODS[self.method].needs
 
     @property
     def _of_duplicates(self) -> tuple[str, ...]:
@@ -411,7 +417,8 @@ def how_drawn(one: Any) -> dict[str, Any]:
     """What is assumed of the draw of some rows, as fields of a certificate by them."""
     about = {name: getattr(one, name) for name in ("grouped", "repeats", "distinct")}
     # Only new rows are compared with those of a fit.
-    return {**about, "matches": getattr(one, "matches", None), "worst": getattr(one, "worst", 0)}
+    about |= {"matches": getattr(one, "matches", None), "worst": getattr(one, "worst", 0)}
+    return {**about, "near_copies": getattr(one, "near_copies", None)}
 
 
 def log_chance(delta: float, share: float = 1.0) -> float:
@@ -482,8 +489,9 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
         If a field is missing or out of range, or the bound is below what the others give.
     """
     names = {field.name for field in fields(Certificate)}
-    # Files of earlier versions hold neither.
-    entries = {"matches": None, "worst": 0, **entries} if isinstance(entries, dict) else entries
+    # Files of earlier versions hold none of these.
+    added = {"matches": None, "worst": 0, "near_copies": None}
+    entries = {**added, **entries} if isinstance(entries, dict) else entries
     if not isinstance(entries, dict) or set(entries) != names:
         raise ValueError(f"expected a certificate with {sorted(names)}, got {entries!r}")
     shift = entries["shift"]
@@ -493,7 +501,9 @@ def restored_certificate(entries: dict[str, Any]) -> Certificate:
     shift = None if shift is None else Shift(**shift)
     if entries["matches"] is not None:
         raise ValueError(f"the rows of a fit match none, got matches {entries['matches']!r}")
-    given = Certificate(**{**entries, "observed": observed, "shift": shift})
+    near = restored_near_copies(entries["near_copies"])
+    rest = {"observed": observed, "shift": shift, "near_copies": near}
+    given = Certificate(**{**entries, **rest})
     if given.method not in METHODS:
         raise ValueError(f"unknown method {given.method!r}")
     _expect_observed(given)

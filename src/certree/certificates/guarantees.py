@@ -95,6 +95,7 @@ from certree.interface.signatures import checked, expect_settings
 from certree.rows.duplicates import Duplicates
 from certree.rows.elsewhere import lies_in_files
 from certree.rows.folds import Indices
+from certree.rows.near_copies import NearCopies
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Vote
@@ -754,6 +755,10 @@ def _finite(scores: Scores, coverage: float, delta: float) -> Float64:
     return reach
 
 
+# What a file of a fit holds already beside its calibration samples.
+_STORED_ELSEWHERE = ("tree", "grown", "near_copies")
+
+
 @dataclass(frozen=True, eq=False)
 class CalibrationSamples(OfColumns):
     """The calibration samples of a fit one by one, and what the training samples said before them.
@@ -784,6 +789,8 @@ class CalibrationSamples(OfColumns):
         Which of them count as the worst case; None: none.
     n_others : int
         Number of codes after the labels, one at least.
+    near_copies : NearCopies or None
+        What a comparison with the training samples beyond equality has found; None: there was none.
 
     Raises
     ------
@@ -803,6 +810,7 @@ class CalibrationSamples(OfColumns):
     distinct: bool = False
     is_worst: NDArray[np.bool_] | None = field(default=None, metadata=ADDED)
     n_others: int = field(default=1, metadata=ADDED)
+    near_copies: NearCopies | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -821,8 +829,8 @@ class CalibrationSamples(OfColumns):
             object.__setattr__(self, name, values)
 
     def stored(self) -> dict[str, Any]:
-        """What a file holds of them beside the tree and the counts of the training samples."""
-        return {name: of for name, of in super().stored().items() if name not in ("tree", "grown")}
+        """What a file holds of them beside what others of its entries hold."""
+        return {name: of for name, of in super().stored().items() if name not in _STORED_ELSEWHERE}
 
     @classmethod
     def of(
@@ -851,6 +859,7 @@ class CalibrationSamples(OfColumns):
             held.distinct,
             None if sides.is_worst is None else frozen(sides.is_worst),
             max(1, int(certifying.y.max(initial=0)) + 1 - held.n_classes),
+            held.near_copies,
         )
         # What the selection has counted, and what it expects, are not made a second time.
         vars(rows).update(held=held, structure=model_selection.structure)
@@ -864,7 +873,7 @@ class CalibrationSamples(OfColumns):
         grouped = self.weight is not None
         n = len(self.given) if self.weight is None else round(self.weight.sum())
         worst = 0 if self.is_worst is None else int(self.is_worst.sum())
-        about = grouped, self.repeats, self.distinct, worst
+        about = grouped, self.repeats, self.distinct, worst, self.near_copies
         return HeldOut(self.tree, self.grown, stats, self.given[:0], self.given, n, *about)
 
     @cached_property

@@ -21,6 +21,7 @@ from certree.interface.arrays import (
 )
 from certree.interface.signatures import POSITIVE, checked, expect_settings
 from certree.rows.folds import Indices
+from certree.rows.near_copies import NearCopies
 from certree.rows.split import TrainCalibrationSplit, checked_groups
 from certree.stats import NodeStats, TargetStats
 from certree.stats.in_any_order import asking, counted_in_any_order
@@ -52,7 +53,7 @@ class HeldOut(OfColumns):
         Independent observations: calibration samples, or groups of them.
     grouped : bool
         Whether they are groups.
-    repeats, distinct, worst
+    repeats, distinct, worst, near_copies
         What is assumed of rows that are alike; see `Certificate`. Those that count as the worst case
         are of another class in `stats`.
 
@@ -72,6 +73,7 @@ class HeldOut(OfColumns):
     repeats: int = 0
     distinct: bool = False
     worst: int = 0
+    near_copies: NearCopies | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -310,7 +312,7 @@ class CertifyingRows:
         if sides.groups is not None:
             weight, n = shares_of_groups(sides.groups, sides.grow, sides.weigh)
         stats = weighed(tree, self.leaf, self.counted, weight, self.grown)
-        about = sides.grouped, sides.repeats, sides.distinct, sides.worst
+        about = sides.grouped, sides.repeats, sides.distinct, sides.worst, sides.near_copies
         return HeldOut(tree, self.grown, stats, sides.grow, sides.weigh, n, *about)
 
     def weights(self) -> Float64 | None:
@@ -344,7 +346,7 @@ class HeldOutNumbers(OfColumns):
         Independent observations: calibration samples, or groups of them.
     grouped : bool
         Whether they are groups.
-    repeats, distinct
+    repeats, distinct, near_copies
         What is assumed of rows that are alike; see `Certificate`.
     is_worst : ndarray of bool, shape (N,), or None
         Which rows count as the worst case, with the largest error; None: none.
@@ -366,6 +368,7 @@ class HeldOutNumbers(OfColumns):
     repeats: int = 0
     distinct: bool = False
     is_worst: NDArray[np.bool_] | None = None
+    near_copies: NearCopies | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)

@@ -49,6 +49,7 @@ from certree.interface.stored import Stored
 from certree.interface.threads import all_threads
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
+from certree.rows.near_copies import NearCopies
 from certree.rows.split import Deal
 from certree.rows.training import Training
 from certree.tree import Trees
@@ -77,7 +78,7 @@ class CalibrationScores(OfColumns):
         Code of the class of each; that after the classes of the fit is of all others.
     weight : array-like of shape (n,), or None
         Of rows in groups 1 / (calibration samples of its group); None: each row counts by itself.
-    repeats, distinct
+    repeats, distinct, near_copies
         What is assumed of rows that are alike; see `Certificate`.
     is_worst : array-like of bool, shape (n,), or None
         Which of them count as the worst case; None: none.
@@ -96,6 +97,7 @@ class CalibrationScores(OfColumns):
     repeats: int = 0
     distinct: bool = False
     is_worst: NDArray[np.bool_] | None = field(default=None, metadata=ADDED)
+    near_copies: NearCopies | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
@@ -108,6 +110,10 @@ class CalibrationScores(OfColumns):
             raise ValueError("score must hold finite numbers")
         for name, values in columns.items():
             object.__setattr__(self, name, values)
+
+    def stored(self) -> dict[str, Any]:
+        """What a file holds of them beside the certificate, which knows of near copies."""
+        return {name: of for name, of in super().stored().items() if name != "near_copies"}
 
 
 def _quick(model: Any) -> Any:
@@ -319,14 +325,14 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         if shuffled is self.random_state:
             shuffled = deepcopy(shuffled)
 
-        def dealt(share: float) -> Training:
+        def dealt(share: float, is_pilot: bool = False) -> Training:
             # The same order for every share: more training samples are those of fewer, and others.
             return self._take(
                 X,
                 y,
                 sample_weight,
                 groups=groups,
-                dealt=Deal(share, deepcopy(shuffled)),
+                dealt=Deal(share, deepcopy(shuffled), is_pilot=is_pilot),
                 classes=classes,
             )
 
@@ -346,15 +352,17 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         self.start_ = trained.spread_scores(self.start_[None], is_start=True)[0]
         return replace(training, y=trained.places[training.y].astype(np.int32))
 
-    def _stopped(self, dealt: Callable[[float], Training]) -> Training:
+    def _stopped(self, dealt: Callable[..., Training]) -> Training:
         """Reveal rows to the trees until it is time to stop; see `certificates.model_selection`."""
         if not isinstance(self.train_size, str):
             self.train_size_ = float(self.train_size)
             return dealt(self.train_size_)
-        pilot = dealt(PILOT)
+        pilot = dealt(PILOT, is_pilot=True)
         about = self._learning_curve(pilot), pilot.sides.n_units, self.delta, pilot.sides.grouped
         self.train_size_ = fraction_to_train(*about, complexity=0.0, exponent=_EXPONENT)
-        return pilot if self.train_size_ == PILOT else dealt(self.train_size_)
+        if self.train_size_ != PILOT:
+            return dealt(self.train_size_)
+        return pilot.expect_few_near_copies(self.duplicates)
 
     def _learning_curve(self, pilot: Training) -> list[CurvePoint]:
         """Errors of quick fits to one and two thirds of the training samples of the pilot."""
@@ -398,6 +406,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             sides.repeats,
             sides.distinct,
             None if sides.is_worst is None else frozen(sides.is_worst),
+            sides.near_copies,
         )
         self.certificate_ = self._certificate(self.calibration_)
         self.certificates_ = (self.certificate_,)
@@ -411,7 +420,8 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         else:
             n, risk = round(rows.weight.sum()), float(rows.weight @ wrong)
             made = hold_out_mean(risk / n, n, self.delta, grouped=True)
-        return replace(made, repeats=rows.repeats, distinct=rows.distinct, worst=worst)
+        about = {name: getattr(rows, name) for name in ("repeats", "distinct", "near_copies")}
+        return replace(made, worst=worst, **about)
 
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit: of the rows that certify it scores and classes."""
@@ -432,7 +442,8 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         self.certificates_, self.certificate_ = restored_certificates(stored)
         self.calibration_ = None
         if "calibration.n_given" in stored:
-            rows = CalibrationScores.restored(stored.of("calibration"))
+            near = self.certificate_.near_copies
+            rows = CalibrationScores.restored(stored.of("calibration"), near_copies=near)
             outputs, most = len(rows.score), int(rows.y.max(initial=0))
             if outputs != self._n_outputs or most > max(2, self.n_classes_):
                 raise ValueError("the calibration samples are of other classes than the trees")

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from certree.certificates.certificate import (
     Certificate,
+    how_drawn,
     restored_certificates,
     stored_certificates,
 )
@@ -177,17 +178,12 @@ class _Candidate:
         """Those that hold together, each with the same share of delta."""
         weight = np.full(len(self.sampled.trees), 1 / len(self.sampled.trees))
         methods = [m for m in OF_ENSEMBLES if m not in OF_PAIRS or self.overlaps.n_of_pairs]
-        sides = self.sampled.training.sides
+        about = how_drawn(self.sampled.training.sides)
         made = (
             self.overlaps.certificate(method, weight, self.complexity, risk, delta, share)
             for method in methods
         )
-        drawn: dict[str, Any] = {
-            "repeats": sides.repeats,
-            "distinct": sides.distinct,
-            "worst": sides.worst,
-        }
-        return tuple(replace(one, **drawn) for one in made)
+        return tuple(replace(one, **about) for one in made)
 
     def bound(self, delta: float, share: float) -> float:
         """The lowest of them."""

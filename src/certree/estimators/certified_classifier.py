@@ -328,14 +328,14 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             )
         shuffled = deepcopy(random_state)
 
-        def dealt(share: float) -> Training:
+        def dealt(share: float, is_pilot: bool = False) -> Training:
             # The same order for every share: more training samples are those of fewer, and others.
             return self._take(
                 X,
                 y,
                 sample_weight,
                 groups=groups,
-                dealt=Deal(share, deepcopy(shuffled), self._deals_by_content()),
+                dealt=Deal(share, deepcopy(shuffled), self._deals_by_content(), is_pilot),
                 classes=classes,
             )
 
@@ -362,17 +362,19 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         self._elect(grown.tree, grown.posteriors, grown.folds, rows)
 
     def _stopped(
-        self, dealt: Callable[[float], Training], random_state: np.random.RandomState
+        self, dealt: Callable[..., Training], random_state: np.random.RandomState
     ) -> Training:
         """Reveal rows to the tree until it is time to stop; see `certificates.model_selection`."""
         if not isinstance(self.train_size, str):
             self.train_size_ = float(self.train_size)
             return dealt(self.train_size_)
-        pilot = dealt(PILOT)
+        pilot = dealt(PILOT, is_pilot=True)
         curve = self._learning_curve(pilot, random_state)
         units = pilot.sides.n_units
         self.train_size_ = fraction_to_train(curve, units, self.delta, pilot.sides.grouped)
-        return pilot if self.train_size_ == PILOT else dealt(self.train_size_)
+        if self.train_size_ != PILOT:
+            return dealt(self.train_size_)
+        return pilot.expect_few_near_copies(self.duplicates)
 
     def _learning_curve(
         self, training: Training, random_state: np.random.RandomState
@@ -565,7 +567,8 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         n_codes = self._lanes.n_of[0] if self._trained is None else self._trained.n_codes
         if grown.n_classes != n_codes:
             raise ValueError(f"grown must be of {n_codes} classes, got {grown.n_classes}")
-        rows = CalibrationSamples.restored(stored.of("calibration"), tree=self.tree_, grown=grown)
+        known = {"grown": grown, "near_copies": self.certificate_.near_copies}
+        rows = CalibrationSamples.restored(stored.of("calibration"), tree=self.tree_, **known)
         if self._trained is not None and n_codes + rows.n_others != len(self._trained.places):
             raise ValueError("the calibration samples are of other classes than the tree")
         seen = rows.held.grouped, rows.held.n, rows.held.error_of(label)

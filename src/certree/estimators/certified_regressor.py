@@ -430,7 +430,13 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         weight, n = np.ones(len(weigh)), len(weigh)
         if groups is not None:
             weight, n = shares_of_groups(groups, sides.grow, weigh)
-        about = groups is not None, sides.repeats, sides.distinct, sides.is_worst
+        about = (
+            groups is not None,
+            sides.repeats,
+            sides.distinct,
+            sides.is_worst,
+            sides.near_copies,
+        )
         return HeldOutNumbers(tree, stats, leaf, y, weight, limit, n, *about)
 
     def __stored__(self) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from certree.parts.order_of_rows import Division, Groups, Mask, RowsToDeal, deal
 from certree.parts.part import PartOfRows
 from certree.rows.folds import Indices, distinct_groups, word_of_all
 from certree.rows.hashes import RowHashes, distinct
+from certree.rows.near_copies import NearCopies
 from certree.rows.split import TrainCalibrationSplit, groups_that_grow, n_that_grow
 from certree.rows.training import codes_of, training_rows
 from certree.tree import Tree
@@ -459,6 +460,7 @@ def joined_sides(
         n_given=sum(one.n_given for one in told),
         repeats=repeats,
         is_worst=_joined_masks([one.is_worst for one in told]),
+        near_copies=NearCopies(0),  # to look for them would take more passes over all rows
     )
     some = [one for one in told if len(one.leaf)]
     leaf, y = (np.concatenate([getattr(one, name) for one in some]) for name in ("leaf", "y"))

@@ -4,6 +4,7 @@ from certree.rows.categories import Categories
 from certree.rows.dates import DateFeatures
 from certree.rows.duplicates import RepeatedRowsWarning
 from certree.rows.folds import Fold, content_folds
+from certree.rows.near_copies import NearCopies, NearCopiesWarning
 from certree.rows.split import TrainCalibrationSplit, train_calibration_split
 from certree.rows.training import Training, training_rows
 
@@ -11,6 +12,8 @@ __all__ = [
     "Categories",
     "DateFeatures",
     "Fold",
+    "NearCopies",
+    "NearCopiesWarning",
     "RepeatedRowsWarning",
     "TrainCalibrationSplit",
     "Training",

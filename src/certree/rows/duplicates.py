@@ -23,6 +23,7 @@ from certree.rows.sparse_rows import SparseColumns
 # What is assumed of rows that are alike; "auto" and "refuse" say what to do where nothing is.
 Duplicates = Literal["auto", "genuine", "copies", "refuse"]
 DUPLICATES: tuple[str, ...] = get_args(Duplicates)
+Kind = Literal["number", "text", "other"]
 
 # Without a word so many rows may be repeated as move the observed error by at most this part of its
 # standard deviation, and one may be in any case.
@@ -33,7 +34,7 @@ _MOST_WORST = 0.02
 QUESTION = "Do equal rows mean the same customer (patient, order, measurement) twice?"
 # Of fewer rows hardly anything is promised, and toy tables hold few different ones: they are only
 # warned about.
-_FEW_ROWS = 40
+FEW_ROWS = 40
 # A fit warns if more than this share of its rows repeat others. `benchmarks/repeated_rows.py` measures
 # from which share on copies cost 3 % of the loss.
 MOST_REPEATED = 0.25
@@ -124,10 +125,23 @@ class AlikeRows:
 
     def hashes(self, X: Any, y: ArrayLike, *, are_all: bool = False) -> RowHashes:
         """Those of some rows and their targets; are_all: there are no others. See `first_alike`."""
+        target, numbers = self.numbers(X, y)
+        return RowHashes.of(numbers, target, are_all=are_all)
+
+    def numbers(self, X: Any, y: ArrayLike) -> tuple[NDArray[Any], list[Any]]:
+        """Return the target and the features of some rows as numbers; a sparse X is one matrix."""
         columns = [np.asarray(y), *_columns(X)]
         self._places += [{} for _ in range(len(columns) - len(self._places))]
         target, *numbers = map(_numbers, columns, self._places)
-        return RowHashes.of(numbers, target, are_all=are_all)
+        return target, numbers
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """What each feature holds; "other" are values that are neither numbers nor text."""
+        first = (next(iter(places), 0.0) for places in self._places[1:])
+        return [
+            "text" if isinstance(one, str) else "number" if one == 0.0 else "other" for one in first
+        ]
 
 
 def _columns(X: Any) -> list[Any]:
@@ -286,7 +300,7 @@ def count_as_worst(repeats: int, n: int, duplicates: Duplicates) -> bool:
         'so, say duplicates="copies", which counts each of them once. If not, because each row was '
         'drawn by itself and some happen to be equal, say duplicates="genuine"'
     )
-    if duplicates == "refuse" or n >= _FEW_ROWS:
+    if duplicates == "refuse" or n >= FEW_ROWS:
         raise ValueError(said)
     warnings.warn(said, RepeatedRowsWarning, stacklevel=2)
     return False

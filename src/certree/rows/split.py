@@ -13,6 +13,7 @@ from certree.interface.arrays import Float64, UInt64, array_of
 from certree.interface.signatures import checked
 from certree.rows.columns import is_missing
 from certree.rows.folds import Indices, content_order, distinct_groups, unordered
+from certree.rows.near_copies import NearCopies
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +37,8 @@ class TrainCalibrationSplit:
     is_worst : ndarray of bool, or None
         Which of the rows that weigh (of all, if none do) repeat others and count as the worst case;
         None: none of them.
+    near_copies : NearCopies or None
+        What a comparison beyond equality has found; None: rows were not compared.
     """
 
     grow: Indices
@@ -46,6 +49,7 @@ class TrainCalibrationSplit:
     repeats: int = 0
     distinct: bool = False
     is_worst: NDArray[np.bool_] | None = None
+    near_copies: NearCopies | None = None
 
     @property
     def worst(self) -> int:
@@ -188,11 +192,14 @@ class Deal:
     by_content : bool
         Whether rows that are no groups are dealt by what they hold, so that it does not matter where
         they stand.
+    is_pilot : bool
+        Whether rows may be dealt once more: near copies are not looked for yet.
     """
 
     train_size: float
     random_state: np.random.RandomState
     by_content: bool = False
+    is_pilot: bool = False
 
     def __call__(
         self,

@@ -61,16 +61,20 @@ from certree.rows.columns import (
     expect_columns_of_numbers,
     expect_exact_numbers,
     expect_no_times,
+    frame_of,
     given_values,
     is_missing,
     rows_at,
     width_of_numbers,
 )
 from certree.rows.duplicates import (
+    AlikeRows,
+    Duplicates,
     count_as_worst,
     distinct_rows,
     expect_few_copies,
     first_alike,
+    first_of,
     n_repeats,
     repeated_rows,
 )
@@ -84,12 +88,18 @@ from certree.rows.folds import (
     group_folds,
     group_share,
 )
-from certree.rows.hashes import distinct, fit_hashes, sample_hashes
+from certree.rows.hashes import RowHashes, distinct, fit_hashes, sample_hashes
 from certree.rows.learned import (
     restored_classes,
     restored_features,
     stored_classes,
     stored_features,
+)
+from certree.rows.near_copies import (
+    ComparedRows,
+    NearCopies,
+    expect_few_near_copies,
+    find_near_copies,
 )
 from certree.rows.precision import warn_of_float32
 from certree.rows.relative_weights import WeightSpread, warn_of_uneven_weights
@@ -144,6 +154,9 @@ class Training:
         The rows that grow, by themselves; None: all of these, or none.
     offset : ndarray of float64, shape (n_outputs, n), or None
         What scores start from; None: 0.
+    find_near_copies : callable or None
+        Compares calibration rows with training rows beyond equality; None: it has done so, or
+        nothing is certified.
     """
 
     features: AnyColumns
@@ -152,6 +165,7 @@ class Training:
     sides: TrainCalibrationSplit
     growing: Training | None = None
     offset: Float64 | None = None
+    find_near_copies: Callable[[], NearCopies] | None = None
     # The features row by row, (n, p); None if they lie otherwise, as of models that take columns.
     X: Any = field(init=False)
 
@@ -167,6 +181,35 @@ class Training:
     def target(self) -> WeighedTarget:
         """What is added up of these rows."""
         return WeighedTarget(self.y, self.weight, self.weight_unit)
+
+    def expect_few_near_copies(self, duplicates: Duplicates) -> Training:
+        """Look for near copies among these rows, once it is settled which of them certify.
+
+        Parameters
+        ----------
+        duplicates : {"auto", "genuine", "copies", "refuse"}
+            What rows are that are alike; see `CertifiedTreeClassifier`.
+
+        Returns
+        -------
+        Training
+            The same rows; `sides` say what was found.
+
+        Raises
+        ------
+        ValueError
+            If calibration rows are copies that only a text or a row number tells apart.
+
+        Warns
+        -----
+        NearCopiesWarning
+            If calibration rows nearly repeat training rows.
+        """
+        assert self.find_near_copies is not None
+        found = self.find_near_copies()
+        expect_few_near_copies(found, len(self.sides.weigh) or len(self.y), duplicates)
+        sides = replace(self.sides, near_copies=found)
+        return replace(self, sides=sides, find_near_copies=None)
 
     def at(self, indices: Indices) -> Training:
         """Take some of these rows as those of a fit of their own, with a mean weight of their own."""
@@ -630,12 +673,9 @@ def training_rows(
     sides = TrainCalibrationSplit.all_grow(len(target))
     if dealt is not None:
         sides = dealt(len(target), groups, weight, partial(_contents, model, X, target))
-    repeats, is_worst = 0, None
-    if duplicates not in (None, "copies"):
-        alike = first_alike(X, target), sides.grow, sides.weigh, groups
-        repeats = n_repeats(*alike)
-        if count_as_worst(repeats, len(sides.weigh) or len(target), model.duplicates):
-            is_worst = repeated_rows(*alike)
+    repeats, is_worst, find = 0, None, None
+    if duplicates is not None:
+        repeats, is_worst, find = _compared(X, target, sides, groups, duplicates, is_of_classes)
     if getattr(model, "class_weight", None) == "balanced":  # not in the bags of a forest
         weight = _times(balanced_weights(target, weight, sides), weight)
     learned = {} if again else _effective_size(weight, len(target), sample_weight)
@@ -649,10 +689,45 @@ def training_rows(
         expect_few_copies(codes, hashes, 0 if counts is None else counts.n_distinct)
     about = groups, indices, n_given, repeats, duplicates == "copies", is_worst
     sides = TrainCalibrationSplit(sides.grow, sides.weigh, *about)
-    training = Training(features, codes, weight, sides)
+    training = Training(features, codes, weight, sides, find_near_copies=find)
+    if duplicates is not None and not (dealt is not None and dealt.is_pilot):
+        training = training.expect_few_near_copies(duplicates)
     if len(sides.grow) and len(sides.weigh):
         training = replace(training, growing=training.at(sides.grow))
     return training, learned
+
+
+def _compared(
+    X: Any,
+    target: NDArray[Any],
+    sides: TrainCalibrationSplit,
+    groups: NDArray[Any] | None,
+    duplicates: Duplicates,
+    is_of_classes: bool,
+) -> tuple[int, NDArray[np.bool_] | None, Callable[[], NearCopies]]:
+    """Find calibration rows that repeat others, or refuse them.
+
+    Returns
+    -------
+    repeats : int
+        How many do.
+    is_worst : ndarray of bool, or None
+        Which of them count as the worst case; None: none.
+    find : callable
+        Finds near copies among them as well.
+    """
+    rows, frame, repeats, is_worst = AlikeRows(), frame_of(X), 0, None
+    y, columns = rows.numbers(X, target)
+    keys = RowHashes.of(columns, y, are_all=True).keys
+    if duplicates != "copies":
+        alike = first_of(keys), sides.grow, sides.weigh, groups
+        repeats = n_repeats(*alike)
+        if count_as_worst(repeats, len(sides.weigh) or len(target), duplicates):
+            is_worst = repeated_rows(*alike)
+    compared = ComparedRows(columns, rows.kinds, y, sides.grow, sides.weigh, groups)
+    names = None if frame is None else frame.columns
+    find = partial(find_near_copies, compared, names, keys, repeats, with_target=is_of_classes)
+    return repeats, is_worst, find
 
 
 def _encode_rows(

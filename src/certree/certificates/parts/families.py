@@ -18,6 +18,7 @@ from certree.interface.arrays import Float64, column
 from certree.interface.notebook import html_table
 from certree.interface.signatures import expect_settings
 from certree.interface.words import aligned, surely
+from certree.rows.near_copies import NearCopies
 from certree.rows.split import checked_groups
 
 # What the parts are, and what is promised of them beside the error.
@@ -45,6 +46,7 @@ class Terms:
     shift: Shift | None = None
     matches: Matches | None = None
     worst: int = 0
+    near_copies: NearCopies | None = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
