@@ -449,6 +449,7 @@ class TreeForest(Forest):
             groups=rows.group,
             monotonic_cst=self._slopes(),
             **self._growth(n, p),
+            feature_order=rows.feature_order,
             seed=self._seed,
             n_jobs=all_threads(self.n_jobs),
         )
@@ -686,9 +687,9 @@ class TreeForest(Forest):
         sums = sums_in_bags(self.trees_, rows, X, drawing, lanes)
         known = self._leaf_rows(self.trees_, sums, rows, drawing)
         leaves = self.leaves_._replace(filled_by="in_bag")
-        return permutation_importances(
-            known, X, leaves, drawing, classes=self._classes, seed=self._seed
-        )
+        how = {"classes": self._classes, "seed": self._seed}
+        look = rows.feature_order
+        return permutation_importances(known, X, leaves, drawing, **how, feature_order=look)
 
 
 def grown_trees(model: Any, rows: ForestSamples, first: int, n_trees: int) -> GrownForest:

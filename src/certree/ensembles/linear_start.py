@@ -47,7 +47,7 @@ def linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]:
     # By keys, as the last bits of sums depend on the order.
     order = np.argsort(run.keys, kind="stable")
     trees, rows = [], [np.zeros(0)]
-    for j, terms in enumerate(ridge_terms(run).swapaxes(0, 1)):
+    for j, terms in zip(_features(run), ridge_terms(run).swapaxes(0, 1), strict=True):
         gradients = -_SHARE * weight * terms
         largest = _largest(terms[:, order], run.y[..., order])
         tree, leaf, sums = grower.grow_gradients(gradients[largest], weight, features=[j])
@@ -67,13 +67,15 @@ def linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]:
 def ridge_terms(run: Rounds) -> Float64:
     """What each feature adds to the means in ridge regressions on all of them, (n_outputs, p, n).
 
+    Features come in the order in which they are looked at, wherever they stand.
+
     Its columns are the middles of bins of numbers, with the mean where a value is missing, whether it
     is missing, and one for each category. They have mean 0 and variance 1.
     """
     # By keys, as the last bits of sums depend on the order.
     order = np.argsort(run.keys, kind="stable")
     weight = np.ones(len(order)) if run.weight is None else run.weight[order]
-    columns = [_columns(run, j, order, weight) for j in range(run.bins.n_features)]
+    columns = [_columns(run, j, order, weight) for j in _features(run)]
     design = np.concatenate(columns, axis=1)
     targets = np.atleast_2d(run.y)
     terms = np.zeros((len(targets), len(columns), len(order)))
@@ -86,6 +88,12 @@ def ridge_terms(run: Rounds) -> Float64:
         for term, column, slope in zip(of_output, columns, np.split(slopes, ends), strict=True):
             term[order] = (column * slope).sum(axis=1)
     return terms
+
+
+def _features(run: Rounds) -> list[int]:
+    """The features in the order in which they are looked at."""
+    order = run.grower.order_of_features
+    return [*range(run.bins.n_features)] if order is None else order.tolist()
 
 
 def ridge_slopes(design: Float64, y: Float64, weight: Float64) -> Float64:

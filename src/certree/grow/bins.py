@@ -136,6 +136,7 @@ class Bins:
         max_bins: int = MISSING,
         fine_ends: bool = False,
         n_jobs: int | None = None,
+        feature_order: Int32 | None = None,
     ) -> Bins:
         """Put the values of a table into bins.
 
@@ -154,6 +155,9 @@ class Bins:
             a few rows and lose little.
         n_jobs : int or None
             Number of threads; None is one, -1 all. The bins do not depend on it.
+        feature_order : ndarray of int32, shape (p,), or None
+            In which features are hashed, where bins are not to depend on where these stand; None: as
+            they stand.
 
         Returns
         -------
@@ -172,7 +176,7 @@ class Bins:
             raise ValueError(f"X must have at least one row and one feature, got shape {(n, p)}")
         category = _category(categorical, p, names)
         every = np.arange(n, dtype=np.int32)
-        telling = edges_first(features, every[None])[0, :EDGE_ROWS]
+        telling = edges_first(features, every[None], feature_order)[0, :EDGE_ROWS]
         how = telling, (max_bins, bool(fine_ends)), threads(n_jobs)
         codes: Any
         made: Any
@@ -301,12 +305,12 @@ def _category(
     return category
 
 
-def edges_first(features: AnyColumns, samples: Int32) -> Int32:
+def edges_first(features: AnyColumns, samples: Int32, order: Int32 | None = None) -> Int32:
     """Samples of rows (T, n), of each those first that edges are told from: with the smallest hashes.
 
     Rows that are equal can stand for each other.
     """
     if samples.shape[1] <= EDGE_ROWS:
         return samples
-    hashes = sample_hashes(*features.parts)
+    hashes = sample_hashes(*features.parts, order=order)
     return np.stack([one[np.argpartition(hashes[one], EDGE_ROWS)] for one in samples])

@@ -202,6 +202,7 @@ class Cart(BaseEstimator):
             key=_key(rows.random_state) if draws else 0,
             category=rows.category_codes,
             monotonic=rows.slopes,
+            look=rows.feature_order,
             order=order,
             place=place,
             n_threads=threads(rows.n_jobs),
@@ -296,6 +297,7 @@ class Cart(BaseEstimator):
             random_cuts=self.splitter == "random",
             ties_by_root=not draws,
             seed=_key(rows.random_state) if draws else 0,
+            feature_order=rows.feature_order,
             n_jobs=rows.n_jobs,
         )
 
@@ -427,7 +429,7 @@ def _comparable(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
             f"criterion={criterion!r} takes one target, got y of {rows.n_targets} columns"
         )
     y = np.asarray(rows.y)
-    y = y[:, order_of_targets(y, rows.X)]
+    y = y[:, order_of_targets(y, rows.X, order=rows.feature_order)]
     if criterion != "squared":
         return y
     distances = [_in_deviations(one.astype(np.float64), rows.relative_weight) for one in y.T]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
@@ -17,6 +17,7 @@ from certree.grow.bins import Bins
 from certree.interface.arrays import LARGEST, Float64, Int32, array_of, column, matrix, row_weights
 from certree.interface.threads import threads
 from certree.rows.categories import categorical_mask
+from certree.rows.draw_order import ColumnSums
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
 from certree.rows.relative_weights import relative_weights
@@ -27,6 +28,8 @@ Slopes = NDArray[np.int8] | None
 
 # The core counts depth in int32 and adds the length of a run to it.
 DEEPEST = 2**30
+# Codes of categories beyond are refused where cells are cut.
+_MOST_CATEGORIES = 2**24
 
 
 class GrowthSettings(Protocol):
@@ -46,6 +49,10 @@ class GrowthSettings(Protocol):
 
     @property
     def n_jobs(self) -> int | None:
+        """See `TrainingSamples`."""
+
+    @property
+    def feature_order(self) -> Int32:
         """See `TrainingSamples`."""
 
 
@@ -73,6 +80,8 @@ class TrainingSamples:
         Number of threads; None is one, -1 all. A tree does not depend on it.
     whole, indices
         The rows of which these are a part, and which of them; None if they are no part.
+    asked_order : callable, or None
+        Gives `feature_order`; None: the rows themselves do.
     """
 
     given: NDArray[Any]
@@ -85,6 +94,7 @@ class TrainingSamples:
     n_jobs: int | None = None
     whole: TrainingSamples | None = None
     indices: Indices | None = None
+    asked_order: Callable[[], Int32] | None = None
     _bins: dict[int, Bins] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -126,9 +136,27 @@ class TrainingSamples:
     def _bins_of_all(self, max_bins: int) -> Bins:
         if max_bins not in self._bins:
             self._bins[max_bins] = Bins.of(
-                FeatureColumns((self.X,)), self.categorical, max_bins=max_bins, n_jobs=self.n_jobs
+                FeatureColumns((self.X,)),
+                self.categorical,
+                max_bins=max_bins,
+                n_jobs=self.n_jobs,
+                feature_order=self.feature_order,
             )
         return self._bins[max_bins]
+
+    @cached_property
+    def feature_order(self) -> Int32:
+        """In which order features are looked at and drawn, (p,), as all rows of the whole tell."""
+        if self.whole is not None:
+            return self.whole.feature_order
+        if self.asked_order is not None:
+            return self.asked_order()
+        features, sizes = FeatureColumns((self.X,)), None
+        if self.categorical is not None and self.categorical.any():
+            codes = np.fmin(np.nan_to_num(np.fmax.reduce(self.X), nan=-1.0), _MOST_CATEGORIES)
+            pairs = zip(self.categorical.tolist(), codes.tolist(), strict=True)
+            sizes = tuple(max(0, int(most) + 1) if is_set else None for is_set, most in pairs)
+        return ColumnSums.of(features, self.y, sizes, threads(self.n_jobs)).order()
 
     def part(self, indices: Indices) -> TrainingSamples:
         """Select some of these rows."""

@@ -211,8 +211,7 @@ def _sketch(
     training: Any = training_of(reader, chunk, weighing)
     if training is None:
         return None
-    made = _with_keys(Sketch.of(training.features, _category(reader), below), training, largest)
-    weight = training.weight
+    made, weight = _sketch_of_rows(training, reader, largest, below), training.weight
     return made if weight is None else replace(made, weight=exact_sum(weight))
 
 
@@ -229,15 +228,19 @@ def _sketch_of_side(
     made = None
     if training is not None and not mask.all():
         train: Any = division.sides(training, mask)[0]
-        made = _with_keys(Sketch.of(train.features, _category(reader)), train, largest)
+        made = _sketch_of_rows(train, reader, largest)
     return without_rows(number, reader, None, reader.n_features_in_), made
 
 
-def _with_keys(made: Sketch, rows: Training, largest: Float64 | None) -> Sketch:
+def _sketch_of_rows(
+    rows: Any, reader: Any, largest: Float64 | None, below: int | None = None
+) -> Sketch:
     """A sketch that has keys of several targets of its rows, if these are asked for."""
+    order = rows.draw_order
+    made = Sketch.of(rows.features, _category(reader), order, below)
     if largest is None:
         return made
-    hashes, targets = sample_hashes(*rows.features.parts), rows.y.T.astype(np.float64)
+    hashes, targets = sample_hashes(*rows.features.parts, order=order), rows.y.T.astype(np.float64)
     told = zip(targets, largest.tolist(), strict=True)
     keys = [target_key(one, hashes, largest=most) for one, most in told]
     return replace(made, target_keys=np.array(keys, dtype=np.uint64))
@@ -351,7 +354,7 @@ def _coded(
 def hashes_of_rows(rows: Training, order: tuple[int, ...]) -> UInt64:
     """Hashes of rows and their targets, of which several stand in an order."""
     y = rows.y[:, list(order)] if order and rows.y.ndim > 1 else rows.y
-    return sample_hashes(*rows.features.parts, y)
+    return sample_hashes(*rows.features.parts, y, order=rows.draw_order)
 
 
 def digest_of_rows(hashes: UInt64, weight: Float64 | None) -> int:

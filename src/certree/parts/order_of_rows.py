@@ -104,8 +104,9 @@ class Division:
 
     def _contents(self, training: Training) -> tuple[UInt64, Int32]:
         if self.random_state is not None:
-            return contents(training.features.matrix, training.y, deepcopy(self.random_state))
-        content = sample_hashes(*training.features.parts, training.y)
+            about = deepcopy(self.random_state), training.draw_order
+            return contents(training.features.matrix, training.y, *about)
+        content = sample_hashes(*training.features.parts, training.y, order=training.draw_order)
         return content, np.zeros(len(content), dtype=np.int32)
 
     @staticmethod

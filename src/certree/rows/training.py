@@ -66,6 +66,7 @@ from certree.rows.columns import (
     rows_at,
     width_of_numbers,
 )
+from certree.rows.draw_order import ColumnSums
 from certree.rows.duplicates import (
     distinct_rows,
     expect_few_copies,
@@ -74,7 +75,7 @@ from certree.rows.duplicates import (
     n_repeats,
 )
 from certree.rows.elsewhere import expect_collected, expect_in_memory
-from certree.rows.features import FeatureColumns
+from certree.rows.features import FeatureColumns, renumbered
 from certree.rows.folds import (
     Fold,
     Indices,
@@ -141,6 +142,8 @@ class Training:
         The rows that grow, by themselves; None: all of these, or none.
     offset : ndarray of float64, shape (n_outputs, n), or None
         What scores start from; None: 0.
+    known_order : ndarray of int32, shape (p,), or None
+        `draw_order`, if it is known already.
     """
 
     features: AnyColumns
@@ -149,6 +152,7 @@ class Training:
     sides: TrainCalibrationSplit
     growing: Training | None = None
     offset: Float64 | None = None
+    known_order: Int32 | None = None
     # The features row by row, (n, p); None if they lie otherwise, as of models that take columns.
     X: Any = field(init=False)
 
@@ -159,6 +163,16 @@ class Training:
     def weight_unit(self) -> float:
         """Mean weight of a row: in units of it all rows together weigh as many as they are."""
         return mean_weight(self.weight)
+
+    @cached_property
+    def draw_order(self) -> Int32:
+        """In which order columns are looked at and drawn, (p,), as the rows that grow tell."""
+        if self.known_order is not None:
+            return self.known_order
+        growing = self.growing
+        return (
+            ColumnSums.of(self.features, self.y).order() if growing is None else growing.draw_order
+        )
 
     @property
     def target(self) -> WeighedTarget:
@@ -172,7 +186,8 @@ class Training:
         groups = None if self.sides.groups is None else self.sides.groups[indices]
         sides = replace(TrainCalibrationSplit.all_grow(len(y)), groups=groups)
         offset = None if self.offset is None else self.offset[:, indices]
-        return Training(features, y, weight, sides, offset=offset)
+        order = vars(self).get("draw_order", self.known_order)
+        return Training(features, y, weight, sides, offset=offset, known_order=order)
 
     def folds(self, cv: Any, random_state: np.random.RandomState) -> list[Fold]:
         """Split the rows as scikit-learn's `cv` says; a number of folds goes by content or groups."""
@@ -181,9 +196,8 @@ class Training:
             if self.sides.groups is not None:
                 parts = group_folds(self.sides.groups, n_folds, random_state)
                 return [Fold(*part) for part in parts]
-            return list(
-                content_folds(self.features.matrix, self.y, n_folds, random_state, self.weight)
-            )
+            about = random_state, self.weight, self.draw_order
+            return list(content_folds(self.features.matrix, self.y, n_folds, *about))
         # Importing it takes longer than importing all of certree; most models never need it.
         from sklearn.model_selection import check_cv
 
@@ -238,7 +252,8 @@ class Training:
         else:
             for one in self._columns_of_classes:
                 expect_classes(np.bincount(one), size, n, n_held)
-            fold = content_share(self.features.matrix, self.y, n_held, random_state, self.weight)
+            about = random_state, self.weight, self.draw_order
+            fold = content_share(self.features.matrix, self.y, n_held, *about)
         columns = self._columns_of_classes
         n_lost = sum(len(np.setdiff1d(one[fold.judge], one[fold.grow])) for one in columns)
         if n_lost:
@@ -542,6 +557,10 @@ class TakesRows:
         mask = self._category_mask()
         return mask if mask is not None and mask.any() else None
 
+    def _numbers_categories(self) -> bool:
+        """Whether rows that grow number categories; else they are numbered by spelling."""
+        return True
+
     def _category_mask(self) -> NDArray[np.bool_] | None:
         """Which features hold categories; None: none does."""
         return None if self.categories_ is None else self.categories_.mask
@@ -637,7 +656,7 @@ def training_rows(
     if hasattr(model, "preprocessor"):
         learned["preprocessor_"] = step = _preprocessor(model.preprocessor, X, target, sides)
         X = X if step is None else _expected_rows(model, step.transform(X))
-    features, codes, hashes, of_rows = _encode_rows(model, X, target, classes, sides, again)
+    features, codes, hashes, of_rows, order = _encode_rows(model, X, target, classes, sides, again)
     learned |= of_rows
     if model._draws_rows and not again and groups is None and duplicates is None:
         known = of_rows.get("sample_hashes_")
@@ -645,7 +664,7 @@ def training_rows(
         expect_few_copies(codes, hashes, 0 if known is None else -(-len(known) // 2))
     about = groups, indices, n_given, repeats, duplicates == "copies"
     sides = TrainCalibrationSplit(sides.grow, sides.weigh, *about)
-    training = Training(features, codes, weight, sides)
+    training = Training(features, codes, weight, sides, known_order=order)
     if len(sides.grow) and len(sides.weigh):
         training = replace(training, growing=training.at(sides.grow))
     return training, learned
@@ -658,18 +677,44 @@ def _encode_rows(
     classes: ArrayLike | None,
     sides: TrainCalibrationSplit,
     again: bool,
-) -> tuple[AnyColumns, NDArray[Any], Callable[[], Any], dict[str, Any]]:
-    """Encode features and targets; return both, a function that hashes rows, and what is learned."""
+) -> tuple[AnyColumns, NDArray[Any], Callable[[], Any], dict[str, Any], Int32 | None]:
+    """Encode features and targets.
+
+    Returns both, a function that hashes rows, what is learned, and `draw_order` if it is known.
+    """
     features, learned = _features(model, X, sides, again)
+    if is_classifier(model):
+        codes, of_target = _classes(model, target, classes, sides, again)
+    else:
+        codes, of_target = plain(target, np.float64), _outputs(model, target, again)
+    order = None
+    has_growing = not again and len(sides.grow) > 0 and model._numbers_categories()
+    if has_growing and learned["categories_"] is not None:
+        known = learned["categories_"]
+        features, learned["categories_"], order = _numbered(features, known, codes, sides)
     if not model._takes_columns and not isinstance(features, SparseColumns):
         features = FeatureColumns((features.matrix,))
+    learned |= of_target
     if not is_classifier(model):
-        codes = plain(target, np.float64)
-        hash_rows = partial(sample_hashes, *features.parts)
-        return features, codes, hash_rows, learned | _outputs(model, target, again)
-    codes, of_classes = _classes(model, target, classes, sides, again)
-    exact, known = _hashes(model, features, again)
-    return features, codes, lambda: exact, {**learned, **of_classes, "sample_hashes_": known}
+        return features, codes, partial(sample_hashes, *features.parts), learned, order
+    exact, learned["sample_hashes_"] = _hashes(model, features, again)
+    return features, codes, lambda: exact, learned, order
+
+
+def _numbered(
+    features: AnyColumns,
+    categories: Categories,
+    codes: NDArray[Any],
+    sides: TrainCalibrationSplit,
+) -> tuple[FeatureColumns, Categories, Int32]:
+    """Number categories as the rows that grow tell; returns `draw_order`, too."""
+    assert isinstance(features, FeatureColumns)  # sparse rows hold no categories
+    growing, y = features, codes
+    if len(sides.grow) and len(sides.weigh):
+        growing, y = features.at(sides.grow), codes[sides.grow]
+    sums = ColumnSums.of(growing, y, categories.sizes)
+    numbers = {j: sums.numbers_of(j) for j in np.flatnonzero(categories.mask).tolist()}
+    return renumbered(features, numbers), categories.renumbered(numbers), sums.order()
 
 
 def _effective_size(weight: Float64 | None, n: int, sample_weight: Any) -> dict[str, Any]:
@@ -684,10 +729,16 @@ def _effective_size(weight: Float64 | None, n: int, sample_weight: Any) -> dict[
 
 def _contents(model: Any, X: Any, target: NDArray[Any]) -> UInt64:
     """Hashes of rows and their targets, as all rows tell features and classes."""
-    features = _checked(model, X, model._categories_of(X, False), False)
+    categories = model._categories_of(X, False)
+    features = _checked(model, X, categories, False)
     is_of_classes = is_classifier(model)
     y = np.unique(target, return_inverse=True)[1] if is_of_classes else plain(target, np.float64)
-    return sample_hashes(features.matrix, y)
+    if categories is None:
+        order = ColumnSums.of(features, y).order()
+    else:
+        all_grow = TrainCalibrationSplit.all_grow(len(y))
+        features, _, order = _numbered(features, categories, y, all_grow)
+    return sample_hashes(*features.parts, y, order=order)
 
 
 def _kept(

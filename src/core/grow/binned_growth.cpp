@@ -153,8 +153,8 @@ BinnedTrees grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const 
   target.total(growing, totals);
   totals.end_cell();
   DrawnSums<Target, Cells> sums(rows, growing, totals,
-                                features_of_tree(std::ssize(rows.bins.n_bins),
-                                                 bags.max_features_of_tree, key(Draw::features)),
+                                features_of_tree(growth.look, bags.max_features_of_tree,
+                                                 key(Draw::features)),
                                 growth, target);
   TreeGrowth tree(rows.bins, MovedRows<Item>{growing, {}, room.get(), nullptr}, growth, totals,
                   sums);
