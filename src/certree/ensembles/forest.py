@@ -687,9 +687,15 @@ class TreeForest(Forest):
         sums = sums_in_bags(self.trees_, rows, X, drawing, lanes)
         known = self._leaf_rows(self.trees_, sums, rows, drawing)
         leaves = self.leaves_._replace(filled_by="in_bag")
-        how = {"classes": self._classes, "seed": self._seed}
-        look = rows.feature_order
-        return permutation_importances(known, X, leaves, drawing, **how, feature_order=look)
+        return permutation_importances(
+            known,
+            X,
+            leaves,
+            drawing,
+            classes=self._classes,
+            seed=self._seed,
+            feature_order=rows.feature_order,
+        )
 
 
 def grown_trees(model: Any, rows: ForestSamples, first: int, n_trees: int) -> GrownForest:

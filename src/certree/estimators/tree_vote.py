@@ -237,7 +237,7 @@ class TreeVoteEstimator(TreeModel):
 
     def _numbers_categories(self) -> bool:
         # Cells that are fixed before any row is seen must not depend on rows by the numbers of codes.
-        return self._grower().sees_rows
+        return self._grower_of(self.grower).sees_rows
 
     def _adds_up_in_any_order(self, y: NDArray[Any]) -> bool:
         """Whether no order of the rows is to change a bit, as in the tree itself."""

@@ -35,8 +35,8 @@ from certree.interface.arrays import (
 )
 from certree.interface.other_names import our_word
 from certree.interface.threads import threads
-from certree.rows.draw_order import target_words
-from certree.rows.features import FeatureColumns
+from certree.rows.draw_order import sums_of_codes, target_words
+from certree.rows.features import FeatureColumns, renumbered
 from certree.tree import Tree, Trees
 
 _LARGEST = 2**31 - 1
@@ -129,11 +129,11 @@ class BinnedGrower:
     For classes and numbers the impurity of the cell falls most, times its weight.
 
     Of equal cuts that of the feature that comes first in `feature_order` is made, of those by one
-    feature one that sends missing values right, then the lowest. The threshold of a cut is the middle of the gap between
-    the values of training samples on its sides; where a bin of other rows reaches across the middle, it
-    is the middle of the gap behind that bin. Missing values are tried on both sides where training
-    samples of the cell lack the value, else they go to the side with more training samples, each
-    counted once however often it was drawn, to the left on ties.
+    feature one that sends missing values right, then the lowest. The threshold of a cut is the middle
+    of the gap between the values of training samples on its sides; where a bin of other rows reaches
+    across the middle, it is the middle of the gap behind that bin. Missing values are tried on both
+    sides where training samples of the cell lack the value, else they go to the side with more training
+    samples, each counted once however often it was drawn, to the left on ties.
 
     Categories stand in the order of their mean gradients (of the cell's own with a weight of `l2`), of
     their mean numbers, or of their shares of the last of two classes; of more classes, along the first
@@ -735,13 +735,27 @@ def grow_on_samples(
         row_weights(sample_weight, len(rows)),
         *grower._classes(y, len(rows), n_classes, criterion),
         (
-            edges_first(FeatureColumns((rows,)), samples),
+            _edges_first(rows, y, grower.bins.category, samples),
             EDGE_ROWS,
             seeds,
             grower._features_of_tree,
             target_words(y, len(rows)),
         ),
     )
+
+
+def _edges_first(X: NDArray[Any], y: Int32, category: UInt8, samples: Int32) -> Int32:
+    """Samples of rows, of each those first that edges are told from, as the sample itself tells."""
+    if samples.shape[1] <= EDGE_ROWS:
+        return samples
+    every, made = np.arange(samples.shape[1], dtype=np.int32), np.empty_like(samples)
+    for own, sample in zip(made, samples, strict=True):
+        rows = X[sample]
+        sums = sums_of_codes(rows, y[sample], category.astype(np.bool_))
+        numbers = {j: sums.numbers_of(j) for j in np.flatnonzero(category).tolist()}
+        features = renumbered(FeatureColumns((rows,)), numbers)
+        own[:] = sample[edges_first(features, every, sums.order())]
+    return made
 
 
 def _impurity_of_classes(criterion: str) -> str:

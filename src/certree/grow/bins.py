@@ -176,7 +176,7 @@ class Bins:
             raise ValueError(f"X must have at least one row and one feature, got shape {(n, p)}")
         category = _category(categorical, p, names)
         every = np.arange(n, dtype=np.int32)
-        telling = edges_first(features, every[None], feature_order)[0, :EDGE_ROWS]
+        telling = edges_first(features, every, feature_order)[:EDGE_ROWS]
         how = telling, (max_bins, bool(fine_ends)), threads(n_jobs)
         codes: Any
         made: Any
@@ -305,12 +305,11 @@ def _category(
     return category
 
 
-def edges_first(features: AnyColumns, samples: Int32, order: Int32 | None = None) -> Int32:
-    """Samples of rows (T, n), of each those first that edges are told from: with the smallest hashes.
+def edges_first(features: AnyColumns, rows: Int32, order: Int32 | None = None) -> Int32:
+    """Numbers of all rows (n,), those first that edges are told from: with the smallest hashes.
 
     Rows that are equal can stand for each other.
     """
-    if samples.shape[1] <= EDGE_ROWS:
-        return samples
-    hashes = sample_hashes(*features.parts, order=order)
-    return np.stack([one[np.argpartition(hashes[one], EDGE_ROWS)] for one in samples])
+    if len(rows) <= EDGE_ROWS:
+        return rows
+    return rows[np.argpartition(sample_hashes(*features.parts, order=order), EDGE_ROWS)]

@@ -17,7 +17,7 @@ from certree.grow.bins import Bins
 from certree.interface.arrays import LARGEST, Float64, Int32, array_of, column, matrix, row_weights
 from certree.interface.threads import threads
 from certree.rows.categories import categorical_mask
-from certree.rows.draw_order import ColumnSums
+from certree.rows.draw_order import sums_of_codes
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
 from certree.rows.relative_weights import relative_weights
@@ -28,8 +28,6 @@ Slopes = NDArray[np.int8] | None
 
 # The core counts depth in int32 and adds the length of a run to it.
 DEEPEST = 2**30
-# Codes of categories beyond are refused where cells are cut.
-_MOST_CATEGORIES = 2**24
 
 
 class GrowthSettings(Protocol):
@@ -151,12 +149,7 @@ class TrainingSamples:
             return self.whole.feature_order
         if self.asked_order is not None:
             return self.asked_order()
-        features, sizes = FeatureColumns((self.X,)), None
-        if self.categorical is not None and self.categorical.any():
-            codes = np.fmin(np.nan_to_num(np.fmax.reduce(self.X), nan=-1.0), _MOST_CATEGORIES)
-            pairs = zip(self.categorical.tolist(), codes.tolist(), strict=True)
-            sizes = tuple(max(0, int(most) + 1) if is_set else None for is_set, most in pairs)
-        return ColumnSums.of(features, self.y, sizes, threads(self.n_jobs)).order()
+        return sums_of_codes(self.X, self.y, self.categorical, threads(self.n_jobs)).order()
 
     def part(self, indices: Indices) -> TrainingSamples:
         """Select some of these rows."""

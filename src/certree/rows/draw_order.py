@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from certree._core import column_sums, numbers_of_levels, order_of_columns
 from certree.interface.arrays import Int32, UInt64
+from certree.rows.features import FeatureColumns
 from certree.rows.hashes import mix
 from certree.rows.sparse_rows import AnyColumns, SparseColumns
 
@@ -89,6 +90,24 @@ class ColumnSums:
 
 
 _SUMS = ("numbers", "n_rows", "words")
+# Codes of categories from here on are refused where cells are cut.
+_MOST_CATEGORIES = 2**24
+
+
+def sums_of_codes(
+    X: NDArray[Any],
+    y: NDArray[Any] | None,
+    categorical: NDArray[np.bool_] | None,
+    n_threads: int = 1,
+) -> ColumnSums:
+    """Add up the rows (n, p) of a table some of whose features hold categories 0, 1, ...."""
+    features = FeatureColumns((X,))
+    if categorical is None or not categorical.any():
+        return ColumnSums.of(features, y, n_threads=n_threads)
+    largest = np.nan_to_num(np.fmax.reduce(X), nan=-1.0).clip(-1, _MOST_CATEGORIES - 1)
+    told = zip(categorical.tolist(), largest.tolist(), strict=True)
+    sizes = tuple(int(most) + 1 if is_set else None for is_set, most in told)
+    return ColumnSums.of(features, y, sizes, n_threads)
 
 
 def _sums_of_stored(features: SparseColumns, targets: UInt64) -> UInt64:
