@@ -142,6 +142,8 @@ class Training:
         The rows that grow, by themselves; None: all of these, or none.
     offset : ndarray of float64, shape (n_outputs, n), or None
         What scores start from; None: 0.
+    n_categories : tuple of (int or None), one per feature, or None
+        How many categories each has, None for one of numbers; None: all are.
     known_order : ndarray of int32, shape (p,), or None
         `draw_order`, if it is known already.
     """
@@ -152,6 +154,7 @@ class Training:
     sides: TrainCalibrationSplit
     growing: Training | None = None
     offset: Float64 | None = None
+    n_categories: tuple[int | None, ...] | None = None
     known_order: Int32 | None = None
     # The features row by row, (n, p); None if they lie otherwise, as of models that take columns.
     X: Any = field(init=False)
@@ -169,10 +172,9 @@ class Training:
         """In which order columns are looked at and drawn, (p,), as the rows that grow tell."""
         if self.known_order is not None:
             return self.known_order
-        growing = self.growing
-        return (
-            ColumnSums.of(self.features, self.y).order() if growing is None else growing.draw_order
-        )
+        if self.growing is not None:
+            return self.growing.draw_order
+        return ColumnSums.of(self.features, self.y, self.n_categories).order()
 
     @property
     def target(self) -> WeighedTarget:
@@ -187,7 +189,10 @@ class Training:
         sides = replace(TrainCalibrationSplit.all_grow(len(y)), groups=groups)
         offset = None if self.offset is None else self.offset[:, indices]
         order = vars(self).get("draw_order", self.known_order)
-        return Training(features, y, weight, sides, offset=offset, known_order=order)
+        sizes = self.n_categories
+        return Training(
+            features, y, weight, sides, offset=offset, n_categories=sizes, known_order=order
+        )
 
     def folds(self, cv: Any, random_state: np.random.RandomState) -> list[Fold]:
         """Split the rows as scikit-learn's `cv` says; a number of folds goes by content or groups."""
@@ -664,7 +669,9 @@ def training_rows(
         expect_few_copies(codes, hashes, 0 if known is None else -(-len(known) // 2))
     about = groups, indices, n_given, repeats, duplicates == "copies"
     sides = TrainCalibrationSplit(sides.grow, sides.weigh, *about)
-    training = Training(features, codes, weight, sides, known_order=order)
+    categories: Categories | None = learned["categories_"]
+    sizes = None if categories is None else categories.sizes
+    training = Training(features, codes, weight, sides, n_categories=sizes, known_order=order)
     if len(sides.grow) and len(sides.weigh):
         training = replace(training, growing=training.at(sides.grow))
     return training, learned
