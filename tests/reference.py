@@ -136,15 +136,15 @@ def mixed_word(word):
 
 def word_of_target(targets):
     """Of classes, or of sign and digits of numbers, whose power of two means nothing."""
-    total = 0
+    words = []
     for y in targets:
         if isinstance(y, int):
             bits = y
         else:
             digits = 0.0 if y == 0 else math.copysign(2 * abs(math.frexp(y)[0]), y)
             bits = struct.unpack("<Q", struct.pack("<d", digits))[0]
-        total += mixed_word((bits + 1) % 2**64)
-    return total % 2**64
+        words.append(mixed_word((bits + 1) % 2**64))
+    return max(words)
 
 
 def column_sums(X, y, n_categories):

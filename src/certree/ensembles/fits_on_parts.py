@@ -37,6 +37,7 @@ from certree.parts.keys import set_keys
 from certree.parts.made_parts import (
     Sketched,
     make_parts,
+    order_of_training,
     put_beside,
     sketched,
     total_weight,
@@ -88,6 +89,8 @@ def fit_on_parts(
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     stops = _stops(model, learned)
     held = _held_out(model, parts, learned) if stops and not (is_judged or lie_apart) else None
+    if held is not None:
+        learned = learned.looking(order_of_training(parts, learned.reader, held))
     known, loss = _sketched(model, parts, learned, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)

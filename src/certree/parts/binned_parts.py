@@ -56,11 +56,15 @@ class Sketch:
 
     @classmethod
     def of(
-        cls, features: FeatureColumns, category: UInt8, order: Int32, below: int | None = None
+        cls,
+        features: FeatureColumns,
+        category: UInt8,
+        below: int | None = None,
+        order: Int32 | None = None,
     ) -> Self:
         """That of the rows of a part.
 
-        order: in which columns are hashed; below: of those rows alone whose hashes are below it.
+        below: of those rows alone whose hashes are below it; order: in which columns are hashed.
         """
         hashes, p = sample_hashes(*features.parts, order=order), features.n_features
         is_below = True if below is None else hashes < np.uint64(below)

@@ -163,6 +163,12 @@ class Learned:
     weighing: Weighing | None
     draw_order: Int32
 
+    def looking(self, order: Int32) -> Self:
+        """The same where columns are looked at in another order."""
+        reader = copy(self.reader)
+        reader._draw_order = order
+        return replace(self, reader=reader, draw_order=order)
+
     def teach(self, model: Any) -> None:
         """Let a model know classes and features."""
         model.__dict__.update(self.attributes)
@@ -218,8 +224,7 @@ def _column_sums(chunk: Chunk, reader: Any) -> ColumnSums | None:
     rows = training_of(reader, chunk, None)
     if rows is None:
         return None
-    known: Categories | None = reader.categories_
-    return ColumnSums.of(rows.features, rows.y, None if known is None else known.sizes)
+    return ColumnSums.of(rows.features, rows.y, rows.n_categories)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 
 from certree._core import fixed_unit
 from certree.grow.bins import MISSING, Bins
-from certree.interface.arrays import Float64, UInt64
+from certree.interface.arrays import Float64, Int32, UInt64
 from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded, hashes_below, places_of
 from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
@@ -21,6 +21,7 @@ from certree.parts.held_out import DealtRows, RowsHeldOut
 from certree.parts.order_of_rows import Division, Mask
 from certree.parts.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
+from certree.rows.draw_order import ColumnSums
 from certree.rows.hashes import fit_hashes, sample_hashes, target_key
 from certree.rows.training import Training
 
@@ -118,6 +119,12 @@ def sketched(
     if weighing is not None:
         weighing = replace(weighing, factor=known.n / rounded(known.weight))
     return Sketched(known, (weighing, None))
+
+
+def order_of_training(parts: Executor, reader: Any, held: RowsHeldOut) -> Int32:
+    """In which order columns are looked at, as the rows tell that are not held out."""
+    sums: ColumnSums = parts.make(_sums_of_side, reader, held.division, own=held.masks)
+    return sums.order()
 
 
 def make_parts(
@@ -232,12 +239,23 @@ def _sketch_of_side(
     return without_rows(number, reader, None, reader.n_features_in_), made
 
 
+def _sums_of_side(
+    number: int, chunk: Chunk, reader: Any, division: Division, mask: Mask
+) -> tuple[PartOfRows, ColumnSums | None]:
+    """What rows of a chunk that train add up to by column; the part is an empty one."""
+    training, made = division.rows(reader, chunk), None
+    if training is not None and not mask.all():
+        train = division.sides(training, mask)[0]
+        made = ColumnSums.of(train.features, train.y, train.n_categories)
+    return without_rows(number, reader, None, reader.n_features_in_), made
+
+
 def _sketch_of_rows(
     rows: Any, reader: Any, largest: Float64 | None, below: int | None = None
 ) -> Sketch:
     """A sketch that has keys of several targets of its rows, if these are asked for."""
     order = rows.draw_order
-    made = Sketch.of(rows.features, _category(reader), order, below)
+    made = Sketch.of(rows.features, _category(reader), below, order)
     if largest is None:
         return made
     hashes, targets = sample_hashes(*rows.features.parts, order=order), rows.y.T.astype(np.float64)

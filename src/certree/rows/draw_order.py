@@ -21,8 +21,8 @@ _DIGITS, _EXPONENT = np.uint64(0x800FFFFFFFFFFFFF), np.uint64(0x3FF0000000000000
 def target_words(y: NDArray[Any] | None, n: int) -> UInt64:
     """Compute a word of each of n rows for its target: of classes, or of numbers in whatever unit.
 
-    Numbers are told apart by sign and digits, as a power of two is but a unit. Several targets add
-    up, in whatever order they stand.
+    Numbers are told apart by sign and digits, as a power of two is but a unit. Of several targets the
+    largest word counts, in whatever order and however often they stand.
     """
     if y is None:
         return np.zeros(n, dtype=np.uint64)
@@ -32,7 +32,7 @@ def target_words(y: NDArray[Any] | None, n: int) -> UInt64:
         words = np.ascontiguousarray(y, dtype=np.float64).view(np.uint64) & _DIGITS | _EXPONENT
         words = np.where(y == 0, np.uint64(0), words)
     words = mix(words + np.uint64(1))
-    return words if words.ndim == 1 else words.sum(axis=1, dtype=np.uint64)
+    return words if words.ndim == 1 else words.max(axis=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

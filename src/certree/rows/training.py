@@ -263,7 +263,8 @@ class Training:
         n_lost = sum(len(np.setdiff1d(one[fold.judge], one[fold.grow])) for one in columns)
         if n_lost:
             refuse_lost_classes(size, n_lost)
-        return self.at(fold.grow), self.at(fold.judge)
+        # Those that are held out have no say in the order of columns.
+        return replace(self.at(fold.grow), known_order=None), self.at(fold.judge)
 
     @property
     def _columns_of_classes(self) -> list[Int32]:
