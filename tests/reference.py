@@ -2136,10 +2136,10 @@ def mixture(bits, n_outputs):
     return [sum((next(bits) >> 11) * 2.0**-53 for _ in range(12)) - 6 for _ in range(n_outputs)]
 
 
-def features_of_round(bits, p, n_drawn):
-    key, left, drawn = next(bits), list(range(p)), []
+def features_of_round(bits, order, n_drawn):
+    p, key, left, drawn = len(order), next(bits), list(order), []
     if n_drawn >= p:
-        return left
+        return sorted(left)
     bits = random_bits(key)
     for n in range(p, p - n_drawn, -1):
         i = int((next(bits) >> 11) * 2.0**-53 * n)
@@ -2187,9 +2187,11 @@ def boosting_rounds(run, first, last, round_steps):
             settings.feature_shares[number % len(settings.feature_shares)],
             len(run.bins.codes),
         )
-        features = features_of_round(bits, p, max(1, round(turn * p)))
+        order = run.grower.order_of_features
+        every = range(p) if order is None else order.tolist()
+        features = features_of_round(bits, every, max(1, round(turn * p)))
         edges = run.thresholds[number // len(settings.feature_shares) % len(run.thresholds)]
-        bins = run.bins if edges is None else run.bins.coarser(edges, next(bits))
+        bins = run.bins if edges is None else run.bins.coarser(edges, next(bits), order)
         target = [
             sum(f**power * one[k] for k, f in zip(grown_for, factors, strict=True)) * counts_as
             for power, one in ((1, gradient), (2, hessian))

@@ -54,15 +54,17 @@ auto bin_stored(const Sparse<Real>& columns, const Ints& sample, const Wanted& w
                         bins_of(std::move(kept)));
 }
 
-auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::uint64_t key) {
+auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::uint64_t key,
+             const std::optional<Ints>& order) {
   const BinnedTable table = binned(codes, kept);
   const std::size_t p = codes.shape(0);
   if (n_edges < 1) throw std::invalid_argument("n_edges must be at least 1");
+  const FeatureOrder look = order_of_features(order, p);
   CoarserBins bins;
   std::vector<std::int32_t> features(p);
   std::iota(features.begin(), features.end(), 0);
   const auto loop = [&](Table<std::uint8_t> coarser) {
-    certree::coarsen(table, features, n_edges, key, {{}, p}, bins, coarser);
+    certree::coarsen(table, features, n_edges, key, look, bins, coarser);
   };
   auto coarser = run(loop, Rows<std::uint8_t>(p, codes.shape(1)));
   return std::tuple(coarser, owned(std::move(bins.n_bins)), owned(std::move(bins.low)),
@@ -278,6 +280,7 @@ void bind_binned(nb::module_& core) {
   core.def("bin_stored", &bin_stored<double>, "columns"_array, "sample"_array, "wanted"_a,
            "n_threads"_a, bin_stored_doc);
   core.def("coarsen", &coarsen, "codes"_array, "kept"_a, "n_edges"_a, "key"_a,
+           "order"_array_or_none,
            "Codes, numbers, and ends of bins that are joined but at some edges drawn by a key.");
   core.def("grow_gradients", &grow_gradients, "codes"_array, "kept"_a, "features"_array,
            "growing"_array, "others"_array, "gradient"_array, "hessian"_array, "l2"_a,

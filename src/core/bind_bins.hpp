@@ -4,8 +4,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind.hpp"
-#include "grow/bins.hpp"
 #include "grow/binned_growth.hpp"
+#include "grow/bins.hpp"
 
 namespace certree::door {
 

@@ -131,16 +131,8 @@ auto grow_cart(const In<Real, 2>& X, const CodeRows& y, const NumberRows& target
   const auto given = ranked(order, place, X.shape(0), n_numbers(categorical, X.shape(1)));
   if (max_features < 1) throw std::invalid_argument("max_features must be at least 1");
   const FeatureOrder order_of_look = order_of_features(look, X.shape(1));
-  const Greedy greedy{min_gain,
-                      min_leaf_rows,
-                      min_leaf_weight,
-                      max_leaves,
-                      max_features,
-                      random_cuts,
-                      key,
-                      categorical,
-                      slopes,
-                      order_of_look};
+  const Greedy greedy{min_gain,    min_leaf_rows, min_leaf_weight, max_leaves, max_features,
+                      random_cuts, key,           categorical,     slopes,     order_of_look};
   const auto x = rows(X);
   auto tree = run([&] { return certree::grow_cart(x, given, answer, rule, greedy, n_threads); });
   const bool optimal = !tree.heuristic;

@@ -28,8 +28,7 @@ auto column_sums(const Features& columns, const Ints& n_levels, const Words& tar
     throw std::invalid_argument("n_levels must not be negative");
   const auto words = sized("targets", targets, length_of(columns));
   const std::vector<FeatureValues> values = values_of(columns);
-  ColumnSums sums =
-      run([&] { return certree::column_sums(values, levels, words, n_threads); });
+  ColumnSums sums = run([&] { return certree::column_sums(values, levels, words, n_threads); });
   return std::tuple(owned(std::move(sums.numbers)), owned(std::move(sums.n_rows)),
                     owned(std::move(sums.words)));
 }
@@ -51,8 +50,7 @@ auto order_of_columns(const Words& numbers, const Ints& n_levels, const Words& n
 }
 
 auto numbers_of_levels(const Words& n_rows, const Words& words) {
-  return owned(
-      certree::numbers_of_levels(view(n_rows), sized("words", words, n_rows.size())));
+  return owned(certree::numbers_of_levels(view(n_rows), sized("words", words, n_rows.size())));
 }
 
 }  // namespace
@@ -65,8 +63,8 @@ void bind_rows(nb::module_& core) {
   core.def("column_sums", &column_sums, "columns"_array, "n_levels"_array, "targets"_array,
            "n_threads"_a,
            "What rows add up to by column of numbers; how many have each level, and their words.");
-  core.def("order_of_columns", &order_of_columns, "numbers"_array, "n_levels"_array,
-           "n_rows"_array, "words"_array, "Columns in the order that these sums tell.");
+  core.def("order_of_columns", &order_of_columns, "numbers"_array, "n_levels"_array, "n_rows"_array,
+           "words"_array, "Columns in the order that these sums tell.");
   core.def("numbers_of_levels", &numbers_of_levels, "n_rows"_array, "words"_array,
            "The number of each level by how many rows have it, and by their words.");
 }

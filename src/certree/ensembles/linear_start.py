@@ -10,6 +10,7 @@ from threadpoolctl import ThreadpoolController
 from certree.ensembles.rounds import Rounds
 from certree.grow.bins import MISSING
 from certree.interface.arrays import Float64, Int32, in_units_of_largest
+from certree.rows.hashes import sample_hashes
 from certree.tree import Tree, Trees
 
 # Penalties that are chosen among, for columns of variance 1.
@@ -44,8 +45,7 @@ def linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]:
     """
     grower = replace(run.grower, max_leaves=n_steps)
     weight = np.ones(len(run.keys)) if run.weight is None else run.weight
-    # By keys, as the last bits of sums depend on the order.
-    order = np.argsort(run.keys, kind="stable")
+    order = _order(run)
     trees, rows = [], [np.zeros(0)]
     for j, terms in zip(_features(run), ridge_terms(run).swapaxes(0, 1), strict=True):
         gradients = -_SHARE * weight * terms
@@ -72,8 +72,7 @@ def ridge_terms(run: Rounds) -> Float64:
     Its columns are the middles of bins of numbers, with the mean where a value is missing, whether it
     is missing, and one for each category. They have mean 0 and variance 1.
     """
-    # By keys, as the last bits of sums depend on the order.
-    order = np.argsort(run.keys, kind="stable")
+    order = _order(run)
     weight = np.ones(len(order)) if run.weight is None else run.weight[order]
     columns = [_columns(run, j, order, weight) for j in _features(run)]
     design = np.concatenate(columns, axis=1)
@@ -88,6 +87,19 @@ def ridge_terms(run: Rounds) -> Float64:
         for term, column, slope in zip(of_output, columns, np.split(slopes, ends), strict=True):
             term[order] = (column * slope).sum(axis=1)
     return terms
+
+
+def _order(run: Rounds) -> NDArray[np.intp]:
+    """An order of the rows that does not depend on theirs, as the last bits of sums hang on it.
+
+    That of their keys; rows of a group, which share one, stand by what they hold.
+    """
+    n, keys = len(run.keys), run.keys
+    if len(np.unique(keys)) == n:
+        return np.argsort(keys)
+    codes = np.stack([run.bins.column(j)[:n] for j in _features(run)], axis=1)
+    weight = np.zeros(n) if run.weight is None else run.weight[:n]
+    return np.lexsort((weight, *np.atleast_2d(run.y)[:, :n], sample_hashes(codes), keys))
 
 
 def _features(run: Rounds) -> list[int]:

@@ -215,7 +215,7 @@ class Bins:
         return self.low[own], self.high[own]
 
     @checked
-    def coarser(self, n_edges: int, key: int) -> Bins:
+    def coarser(self, n_edges: int, key: int, feature_order: Int32 | None = None) -> Bins:
         """Join neighbouring bins of numbers but at some edges.
 
         A tree that is grown on them cuts features at these edges only. What is drawn by another key
@@ -229,6 +229,8 @@ class Bins:
             stay as they are.
         key : int
             What decides the edges, 0 .. 2^64 - 1.
+        feature_order : ndarray of int32, shape (p,), or None
+            By the place of a feature in it its edges are drawn; None: by where it stands.
 
         Returns
         -------
@@ -245,7 +247,7 @@ class Bins:
             return self
         if isinstance(self.codes, StoredCodes):
             raise TypeError("coarser bins are those of dense rows, but these are sparse")
-        made: Any = coarsen(self.codes, self.kept, n_edges, key)
+        made: Any = coarsen(self.codes, self.kept, n_edges, key, feature_order)
         return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), made, strict=True)))
 
     @property

@@ -184,8 +184,8 @@ class Run {
       const auto p = static_cast<std::int64_t>(n_features);
       if (!table.is_sparse()) coarse_.resize(n_features * n_binned_);
       const Table<std::uint8_t> coarse{coarse_.data(), p, table.codes.of_features.width};
-      coarsen(rows_.table, draws.features, draws.n_edges, draws.key_of_edges,
-              settings_.growth.look, coarser_, coarse);
+      coarsen(rows_.table, draws.features, draws.n_edges, draws.key_of_edges, settings_.growth.look,
+              coarser_, coarse);
       table.n_bins = coarser_.n_bins;
       table.low = coarser_.low;
       table.high = coarser_.high;

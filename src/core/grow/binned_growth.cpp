@@ -152,10 +152,10 @@ BinnedTrees grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const 
   CellSums totals;
   target.total(growing, totals);
   totals.end_cell();
-  DrawnSums<Target, Cells> sums(rows, growing, totals,
-                                features_of_tree(growth.look, bags.max_features_of_tree,
-                                                 key(Draw::features)),
-                                growth, target);
+  DrawnSums<Target, Cells> sums(
+      rows, growing, totals,
+      features_of_tree(growth.look, bags.max_features_of_tree, key(Draw::features)), growth,
+      target);
   TreeGrowth tree(rows.bins, MovedRows<Item>{growing, {}, room.get(), nullptr}, growth, totals,
                   sums);
   BinnedTrees grown{tree.grow(key(Draw::cells)), {0}, {}};

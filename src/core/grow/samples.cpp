@@ -59,8 +59,7 @@ Levels number_categories(const ColumnSums& sums, const Table<double>& X) {
     const auto of_column = [&](const std::vector<std::uint64_t>& all) {
       return std::span(all).subspan(begin, end - begin - 1);
     };
-    const auto number =
-        certree::numbers_of_levels(of_column(sums.n_rows), of_column(sums.words));
+    const auto number = certree::numbers_of_levels(of_column(sums.n_rows), of_column(sums.words));
     levels[j].resize(number.size());
     for (std::size_t code = 0; code < number.size(); ++code)
       levels[j][static_cast<std::size_t>(number[code])] = static_cast<std::int32_t>(code);

@@ -127,12 +127,14 @@ ColumnSums column_sums(std::span<const FeatureValues> columns,
                        std::span<const std::uint64_t> targets, int n_threads) {
   // Fewer values are not worth a thread.
   constexpr std::size_t kWorthThreads = std::size_t{1} << 18;
-  const std::size_t n = targets.size(), most = std::max<std::size_t>(1, n * columns.size() / kWorthThreads);
+  const std::size_t n = targets.size(),
+                    most = std::max<std::size_t>(1, n * columns.size() / kWorthThreads);
   const std::size_t n_parts = std::min(most, static_cast<std::size_t>(std::max(n_threads, 1)));
   std::vector<ColumnSums> parts(n_parts, no_sums(n_levels));
   parallel_for(std::ssize(parts), n_threads, [&](std::int64_t i) {
     const auto part = static_cast<std::size_t>(i);
-    Blocks(columns, n_levels).add(targets, n * part / n_parts, n * (part + 1) / n_parts, parts[part]);
+    Blocks(columns, n_levels)
+        .add(targets, n * part / n_parts, n * (part + 1) / n_parts, parts[part]);
   });
   ColumnSums& all = parts[0];
   for (std::size_t part = 1; part < n_parts; ++part) {

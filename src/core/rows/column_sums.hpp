@@ -1,5 +1,5 @@
-// What rows add up to by column and by category: by that columns are put in an order, and categories
-// are numbered, wherever they stand and whatever they are called.
+// What rows add up to by column and by category: by that columns are put in an order, and
+// categories are numbered, wherever they stand and whatever they are called.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,14 @@ namespace certree {
 
 // Sums of some rows; those of more add up. All arithmetic is modulo 2^64.
 struct ColumnSums {
-  std::vector<std::uint64_t> numbers;      // (p,) of columns of numbers; 0 of the others
-  std::vector<std::int64_t> level_start;   // (p + 1,) where the levels of each column start
+  std::vector<std::uint64_t> numbers;        // (p,) of columns of numbers; 0 of the others
+  std::vector<std::int64_t> level_start;     // (p + 1,) where the levels of each column start
   std::vector<std::uint64_t> n_rows, words;  // of each level, missing values behind the others
 };
 
-// The word of a number is its mixed bits as double: 0 that of zeros of either sign, and all NaN have
-// one. The word of a row is that of its target mixed with the sum of the words of its numbers. A
-// column of numbers adds up products of both words, a level those of its rows.
+// The word of a number is its mixed bits as double: 0 that of zeros of either sign, and all NaN
+// have one. The word of a row is that of its target mixed with the sum of the words of its numbers.
+// A column of numbers adds up products of both words, a level those of its rows.
 //
 // columns: (p,) of n rows each. n_levels: (p,) 0: a column of numbers, else how many categories
 // there are and one for missing values, which all that is no category is. targets: (n,) words.
