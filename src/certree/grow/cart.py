@@ -55,10 +55,10 @@ class Cart(BaseEstimator):
 
     Every cut between two distinct values of every feature is looked at, in the middle of its gap, and
     the one that lowers the impurity most is made. Of equal ones it is that of the feature whose best
-    cut of the root is better, then that of the first feature, then the lowest: small cells have many
-    equal cuts, and a feature that says something of all rows is likelier to mean something there.
-    (Where cuts or features are drawn, it is that of the first feature.) A cell of one class, or with
-    one value of y, is a leaf.
+    cut of the root is better, then that of the first feature in the order that the rows tell, then the
+    lowest: small cells have many equal cuts, and a feature that says something of all rows is likelier
+    to mean something there. (Where cuts or features are drawn, it is that of the first feature.) A
+    cell of one class, or with one value of y, is a leaf.
 
     A missing value (NaN) goes to the side where it lowers the impurity more (to the right on ties),
     or to the side with more rows if none is missing.
