@@ -130,6 +130,66 @@ def row_hash(row, rounded=False):
     return h
 
 
+def mixed_word(word):
+    """Stafford's thirteenth mix of a word of 64 bits."""
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB % 2**64
+    return word ^ (word >> 31)
+
+
+def word_of_target(targets):
+    """Of classes, or of sign and digits of numbers, whose power of two means nothing."""
+    words = []
+    for y in targets:
+        if isinstance(y, int):
+            bits = y
+        else:
+            digits = 0.0 if y == 0 else math.copysign(2 * abs(math.frexp(y)[0]), y)
+            bits = struct.unpack("<Q", struct.pack("<d", digits))[0]
+        words.append(mixed_word((bits + 1) % 2**64))
+    return max(words)
+
+
+def column_sums(X, y, n_categories):
+    """Of each column of numbers a sum of products, of others rows and sums by category and None."""
+    numbers, by_category = [0] * len(n_categories), [{} for _ in n_categories]
+    for row, targets in zip(X, y, strict=True):
+        words = []
+        for value in row:
+            known = math.nan if math.isnan(value) else float(value) + 0.0
+            words.append(mixed_word(struct.unpack("<Q", struct.pack("<d", known))[0]))
+        told = zip(words, n_categories, strict=True)
+        total = sum(word for word, n in told if n is None) + word_of_target(targets)
+        of_row = mixed_word(total % 2**64)
+        for j, n in enumerate(n_categories):
+            if n is None:
+                numbers[j] = (numbers[j] + words[j] * of_row) % 2**64
+                continue
+            category = int(row[j]) if row[j] in range(n) else None
+            n_rows, words_of = by_category[j].get(category, (0, 0))
+            by_category[j][category] = n_rows + 1, (words_of + of_row) % 2**64
+    return numbers, by_category
+
+
+def order_of_columns(numbers, by_category):
+    """Columns by their sums, or by what categories have whatever these are called."""
+    keys = []
+    for number, known in zip(numbers, by_category, strict=True):
+        key = number
+        for category, (n_rows, words) in known.items():
+            mark = mixed_word(2 * n_rows + (category is None))
+            key += mixed_word((words + mark) % 2**64)
+        keys.append(key % 2**64)
+    return sorted(range(len(keys)), key=lambda j: keys[j])
+
+
+def numbers_of_categories(known, n):
+    """The number of each of n categories: those that most rows have come first."""
+    told = [known.get(category, (0, 0)) for category in range(n)]
+    order = sorted(range(n), key=lambda category: (-told[category][0], told[category][1]))
+    return [order.index(category) for category in range(n)]
+
+
 def first_alike(rows, y):
     """The first row that is a copy of each, by itself or by another copy, target included."""
     n = len(rows)
@@ -1838,12 +1898,39 @@ def balanced_in_bag(count, weight, y):
     return [whole.get(i, 0) for i in range(len(count))]
 
 
-def grow_on_samples(X, y, n_classes, samples, seeds, weight, **given):
+def in_own_order(X, y, categorical):
+    """Rows with columns in the order that they tell, and with numbers of categories that they tell.
+
+    Gives the order, and the categories of each column by these numbers, too.
+    """
+    p = X.shape[1]
+    sizes = [
+        int(np.nanmax(X[:, j], initial=-1)) + 1 if j in categorical else None for j in range(p)
+    ]
+    numbers, known = column_sums(X, [[int(one)] for one in y], sizes)
+    made, names = X.copy(), [[]] * p
+    for j in categorical:
+        number = numbers_of_categories(known[j], sizes[j])
+        made[:, j] = [value if math.isnan(value) else number[int(value)] for value in X[:, j]]
+        names[j] = [number.index(k) for k in range(sizes[j])]
+    order = order_of_columns(numbers, known)
+    return made[:, order], order, [names[j] for j in order]
+
+
+def grow_on_samples(X, y, n_classes, samples, seeds, weight, categorical=(), **given):
     """Sums and nodes of trees that see nothing but the rows of their samples, one after the other."""
     for sample, seed in zip(samples, seeds, strict=True):
         own = [1] * len(sample) if weight is None else whole_weights(weight[sample])
         target = ForestSums(y[sample], own, n_classes)
-        yield target, grow_forest_tree(X[sample], target, int(seed), 0, **given)
+        rows, order, names = in_own_order(X[sample], y[sample], categorical)
+        given["categorical"] = [order.index(j) for j in categorical]
+        nodes = grow_forest_tree(rows, target, int(seed), 0, **given)
+        for node in nodes:
+            if "feature" in node:
+                j = node["feature"]
+                node["feature"] = order[j]
+                node["categories"] = sorted(names[j][int(k)] for k in node["categories"])
+        yield target, nodes
 
 
 def filled_leaf(tree, leaf_of, i, y, inside, outside, shrinkage, n_lanes):
@@ -2191,10 +2278,10 @@ def mixture(bits, n_outputs):
     return [sum((next(bits) >> 11) * 2.0**-53 for _ in range(12)) - 6 for _ in range(n_outputs)]
 
 
-def features_of_round(bits, p, n_drawn):
-    key, left, drawn = next(bits), list(range(p)), []
+def features_of_round(bits, order, n_drawn):
+    p, key, left, drawn = len(order), next(bits), list(order), []
     if n_drawn >= p:
-        return left
+        return sorted(left)
     bits = random_bits(key)
     for n in range(p, p - n_drawn, -1):
         i = int((next(bits) >> 11) * 2.0**-53 * n)
@@ -2242,9 +2329,11 @@ def boosting_rounds(run, first, last, round_steps):
             settings.feature_shares[number % len(settings.feature_shares)],
             len(run.bins.codes),
         )
-        features = features_of_round(bits, p, max(1, round(turn * p)))
+        order = run.grower.order_of_features
+        every = range(p) if order is None else order.tolist()
+        features = features_of_round(bits, every, max(1, round(turn * p)))
         edges = run.thresholds[number // len(settings.feature_shares) % len(run.thresholds)]
-        bins = run.bins if edges is None else run.bins.coarser(edges, next(bits))
+        bins = run.bins if edges is None else run.bins.coarser(edges, next(bits), order)
         target = [
             sum(f**power * one[k] for k, f in zip(grown_for, factors, strict=True)) * counts_as
             for power, one in ((1, gradient), (2, hessian))

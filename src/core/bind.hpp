@@ -21,6 +21,7 @@
 #include <tuple>
 #include <variant>
 
+#include "grow/feature_order.hpp"
 #include "interrupt.hpp"
 #include "votes.hpp"
 #include "weights/weights.hpp"
@@ -120,6 +121,19 @@ inline void expect_codes(const char* name, std::span<const std::int32_t> codes,
   if (!are_codes(codes, n_codes))
     throw std::invalid_argument(std::string(name) + " must lie in 0 .. " +
                                 std::to_string(n_codes - 1));
+}
+
+// Features in the order in which they are looked at; none: as they stand.
+inline FeatureOrder order_of_features(const std::optional<Ints>& order, std::size_t p) {
+  const auto given = sized("order of features", order, p);
+  expect_codes("order of features", given, static_cast<std::int64_t>(p));
+  std::vector<bool> has(p);
+  for (const std::int32_t j : given) {
+    if (has[static_cast<std::size_t>(j)])
+      throw std::invalid_argument("order of features must hold each of them once");
+    has[static_cast<std::size_t>(j)] = true;
+  }
+  return {given, p};
 }
 
 // Starts of rows, features and values of what is stored, and the number of features.

@@ -1,6 +1,4 @@
 // The doors of bins, and of growth from sums over them.
-#include <nanobind/stl/vector.h>
-
 #include "bind_bins.hpp"
 #include "grow/coarser.hpp"
 #include "grow/samples.hpp"
@@ -15,11 +13,6 @@ auto bins_of(BinColumns&& kept) {
                     owned(std::move(kept.level_bin)));
 }
 
-// A column of any order in memory.
-template <class Real>
-using Values = nb::ndarray<const Real, nb::ndim<1>, nb::device::cpu>;
-using Features = std::vector<std::variant<Values<double>, Values<float>>>;
-
 // Most bins of a feature of numbers, and whether ends are fine.
 using Wanted = std::tuple<std::int64_t, bool>;
 
@@ -32,19 +25,8 @@ NumberBins wanted_bins(const Wanted& wanted) {
 auto bin_features(const Features& features, const Ints& sample,
                   const std::optional<Bytes>& category, const Wanted& wanted, int n_threads) {
   const NumberBins numbers = wanted_bins(wanted);
-  const std::size_t p = features.size();
-  if (p == 0) throw std::invalid_argument("no feature is given");
-  const auto length = [](const auto& one) { return one.shape(0); };
-  const std::size_t n = std::visit(length, features[0]);
-  if (n > 2147483647u) throw std::invalid_argument("features have more than 2147483647 rows");
-  std::vector<FeatureValues> values;
-  for (const auto& feature : features)
-    values.push_back(std::visit(
-        [&](const auto& one) -> FeatureValues {
-          expect_length("a feature", one.shape(0), n);
-          return Strided{one.data(), one.stride(0)};
-        },
-        feature));
+  const std::size_t p = features.size(), n = length_of(features);
+  const std::vector<FeatureValues> values = values_of(features);
   const auto flags = sized("category", category, p);
   expect_codes("sample", view(sample), static_cast<std::int64_t>(n));
   BinColumns kept;
@@ -72,15 +54,17 @@ auto bin_stored(const Sparse<Real>& columns, const Ints& sample, const Wanted& w
                         bins_of(std::move(kept)));
 }
 
-auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::uint64_t key) {
+auto coarsen(const Codes& codes, const Kept& kept, std::int64_t n_edges, std::uint64_t key,
+             const std::optional<Ints>& order) {
   const BinnedTable table = binned(codes, kept);
   const std::size_t p = codes.shape(0);
   if (n_edges < 1) throw std::invalid_argument("n_edges must be at least 1");
+  const FeatureOrder look = order_of_features(order, p);
   CoarserBins bins;
   std::vector<std::int32_t> features(p);
   std::iota(features.begin(), features.end(), 0);
   const auto loop = [&](Table<std::uint8_t> coarser) {
-    certree::coarsen(table, features, n_edges, key, bins, coarser);
+    certree::coarsen(table, features, n_edges, key, look, bins, coarser);
   };
   auto coarser = run(loop, Rows<std::uint8_t>(p, codes.shape(1)));
   return std::tuple(coarser, owned(std::move(bins.n_bins)), owned(std::move(bins.low)),
@@ -237,20 +221,22 @@ auto grow_columns(const RowCodes& codes, const Kept& kept, const std::optional<D
 }
 
 // samples, number of their first rows that edges are told from, seeds, max_features_of_tree.
-using Sampled = std::tuple<In<std::int32_t, 2>, std::int64_t, In<std::uint64_t, 1>, std::int64_t>;
+using Words = In<std::uint64_t, 1>;
+using Sampled = std::tuple<In<std::int32_t, 2>, std::int64_t, Words, std::int64_t, Words>;
 
 auto grow_samples(const Doubles2& X, const Bytes& category, const std::optional<Doubles>& weight,
                   const Ints& y, std::int32_t n_classes, const std::string& criterion,
                   const Sampled& sampled, const Limits& limits, const Slopes& monotonic,
                   const Groups& groups, int n_threads) {
-  const auto& [samples, n_deciding, seeds, max_features_of_tree] = sampled;
+  const auto& [samples, n_deciding, seeds, max_features_of_tree, targets] = sampled;
   const auto table = rows(X);
   const SampledRows all{table,
                         sized("category", category, X.shape(1)),
                         sized("weight", weight, X.shape(0)),
                         view(samples),
                         n_deciding,
-                        sized("seeds", seeds, samples.shape(0))};
+                        sized("seeds", seeds, samples.shape(0)),
+                        sized("targets", targets, X.shape(0))};
   if (n_deciding < 1 || samples.shape(1) < 1)
     throw std::invalid_argument("samples must have at least one row each that decides");
   expect_codes("samples", std::span(samples.data(), samples.size()), table.n_rows);
@@ -295,6 +281,7 @@ void bind_binned(nb::module_& core) {
   core.def("bin_stored", &bin_stored<double>, "columns"_array, "sample"_array, "wanted"_a,
            "n_threads"_a, bin_stored_doc);
   core.def("coarsen", &coarsen, "codes"_array, "kept"_a, "n_edges"_a, "key"_a,
+           "order"_array_or_none,
            "Codes, numbers, and ends of bins that are joined but at some edges drawn by a key.");
   core.def("grow_gradients", &grow_gradients, "codes"_array, "kept"_a, "features"_array,
            "growing"_array, "others"_array, "gradient"_array, "hessian"_array, "l2"_a,

@@ -1,13 +1,41 @@
 // What doors of growth from bins take.
 #pragma once
 
+#include <nanobind/stl/vector.h>
+
 #include "bind.hpp"
 #include "grow/binned_growth.hpp"
+#include "grow/bins.hpp"
 
 namespace certree::door {
 
 using Bytes = In<std::uint8_t, 1>;
 using Codes = In<std::uint8_t, 2>;
+
+// A column of any order in memory.
+template <class Real>
+using Values = nb::ndarray<const Real, nb::ndim<1>, nb::device::cpu>;
+using Features = std::vector<std::variant<Values<double>, Values<float>>>;
+
+inline std::size_t length_of(const Features& features) {
+  if (features.empty()) throw std::invalid_argument("no feature is given");
+  const std::size_t n = std::visit([](const auto& one) { return one.shape(0); }, features[0]);
+  if (n > 2147483647u) throw std::invalid_argument("features have more than 2147483647 rows");
+  return n;
+}
+
+inline std::vector<FeatureValues> values_of(const Features& features) {
+  const std::size_t n = length_of(features);
+  std::vector<FeatureValues> values;
+  for (const auto& feature : features)
+    values.push_back(std::visit(
+        [&](const auto& one) -> FeatureValues {
+          expect_length("a feature", one.shape(0), n);
+          return Strided{one.data(), one.stride(0)};
+        },
+        feature));
+  return values;
+}
 
 // Where the values of each feature start, their rows and codes, codes of 0, and the number of rows.
 using Stored = std::tuple<In<std::int64_t, 1>, Ints, Bytes, Bytes, std::int64_t>;
@@ -91,14 +119,14 @@ inline BinnedTable binned(const AnyCodes& codes, const Kept& kept) {
 using Slopes = std::optional<In<std::int8_t, 1>>;
 using Groups = std::optional<Codes>;
 // max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features, random_cuts,
-// ties_by_root.
+// ties_by_root, order of features.
 using Limits = std::tuple<std::int64_t, std::int32_t, std::int64_t, std::int64_t, double,
-                          std::string, std::int64_t, bool, bool>;
+                          std::string, std::int64_t, bool, bool, std::optional<Ints>>;
 
 inline BinnedGrowth growth_of(const Limits& limits, const Slopes& monotonic, const Groups& groups,
                               std::size_t p, int n_threads) {
   const auto& [max_leaves, max_depth, min_split, min_rows, min_gain, order, max_features,
-               random_cuts, ties_by_root] = limits;
+               random_cuts, ties_by_root, order_of_look] = limits;
   BinnedGrowth growth{max_leaves,
                       max_depth,
                       std::max<std::int64_t>(min_split, 2),
@@ -112,7 +140,8 @@ inline BinnedGrowth growth_of(const Limits& limits, const Slopes& monotonic, con
                       ties_by_root,
                       sized("monotonic", monotonic, p),
                       {},
-                      n_threads};
+                      n_threads,
+                      order_of_features(order_of_look, p)};
   if (groups) growth.groups = sized("groups", *groups, groups->shape(0), p);
   return growth;
 }

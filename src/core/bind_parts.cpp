@@ -116,14 +116,16 @@ auto bin_levels(const Ints& levels, const Wholes& n_rows) {
   return std::tuple(owned(std::move(bins)), n);
 }
 
-auto join_bins(const Kept& kept, const Ints& features, std::int64_t n_edges, std::uint64_t key) {
+auto join_bins(const Kept& kept, const Ints& features, std::int64_t n_edges, std::uint64_t key,
+               const std::optional<Ints>& order) {
   const std::size_t p = std::get<0>(kept).size();
   const KeptBins bins = kept_bins(kept, p);
   expect_codes("features", view(features), static_cast<std::int64_t>(p));
   if (n_edges < 1) throw std::invalid_argument("n_edges must be at least 1");
+  const FeatureOrder look = order_of_features(order, p);
   CoarserBins coarser;
   const auto loop = [&](Table<std::uint8_t> joined) {
-    const auto made = certree::join_bins(bins, view(features), n_edges, key, coarser);
+    const auto made = certree::join_bins(bins, view(features), n_edges, key, look, coarser);
     for (std::size_t i = 0; i < made.size(); ++i)
       std::copy_n(made[i].begin(), made[i].size(), joined.row(i));
   };
@@ -135,12 +137,14 @@ auto join_bins(const Kept& kept, const Ints& features, std::int64_t n_edges, std
 // -- what a round draws
 
 auto draw_round(std::uint64_t seed, std::int64_t number, std::int64_t n_outputs,
-                const Ints& n_features, const Ints& n_thresholds, std::int64_t p) {
+                const Ints& n_features, const Ints& n_thresholds, std::int64_t p,
+                const std::optional<Ints>& order) {
   if (number < 0 || n_outputs < 1 || n_features.size() == 0 || n_thresholds.size() == 0 || p < 1)
     throw std::invalid_argument("rounds are numbered from 0, and draw of some features");
-  RoundDraws draws({view(n_features), view(n_thresholds), static_cast<std::size_t>(n_outputs),
-                    static_cast<std::size_t>(p)},
-                   seed, number);
+  const FeatureOrder look = order_of_features(order, static_cast<std::size_t>(p));
+  RoundDraws draws(
+      {view(n_features), view(n_thresholds), static_cast<std::size_t>(n_outputs), look}, seed,
+      number);
   return std::tuple(draws.odd, draws.other_odd, owned(std::move(draws.factors)),
                     owned(std::move(draws.features)), draws.n_edges, draws.key_of_edges);
 }
@@ -471,9 +475,10 @@ void bind_parts(nb::module_& core) {
   core.def("bin_levels", &bin_levels, "levels"_array, "n_rows"_array,
            "The bin of each of ascending levels by how many rows have it, and the number of bins.");
   core.def("join_bins", &join_bins, "kept"_a, "features"_array, "n_edges"_a, "key"_a,
+           "order"_array_or_none,
            "What codes of features become in coarser bins, and the numbers and ends of these.");
   core.def("draw_round", &draw_round, "seed"_a, "number"_a, "n_outputs"_a, "n_features"_array,
-           "n_thresholds"_array, "p"_a,
+           "n_thresholds"_array, "p"_a, "order"_array_or_none,
            "Odd numbers, factors, features, number of edges and their key of a round.");
   core.def("fixed_unit", &fixed_unit, "largest"_a, "n"_a,
            "Exponent of the power of two that n numbers are whole multiples of.");

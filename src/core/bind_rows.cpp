@@ -1,5 +1,6 @@
 // The doors of rows.
-#include "bind.hpp"
+#include "bind_bins.hpp"
+#include "rows/column_sums.hpp"
 #include "rows/hashes.hpp"
 
 namespace certree::door {
@@ -18,6 +19,40 @@ auto hash_sparse(const Sparse<Real>& given, bool rounded, int n_threads) {
              PredictedColumn<std::uint64_t>(table.n_rows()));
 }
 
+using Words = In<std::uint64_t, 1>;
+
+auto column_sums(const Features& columns, const Ints& n_levels, const Words& targets,
+                 int n_threads) {
+  const auto levels = sized("n_levels", n_levels, columns.size());
+  if (std::ranges::any_of(levels, [](std::int32_t n) { return n < 0; }))
+    throw std::invalid_argument("n_levels must not be negative");
+  const auto words = sized("targets", targets, length_of(columns));
+  const std::vector<FeatureValues> values = values_of(columns);
+  ColumnSums sums = run([&] { return certree::column_sums(values, levels, words, n_threads); });
+  return std::tuple(owned(std::move(sums.numbers)), owned(std::move(sums.n_rows)),
+                    owned(std::move(sums.words)));
+}
+
+auto order_of_columns(const Words& numbers, const Ints& n_levels, const Words& n_rows,
+                      const Words& words) {
+  ColumnSums sums;
+  const auto copied = [](std::span<const std::uint64_t> some) {
+    return std::vector(some.begin(), some.end());
+  };
+  sums.numbers = copied(view(numbers));
+  sums.n_rows = copied(view(n_rows));
+  sums.words = copied(sized("words", words, n_rows.size()));
+  sums.level_start = {0};
+  for (const std::int32_t n : sized("n_levels", n_levels, numbers.size()))
+    sums.level_start.push_back(sums.level_start.back() + std::max(n, 0));
+  expect_length("n_rows", n_rows.size(), static_cast<std::size_t>(sums.level_start.back()));
+  return owned(certree::order_of_columns(sums));
+}
+
+auto numbers_of_levels(const Words& n_rows, const Words& words) {
+  return owned(certree::numbers_of_levels(view(n_rows), sized("words", words, n_rows.size())));
+}
+
 }  // namespace
 
 void bind_rows(nb::module_& core) {
@@ -25,6 +60,13 @@ void bind_rows(nb::module_& core) {
   core.def("hash_rows", &hash_rows, "rows"_array, "rounded"_a, "n_threads"_a, doc);
   core.def("hash_rows", &hash_sparse<float>, "rows"_array, "rounded"_a, "n_threads"_a, doc);
   core.def("hash_rows", &hash_sparse<double>, "rows"_array, "rounded"_a, "n_threads"_a, doc);
+  core.def("column_sums", &column_sums, "columns"_array, "n_levels"_array, "targets"_array,
+           "n_threads"_a,
+           "What rows add up to by column of numbers; how many have each level, and their words.");
+  core.def("order_of_columns", &order_of_columns, "numbers"_array, "n_levels"_array, "n_rows"_array,
+           "words"_array, "Columns in the order that these sums tell.");
+  core.def("numbers_of_levels", &numbers_of_levels, "n_rows"_array, "words"_array,
+           "The number of each level by how many rows have it, and by their words.");
 }
 
 }  // namespace certree::door

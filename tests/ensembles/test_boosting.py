@@ -1122,8 +1122,9 @@ def test_rounds_are_chosen_by_whole_groups(early_stopping):
 
 def test_few_rows_choose_their_rounds():
     X, _ = noisy(150)
-    noise = np.random.default_rng(0).integers(0, 2, 150)
-    assert BoostedTreesClassifier(random_state=0).fit(X, noise).n_iter_ <= 24
+    noise = [np.random.default_rng(seed).integers(0, 2, 150) for seed in range(5)]
+    rounds = [BoostedTreesClassifier(random_state=0).fit(X, y).n_iter_ for y in noise]
+    assert np.median(rounds) <= 24
     assert BoostedTreesClassifier(random_state=0).fit(X, X[:, 0] > 0).n_iter_ >= 24
 
 

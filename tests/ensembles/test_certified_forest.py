@@ -400,7 +400,7 @@ def test_importances_are_those_of_cuts_that_prunings_make(max_samples):
         expected += worth / worth.sum()
     np.testing.assert_allclose(model.feature_importances_, expected / expected.sum(), atol=1e-9)
     assert set(np.argsort(model.feature_importances_)[-2:]) == {2, 3}
-    found = RFE(clone(model), n_features_to_select=2).fit(X, y)
+    found = RFE(clone(model).set_params(n_estimators=40), n_features_to_select=2).fit(X, y)
     assert found.support_.tolist() == [False, False, True, True, False]
 
 

@@ -297,7 +297,7 @@ def test_a_source_that_changes_is_named():
 
         def chunks(self, *, targets_only=False):
             self.n_read += 1
-            self.ends = [0, N] if self.n_read < 3 else [0, N - 1]
+            self.ends = [0, N] if self.n_read < 4 else [0, N - 1]
             return super().chunks(targets_only=targets_only)
 
     X, y, _ = parted(table(N), weighed=False)

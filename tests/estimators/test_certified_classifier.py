@@ -542,7 +542,7 @@ def test_categories_are_those_of_the_growing_rows():
     city[sides(400).weigh[0]] = "Zug"
     frame = pd.DataFrame({"city": pd.Categorical(city), "size": rng.normal(size=400)})
     model = certified().fit(frame, city == "Bern")
-    assert model.categories_.names[0] == ("Athens", "Bern", "Cairo")
+    assert {*model.categories_.names[0]} == {"Athens", "Bern", "Cairo"}
     step = ColumnTransformer([("size", StandardScaler(), ["size"])], remainder="passthrough")
     step.set_output(transform="pandas")
     assert certified(preprocessor=step).fit(frame, city == "Bern").certificate_.bound < 0.1

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from pyarrow import parquet
 from scipy import sparse
 from sklearn.base import clone
@@ -18,10 +19,11 @@ from sklearn.utils.validation import has_fit_parameter
 import certree
 from certree.boolean import FourierClassifier, FourierRegressor
 from certree.ensembles import ConformalBandRegressor
+from certree.grow import Cart
 from fuzz.files import folder
 from fuzz.functions import Attempt
 from fuzz.relations import Subject, of_rows, same
-from fuzz.tables import ARRAYS, FRAMES
+from fuzz.tables import ARRAYS, FRAMES, WORDS
 
 # What these learn depends on where rows stand, by which they are dealt or added up.
 _BY_PLACE = (
@@ -96,6 +98,61 @@ def another_order_of_columns(random: Random, subject: Subject) -> None:
     same({"predict": [other.predict(X)[:, ::-1]]}, {"predict": [model.predict(X)]})
     told, expected = other.predict_proba(X)[::-1], model.predict_proba(X)
     same({"predict_proba": told}, {"predict_proba": expected})
+
+
+def columns_elsewhere(random: Random, subject: Subject) -> None:
+    """Neither where columns stand nor what categories are called changes a model.
+
+    A column of numbers that are all different is put beside them, so that no two others are alike.
+    """
+    model, table = subject.model, subject.table
+    if isinstance(model, FourierClassifier | FourierRegressor) or _speaks_of_places(model):
+        return
+    if table.refused or "bytes" in table.kinds:
+        return
+    rng = np.random.default_rng(random.getrandbits(63))
+    columns = {**table.columns, "all different": rng.normal(size=table.n)}
+    container = random.choice(FRAMES)
+    table = replace(table, columns=columns, container=container)
+    turned = random.sample([*columns], len(columns))
+    # Polars has levels of text alone: those of numbers are numbers there.
+    has_names = container != "polars" or "levels of numbers" not in table.kinds
+    told = {name: _renamed(columns[name], rng) if has_names else columns[name] for name in turned}
+    other = replace(table, columns=told)
+    one = clone(model).fit(table.X, subject.y)
+    two = clone(model).fit(other.X, subject.y)
+    rounding = 1e-9 if isinstance(model, _ADD_COLUMNS_UP) else 0.0
+    _compare(two, other.X, one, table.X, rounding)
+
+
+# What adds up over columns is rounded as they stand.
+_ADD_COLUMNS_UP = (
+    certree.NaiveBayesClassifier,
+    certree.DecoratedTreeClassifier,
+    certree.DecoratedTreeRegressor,
+)
+
+
+def _speaks_of_places(model: Any) -> bool:
+    """Whether parameters name columns by their places, or cells or others' learners go by these."""
+    given = model.get_params(deep=False)
+    names = ("monotonic_cst", "interaction_cst", "densities", "estimator", "preprocessor")
+    if any(not isinstance(given.get(name), str | None) for name in names):
+        return not isinstance(model, ConformalBandRegressor)
+    by_cart = given.get("grower", "cart") == "cart" or isinstance(given["grower"], Cart)
+    return not by_cart or isinstance(given.get("categorical_features"), list)
+
+
+def _renamed(column: Any, rng: np.random.Generator) -> Any:
+    """A column whose categories, if it has some, have other names, in another order."""
+    if isinstance(column, pd.Categorical):
+        names = rng.permutation(len(column.categories))
+        told = names + 0.5 if column.categories.dtype.kind == "f" else [f"n{k}" for k in names]
+        return column.rename_categories(dict(zip(column.categories, told, strict=True)))
+    if column.dtype != object:
+        return column
+    told = {word: f"n{k}" for word, k in zip(WORDS, rng.permutation(len(WORDS)), strict=True)}
+    return np.array([None if word is None else told[word] for word in column], dtype=object)
 
 
 def rows_of_no_weight(random: Random, subject: Subject) -> None:
@@ -294,6 +351,7 @@ def another_unit(random: Random, subject: Subject) -> None:
 REFITS: list[Callable[[Random, Subject], None]] = [
     another_order,
     another_order_of_columns,
+    columns_elsewhere,
     rows_of_no_weight,
     another_unit_of_weights,
     another_container,

@@ -17,6 +17,7 @@ import reference
 from certree import Cart, _core, grow_cart
 from certree.grow import TrainingSamples
 from certree.grow.cart import _key
+from certree.rows.draw_order import sums_of_codes
 from strategies import categorical_rows, rows
 
 OF_NUMBERS = ["squared", "absolute_error", "poisson"]
@@ -284,10 +285,16 @@ def test_row_order_and_copies_do_not_matter_to_categories(X_y, seed, criterion):
     rng = np.random.default_rng(seed)
     weight = rng.integers(1, 4, len(X))
     order = rng.permutation(weight.sum())
-    switches = {"criterion": criterion, "categorical_features": [0, 2]}
-    a = grow_cart(X, y, sample_weight=weight, **switches)
-    b = grow_cart(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order], **switches)
-    assert_same_tree(a, b)
+    categories = {"categorical_features": [0, 2]}
+    a = as_columns_stand(X, y, weight, criterion, **categories)
+    copies = np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order]
+    assert_same_tree(a, as_columns_stand(*copies, None, criterion, **categories))
+
+
+def as_columns_stand(X, y, weight=None, criterion=None, **how):
+    """A tree whose columns are looked at as they stand: copies may tell another order than weights."""
+    order = np.arange(X.shape[1], dtype=np.int32)
+    return Cart(criterion).grow(TrainingSamples.of(X, y, weight, asked_order=lambda: order, **how))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -366,8 +373,8 @@ def test_row_order_and_copies_do_not_matter(X_y, seed):
     rng = np.random.default_rng(seed)
     weight = rng.integers(1, 4, len(X))
     order = rng.permutation(weight.sum())
-    a = grow_cart(X, y, sample_weight=weight)
-    b = grow_cart(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order])
+    a = as_columns_stand(X, y, weight)
+    b = as_columns_stand(np.repeat(X, weight, 0)[order], np.repeat(y, weight)[order])
     assert_same_tree(a, b)
 
 
@@ -778,6 +785,9 @@ def cuts_of(j, X, y, w, criterion):
     return [(gain, j, cut, missing, left) for gain, _, cut, missing, left in found]
 
 
+FIRST = np.arange(3) == 0
+
+
 @given(
     categorical_rows(),
     st.sampled_from(CRITERIA),
@@ -801,6 +811,8 @@ def test_what_is_drawn_in_a_cell_follows_from_its_key(
         random_state=random_state,
     )
     keys = reference.cell_keys(tree, _key(random_state))
+    order = sums_of_codes(X, y.astype(float if criterion in OF_NUMBERS else np.int32), FIRST)
+    order = order.order().tolist()
 
     def placed(cut):
         """The threshold of a cut, 0 of sets."""
@@ -811,10 +823,11 @@ def test_what_is_drawn_in_a_cell_follows_from_its_key(
     for v, inside in cells(tree, X).items():
         here, answer, ones = X[inside], y[inside], w[inside]
         cuts = []
-        for j in reference.drawn_features(keys[v], here, max_features):
+        for place in reference.drawn_features(keys[v], here[:, order], max_features):
+            j = order[place]
             if splitter == "random":
-                drawn = (keys[v], j, here[:, j], answer, ones, criterion, j == 0)
-                cuts += reference.random_cuts(*drawn)
+                drawn = (keys[v], place, here[:, j], answer, ones, criterion, j == 0)
+                cuts += [(cut[0], j, *cut[2:]) for cut in reference.random_cuts(*drawn)]
             else:
                 cuts += cuts_of(j, here, answer, ones, criterion)
         if tree.left[v] < 0:
@@ -1063,14 +1076,14 @@ def test_rows_ranked_beforehand_grow_the_same_tree(X_y, criterion, seed, single,
     whole = TrainingSamples.of(X, response, weight, categorical_features=categorical)
     ranked = whole.part(part)
     assert ranked.ranked is not None
-    other = grow_cart(
+    other = TrainingSamples.of(
         X[part],
         response[part],
-        criterion=criterion,
-        sample_weight=weight[part] if weighted else None,
+        weight[part] if weighted else None,
         categorical_features=categorical,
+        asked_order=lambda: whole.feature_order,
     )
-    assert_same_tree(Cart(criterion).grow(ranked), other)
+    assert_same_tree(Cart(criterion).grow(ranked), Cart(criterion).grow(other))
     # What has been ranked for a part serves the whole too.
     assert_same_tree(
         Cart(criterion).grow(whole),
@@ -1110,6 +1123,7 @@ SWITCHES = {
     "key": 0,
     "category": None,
     "monotonic": None,
+    "look": None,
     "n_threads": 1,
 }
 

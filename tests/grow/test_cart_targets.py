@@ -145,7 +145,11 @@ def test_rows_targets_and_threads_in_whatever_order_grow_one_tree(criterion, swi
         # What is chance, and how large leaves are, goes by rows.
         if not {"categorical_features", "min_samples_leaf"} & set(switches):
             copied = np.repeat(np.arange(200), weight.astype(int))
-            assert_same(tree, grow_cart(X[copied], y[copied], **how))
+            look = TrainingSamples.of(X, y).feature_order  # copies may tell another one
+            rows = TrainingSamples.of(
+                X[copied], y[copied], random_state=0, asked_order=lambda o=look: o
+            )
+            assert_same(tree, Cart(criterion, **switches).grow(rows))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

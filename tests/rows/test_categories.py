@@ -418,7 +418,7 @@ def test_whole_numbers_that_would_become_others_are_names_if_declared(X, request
             model.fit(X, ["a", "b"])
         return
     model.fit(X, ["a", "b"])
-    assert model.categories_.names == (None, ("1", str(FAR)))
+    assert [known and {*known} for known in model.categories_.names] == [None, {"1", str(FAR)}]
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,8 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
         leaves = self.max_leaf_nodes
         depth = 1 if self.max_depth is None and leaves is None else self.max_depth
         rows = training.X, training.y, self.n_classes_
-        return TreeTeacher.of(*rows, depth, leaves, mask, self.n_jobs)
+        order = training.draw_order
+        return TreeTeacher.of(*rows, depth, leaves, mask, self.n_jobs, feature_order=order)
 
     def _predict_the_prior(self, y: NDArray[Any], weight: Float64) -> None:
         """Let the shares of the classes answer, as no learner is better than chance."""

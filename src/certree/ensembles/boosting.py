@@ -66,7 +66,7 @@ from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower, groups_by_number
 from certree.grow.bins import Bins
 from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slopes_of
-from certree.interface.arrays import Float64, Int64, array_of, by_row
+from certree.interface.arrays import Float64, Int32, Int64, array_of, by_row
 from certree.interface.fitted import (
     expect_parameters_of_fit,
     fits,
@@ -658,16 +658,19 @@ class BoostedTrees(StagedTrees):
 
     def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
         n_threads = all_threads(self.n_jobs)
-        bins = Bins.of(training.features, self._category_mask(), n_jobs=n_threads)
-        grower = self._grower_in(bins)
+        order = training.draw_order
+        bins = Bins.of(
+            training.features, self._category_mask(), n_jobs=n_threads, feature_order=order
+        )
+        grower = self._grower_in(bins, order)
         rows = training.features, training.y, training.weight
         about: Any = self.thresholds_, self._seed, training.offset, training.sides.groups
         run, start = started(self._settings(loss), grower, *rows, *about)
         loss.expect_slopes(run.y, run.scores)
         return run, start
 
-    def _grower_in(self, bins: Bins) -> BinnedGrower:
-        """What grows the trees of rows in their bins."""
+    def _grower_in(self, bins: Bins, feature_order: Int32) -> BinnedGrower:
+        """What grows the trees of rows in their bins, looking at features in an order."""
         return BinnedGrower(
             bins,
             max_leaves=self.max_leaf_nodes_,
@@ -675,6 +678,7 @@ class BoostedTrees(StagedTrees):
             min_samples_leaf=self.min_samples_leaf,
             monotonic_cst=self._slopes(),
             interaction_cst=self._groups(),
+            feature_order=feature_order,
             n_jobs=all_threads(self.n_jobs),
         )
 

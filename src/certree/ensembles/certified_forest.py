@@ -321,6 +321,9 @@ class CertifiedForestClassifier(ForestClassifier):
     ) -> None:
         self._store(locals())
 
+    def _numbers_categories(self) -> bool:
+        return False  # each sample does so itself, as all other rows judge its tree
+
     @fits
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow trees on samples of the rows, let the others weigh and judge them, and certify.

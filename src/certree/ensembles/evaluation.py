@@ -245,8 +245,8 @@ def scores_by_scorer(
     scored = training
     if len(training.y) > _SCORED_ROWS:
         random_state = np.random.RandomState(model._seed)
-        rows = training.features.matrix, training.y, _SCORED_ROWS, random_state, training.weight
-        share = content_share(*rows)
+        rows = training.features.matrix, training.y, _SCORED_ROWS
+        share = content_share(*rows, random_state, training.weight, training.draw_order)
         places, scored = share.judge, training.at(share.judge)
     found = [_by_scorer(model, scorer, scored, places)]
     if judges is not None:

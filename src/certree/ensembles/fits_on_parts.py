@@ -23,7 +23,7 @@ from certree.ensembles.scales_of_parts import start_at_quantile
 from certree.ensembles.several_losses import SeveralLosses
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
-from certree.interface.arrays import Float64, in_units_of_largest
+from certree.interface.arrays import Float64, Int32, in_units_of_largest
 from certree.interface.progress import Pace, progress
 from certree.parts.binned_parts import Sketch
 from certree.parts.chunks import Weighing
@@ -37,6 +37,7 @@ from certree.parts.keys import set_keys
 from certree.parts.made_parts import (
     Sketched,
     make_parts,
+    order_of_training,
     put_beside,
     sketched,
     total_weight,
@@ -89,6 +90,8 @@ def fit_on_parts(
     model._seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     stops = _stops(model, learned)
     held = _held_out(model, parts, learned) if stops and not (is_judged or lie_apart) else None
+    if held is not None:
+        learned = learned.looking(order_of_training(parts, learned.reader, held))
     known, loss = _sketched(model, parts, learned, held)
     n_rounds = _n_rounds(model, known.n, stops)
     warn_of_identifiers(model, known.sketch)
@@ -107,7 +110,7 @@ def fit_on_parts(
         n_repeated = held.n_repeated
     warn_of_repeated_rows(n_repeated, learned.found.n)
     model._choose_parameters(n)
-    grower, statistics = _grower(model, parts, loss, bins)
+    grower, statistics = _grower(model, parts, loss, bins, learned.draw_order)
     weight, n_targets = total_weight(parts, n, weighing), learned.found.n_targets
     held_out, settings = _held_of(parts, n_held, of_held), model._settings(loss)
     how = model.thresholds_, model._seed, n_targets, held_out, statistics
@@ -120,10 +123,10 @@ def fit_on_parts(
 
 
 def _grower(
-    model: Any, parts: Executor, loss: Loss, bins: Bins
+    model: Any, parts: Executor, loss: Loss, bins: Bins, order: Int32
 ) -> tuple[BinnedGrower, LevelStatistics | None]:
     """What grows trees, and what is known of levels, which parts have as more features."""
-    grower, statistics = model._grower_in(bins), see_levels(parts, loss, bins)
+    grower, statistics = model._grower_in(bins, order), see_levels(parts, loss, bins)
     if statistics is not None:
         grower = statistics.beside(grower, np.zeros((statistics.n_columns, 0), dtype=np.uint8))
     return grower, statistics

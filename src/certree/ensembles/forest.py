@@ -488,6 +488,7 @@ class TreeForest(Forest):
             groups=rows.group,
             monotonic_cst=self._slopes(),
             **self._growth(n, p),
+            feature_order=rows.feature_order,
             seed=self._seed,
             n_jobs=all_threads(self.n_jobs),
         )
@@ -727,7 +728,13 @@ class TreeForest(Forest):
         known = self._leaf_rows(self.trees_, sums, rows, drawing)
         leaves = self.leaves_._replace(filled_by="in_bag")
         return permutation_importances(
-            known, X, leaves, drawing, classes=self._classes, seed=self._seed
+            known,
+            X,
+            leaves,
+            drawing,
+            classes=self._classes,
+            seed=self._seed,
+            feature_order=rows.feature_order,
         )
 
 

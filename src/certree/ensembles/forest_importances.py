@@ -79,6 +79,7 @@ def permutation_importances(
     *,
     classes: bool,
     seed: int,
+    feature_order: Int32,
 ) -> Float64:
     """How much the loss of rows out of bags rises by shuffling each feature, (p,).
 
@@ -96,12 +97,15 @@ def permutation_importances(
         Whether the target is a class.
     seed : int
         Decides how values are shuffled.
+    feature_order : ndarray of int32, shape (p,)
+        By their places in it features are shuffled differently.
     """
+    rank = np.argsort(feature_order)
     before = _loss(known, leaves, classes, known.walk.first)
     # What no tree compares changes nothing; where no row judges nothing is known of any feature.
     found = np.full(X.shape[1], before - before)
     for j in np.unique(known.trees.feature[~known.trees.is_leaf]):
-        order = np.random.default_rng((seed, j)).permutation(len(known.y))
+        order = np.random.default_rng((seed, rank[j])).permutation(len(known.y))
         with shuffled(X, j, order) as shuffled_rows:
             leaf = known.trees.out_of_bag(shuffled_rows, drawing, known.n_threads)
         found[j] = _loss(known, leaves, classes, leaf) - before

@@ -115,7 +115,9 @@ def samples_of_parts(model: Any, parts: Executor, kept: Scratch) -> tuple[Forest
         y = y.astype(np.int32)
     columns = np.array(known.order or [0], dtype=np.intp)
     y = y[:, 0] if len(columns) == 1 else y[:, columns]
-    return ForestSamples(CodedFeatures(codes, bins), y, weight, place, content, columns), given
+    drawn, look = CodedFeatures(codes, bins), learned.draw_order
+    rows = ForestSamples(drawn, y, weight, place, content, columns, look)
+    return rows, given
 
 
 def _sketched(parts: Executor, learned: Learned, weighing: Weighing | None) -> Sketched:

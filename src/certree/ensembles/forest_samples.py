@@ -83,6 +83,7 @@ class OrderedFeatures:
 
     features: AnyColumns
     order: Indices
+    feature_order: Int32
 
     @property
     def n_features(self) -> int:
@@ -96,7 +97,11 @@ class OrderedFeatures:
 
     def bins(self, categorical: ArrayLike | None, n_jobs: int) -> Bins:
         """See `DrawnFeatures`."""
-        return Bins.of(self.features, categorical, fine_ends=True, n_jobs=n_jobs).at(self.order)
+        look = self.feature_order
+        bins = Bins.of(
+            self.features, categorical, fine_ends=True, n_jobs=n_jobs, feature_order=look
+        )
+        return bins.at(self.order)
 
     def walk(self, trees: Trees, drawing: Drawing, n_threads: int) -> WalkInMemory:
         """See `DrawnFeatures`."""
@@ -164,6 +169,8 @@ class ForestSamples:
     columns : ndarray of intp, shape (q,)
         Which of the targets given each is: they stand in an order that they tell themselves, as do
         sums over them.
+    feature_order : ndarray of int32, shape (p,)
+        In which features are looked at and drawn.
     group : ndarray of int32, shape (n,), or None
         Number of each row's group, all rows of which are drawn together; None: each row by itself.
     """
@@ -174,25 +181,28 @@ class ForestSamples:
     place: Indices
     content: int
     columns: Indices
+    feature_order: Int32
     group: Int32 | None = None
 
     @classmethod
     def of(cls, training: Training) -> ForestSamples:
         """Turn weights into integers, and sort rows by their content."""
         features, y, weight = training.features, training.y, training.weight
+        look = training.draw_order
         indices = training.sides.indices
         place = np.arange(len(y)) if indices is None else indices
         whole = None if weight is None else integer_weights(weight)
         columns = np.zeros(1, dtype=np.intp)
         if y.ndim == 2:
-            columns = order_of_targets(y, *features.parts)
+            columns = order_of_targets(y, *features.parts, order=look)
             y = y[:, columns]
         if training.sides.groups is None:
-            order, content = ordered(content_keys(*features.parts, y, weight=whole), whole)
+            keys = content_keys(*features.parts, y, weight=whole, order=look)
+            order, content = ordered(keys, whole)
             group = None
         else:
             _, given = distinct_groups(training.sides.groups)
-            hashes = sample_hashes(*features.parts, y)
+            hashes = sample_hashes(*features.parts, y, order=look)
             keys = group_keys(hashes, given, whole)
             number = keys.argsort(kind="stable").argsort().astype(np.int32)[given]
             # Equal rows come by their groups, wherever they stand.
@@ -203,8 +213,8 @@ class ForestSamples:
             group = number[order]
             content ^= digest_of(group)
         weighed = None if whole is None else whole[order]
-        drawn = OrderedFeatures(features, order)
-        return cls(drawn, y[order], weighed, place[order], content, columns, group)
+        drawn = OrderedFeatures(features, order, look)
+        return cls(drawn, y[order], weighed, place[order], content, columns, look, group)
 
     @property
     def n_features(self) -> int:

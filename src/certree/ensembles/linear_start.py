@@ -10,6 +10,7 @@ from threadpoolctl import ThreadpoolController
 from certree.ensembles.rounds import Rounds
 from certree.grow.bins import MISSING
 from certree.interface.arrays import Float64, Int32, in_units_of_largest
+from certree.rows.hashes import sample_hashes
 from certree.tree import Tree, Trees
 
 # Penalties that are chosen among, for columns of variance 1.
@@ -44,10 +45,9 @@ def linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]:
     """
     grower = replace(run.grower, max_leaves=n_steps)
     weight = np.ones(len(run.keys)) if run.weight is None else run.weight
-    # By keys, as the last bits of sums depend on the order.
-    order = np.argsort(run.keys, kind="stable")
+    order = _order(run)
     trees, rows = [], [np.zeros(0)]
-    for j, terms in enumerate(ridge_terms(run).swapaxes(0, 1)):
+    for j, terms in zip(_features(run), ridge_terms(run).swapaxes(0, 1), strict=True):
         gradients = -_SHARE * weight * terms
         largest = _largest(terms[:, order], run.y[..., order])
         tree, leaf, sums = grower.grow_gradients(gradients[largest], weight, features=[j])
@@ -67,13 +67,14 @@ def linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]:
 def ridge_terms(run: Rounds) -> Float64:
     """What each feature adds to the means in ridge regressions on all of them, (n_outputs, p, n).
 
+    Features come in the order in which they are looked at, wherever they stand.
+
     Its columns are the middles of bins of numbers, with the mean where a value is missing, whether it
     is missing, and one for each category. They have mean 0 and variance 1.
     """
-    # By keys, as the last bits of sums depend on the order.
-    order = np.argsort(run.keys, kind="stable")
+    order = _order(run)
     weight = np.ones(len(order)) if run.weight is None else run.weight[order]
-    columns = [_columns(run, j, order, weight) for j in range(run.bins.n_features)]
+    columns = [_columns(run, j, order, weight) for j in _features(run)]
     design = np.concatenate(columns, axis=1)
     targets = np.atleast_2d(run.y)
     terms = np.zeros((len(targets), len(columns), len(order)))
@@ -86,6 +87,25 @@ def ridge_terms(run: Rounds) -> Float64:
         for term, column, slope in zip(of_output, columns, np.split(slopes, ends), strict=True):
             term[order] = (column * slope).sum(axis=1)
     return terms
+
+
+def _order(run: Rounds) -> NDArray[np.intp]:
+    """An order of the rows that does not depend on theirs, as the last bits of sums hang on it.
+
+    That of their keys; rows of a group, which share one, stand by what they hold.
+    """
+    n, keys = len(run.keys), run.keys
+    if len(np.unique(keys)) == n:
+        return np.argsort(keys)
+    codes = np.stack([run.bins.column(j)[:n] for j in _features(run)], axis=1)
+    weight = np.zeros(n) if run.weight is None else run.weight[:n]
+    return np.lexsort((weight, *np.atleast_2d(run.y)[:, :n], sample_hashes(codes), keys))
+
+
+def _features(run: Rounds) -> list[int]:
+    """The features in the order in which they are looked at."""
+    order = run.grower.order_of_features
+    return [*range(run.bins.n_features)] if order is None else order.tolist()
 
 
 def ridge_slopes(design: Float64, y: Float64, weight: Float64) -> Float64:

@@ -434,18 +434,23 @@ class LevelStatistics:
         }
         joined["bin_start"] = np.append(bins.bin_start, bins.bin_start[-1] + more.bin_start[1:])
         starts = np.append(bins.level_start, np.repeat(bins.level_start[-1:], more.n_features))
-        slopes, groups = grower.monotonic_cst, grower.interaction_cst
+        slopes, groups, order = grower.monotonic_cst, grower.interaction_cst, grower.feature_order
+        columns = [*enumerate(self._made_of.tolist(), bins.n_features)]
         if slopes is not None:
             slopes = np.append(slopes, np.zeros(more.n_features, dtype=np.int8))
         if groups is not None:
-            columns = [*enumerate(self._made_of, bins.n_features)]
             feature = self.feature
             groups = [[*group, *(c for c, q in columns if feature[q] in group)] for group in groups]
+        if order is not None:
+            rank = np.argsort(order)
+            columns.sort(key=lambda one: rank[self.feature[one[1]]])
+            order = np.append(order, [c for c, _ in columns]).astype(np.int32)
         return replace(
             grower,
             bins=replace(bins, **joined, level_start=starts),
             monotonic_cst=slopes,
             interaction_cst=groups,
+            feature_order=order,
         )
 
     def seen_by(self, X: Rows) -> Float64:

@@ -329,15 +329,16 @@ def started(
     if weight is not None:
         weight = _normalised(weight)
     # The keys first: they take the most memory while they are made.
-    loss, told_apart = settings.loss, y
+    loss, told_apart, order = settings.loss, y, grower.order_of_features
     if isinstance(loss, SeveralLosses):
-        loss = loss.known_by(y.T, weight, sample_hashes(*features.parts))
+        loss = loss.known_by(y.T, weight, sample_hashes(*features.parts, order=order))
         settings, told_apart = replace(settings, loss=loss), loss.ordered(y)
     if groups is None:
-        keys = content_keys(*features.parts, told_apart, weight=weight)
+        keys = content_keys(*features.parts, told_apart, weight=weight, order=order)
     else:
         _, group = distinct_groups(groups)
-        keys = group_keys(sample_hashes(*features.parts, told_apart), group, weight)[group]
+        hashes = sample_hashes(*features.parts, told_apart, order=order)
+        keys = group_keys(hashes, group, weight)[group]
     start = loss.start(y.T, weight, offset)
     scores = constant_scores(start, len(y), offset)
     targets = loss.targets(y.T)

@@ -341,6 +341,7 @@ class RoundsOfParts:
             numbers_of_features(self.settings.feature_shares, p),
             numbers_of_thresholds(self.thresholds),
             p,
+            self.grower.order_of_features,
         )
         return (odd, other_odd, self.settings.subsample, factors, None, (first, n_goals)), *of_bins
 
@@ -383,7 +384,9 @@ class RoundsOfParts:
         into = np.broadcast_to(np.arange(256, dtype=np.uint8), (self.bins.n_features, 256))
         bins = kept
         if n_edges > 0:
-            joined, n_bins, low, high = join_bins(kept, features, n_edges, key)
+            joined, n_bins, low, high = join_bins(
+                kept, features, n_edges, key, self.grower.order_of_features
+            )
             into = into.copy()
             into[features] = joined
             bins = n_bins, kept[1], low, high, *kept[4:]

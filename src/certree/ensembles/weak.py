@@ -77,13 +77,18 @@ class TreeTeacher:
         max_leaves: int | None = None,
         categorical: NDArray[np.bool_] | None = None,
         n_jobs: int | None = None,
+        feature_order: Int32 | None = None,
     ) -> TreeTeacher:
         """Grow trees of so many levels, and leaves, on these rows."""
         X = np.ascontiguousarray(X)
-        bins = Bins.of(X, categorical, n_jobs=n_jobs)
-        least = _NOTHING if n_classes > 2 else 0.0
+        bins = Bins.of(X, categorical, n_jobs=n_jobs, feature_order=feature_order)
         grower = BinnedGrower(
-            bins, max_leaves=max_leaves, max_depth=max_depth, min_gain=least, n_jobs=n_jobs
+            bins,
+            max_leaves=max_leaves,
+            max_depth=max_depth,
+            min_gain=_NOTHING if n_classes > 2 else 0.0,
+            feature_order=feature_order,
+            n_jobs=n_jobs,
         )
         return cls(grower, X, y, n_classes)
 

@@ -235,6 +235,10 @@ class TreeVoteEstimator(TreeModel):
         """What grows the tree."""
         return self._grower_of(self.grower)
 
+    def _numbers_categories(self) -> bool:
+        # Cells that are fixed before any row is seen must not depend on rows by the numbers of codes.
+        return self._grower_of(self.grower).sees_rows
+
     def _adds_up_in_any_order(self, y: NDArray[Any]) -> bool:
         """Whether no order of the rows is to change a bit, as in the tree itself."""
         return y.ndim == 1 and getattr(self._grower(), "adds_up_in_any_order", False)
@@ -255,6 +259,7 @@ class TreeVoteEstimator(TreeModel):
             slopes=self._slopes(),
             random_state=int(random_state.randint(2**31 - 1)),
             n_jobs=self.n_jobs,
+            asked_order=lambda: training.draw_order,
         )
 
     def _slopes(self) -> Slopes:

@@ -175,6 +175,7 @@ class TreesOfParts:
             model._category_mask(),
             int(random_state.randint(2**31 - 1)),
             model.n_jobs,
+            learned.draw_order,
             is_classifier(model),
             is_weighed,
         )

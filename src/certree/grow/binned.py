@@ -35,7 +35,8 @@ from certree.interface.arrays import (
 )
 from certree.interface.other_names import our_word
 from certree.interface.threads import threads
-from certree.rows.features import FeatureColumns
+from certree.rows.draw_order import sums_of_codes, target_words
+from certree.rows.features import FeatureColumns, renumbered
 from certree.tree import Tree, Trees
 
 _LARGEST = 2**31 - 1
@@ -127,12 +128,12 @@ class BinnedGrower:
     and H of the gradients and Hessians; with h the weight and g = h (mean - y) that is squared loss.
     For classes and numbers the impurity of the cell falls most, times its weight.
 
-    Of equal cuts that of the feature that was looked at first is made, of those by one feature one that
-    sends missing values right, then the lowest. The threshold of a cut is the middle of the gap between
-    the values of training samples on its sides; where a bin of other rows reaches across the middle, it
-    is the middle of the gap behind that bin. Missing values are tried on both sides where training
-    samples of the cell lack the value, else they go to the side with more training samples, each
-    counted once however often it was drawn, to the left on ties.
+    Of equal cuts that of the feature that comes first in `feature_order` is made, of those by one
+    feature one that sends missing values right, then the lowest. The threshold of a cut is the middle
+    of the gap between the values of training samples on its sides; where a bin of other rows reaches
+    across the middle, it is the middle of the gap behind that bin. Missing values are tried on both
+    sides where training samples of the cell lack the value, else they go to the side with more training
+    samples, each counted once however often it was drawn, to the left on ties.
 
     Categories stand in the order of their mean gradients (of the cell's own with a weight of `l2`), of
     their mean numbers, or of their shares of the last of two classes; of more classes, along the first
@@ -176,8 +177,8 @@ class BinnedGrower:
         Features that may act together: a cell is cut by features only that share a group with all
         those compared above it. Those that are in no group are one more. None: all may.
     max_features : int or None, default=None
-        So many features are drawn in a cell, without those that are constant there, and looked at in
-        this order; None: all, in their own order.
+        So many features are drawn in a cell, without those that are constant there, and of equal cuts
+        that of the feature that was drawn first is made; None: all are looked at.
     max_features_per_tree : int or None, default=None
         So many features are drawn for each tree, which may compare no others; None: all.
     random_cuts : bool, default=False
@@ -200,6 +201,8 @@ class BinnedGrower:
     groups : array-like of int, shape (n,), or None, default=None
         Number of each row's group, 0, 1, ..., all rows of which are drawn together; None: each row is
         drawn by itself.
+    feature_order : array-like of int, shape (p,), or None, default=None
+        The features in the order in which they are looked at and drawn; None: as they stand.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all. They share the features of a tree on gradients, and the
         trees on classes or numbers.
@@ -237,6 +240,7 @@ class BinnedGrower:
     seed: int = 0
     keys: ArrayLike | None = None
     groups: ArrayLike | None = None
+    feature_order: ArrayLike | None = None
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
@@ -520,7 +524,19 @@ class BinnedGrower:
             0 if self.max_features is None else self._number_of_features("max_features"),
             bool(self.random_cuts),
             bool(self.ties_by_root),
+            self.order_of_features,
         )
+
+    @property
+    def order_of_features(self) -> Int32 | None:
+        """The order in which features are looked at, checked; None: as they stand."""
+        if self.feature_order is None:
+            return None
+        p = self.bins.n_features
+        order = _indices("feature_order", self.feature_order, p)
+        if not np.array_equal(np.sort(order), np.arange(p)):
+            raise ValueError(f"feature_order must hold each of {p} features once, got {order}")
+        return order
 
     @cached_property
     def _limits_of_gradients(self) -> tuple[Any, ...]:
@@ -692,7 +708,8 @@ def grow_on_samples(
 ) -> GrownForest:
     """Grow trees on classes, each on a sample of the rows, of which no other decides anything.
 
-    Each tree is that of a grower on the bins of its sample, whose ends are fine.
+    Each tree is that of a grower on the bins of its sample, whose ends are fine. It looks at features
+    in the order that its sample tells, which numbers categories, too.
 
     Parameters
     ----------
@@ -728,8 +745,28 @@ def grow_on_samples(
         grower.bins.category,
         row_weights(sample_weight, len(rows)),
         *grower._classes(y, len(rows), n_classes, criterion),
-        (edges_first(FeatureColumns((rows,)), samples), EDGE_ROWS, seeds, grower._features_of_tree),
+        (
+            _edges_first(rows, y, grower.bins.category, samples),
+            EDGE_ROWS,
+            seeds,
+            grower._features_of_tree,
+            target_words(y, len(rows)),
+        ),
     )
+
+
+def _edges_first(X: NDArray[Any], y: Int32, category: UInt8, samples: Int32) -> Int32:
+    """Samples of rows, of each those first that edges are told from, as the sample itself tells."""
+    if samples.shape[1] <= EDGE_ROWS:
+        return samples
+    every, made = np.arange(samples.shape[1], dtype=np.int32), np.empty_like(samples)
+    for own, sample in zip(made, samples, strict=True):
+        rows = X[sample]
+        sums = sums_of_codes(rows, y[sample], category.astype(np.bool_))
+        numbers = {j: sums.numbers_of(j) for j in np.flatnonzero(category).tolist()}
+        features = renumbered(FeatureColumns((rows,)), numbers)
+        own[:] = sample[edges_first(features, every, sums.order())]
+    return made
 
 
 def _impurity_of_classes(criterion: str) -> str:

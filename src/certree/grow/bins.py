@@ -136,6 +136,7 @@ class Bins:
         max_bins: int = MISSING,
         fine_ends: bool = False,
         n_jobs: int | None = None,
+        feature_order: Int32 | None = None,
     ) -> Bins:
         """Put the values of a table into bins.
 
@@ -154,6 +155,9 @@ class Bins:
             a few rows and lose little.
         n_jobs : int or None
             Number of threads; None is one, -1 all. The bins do not depend on it.
+        feature_order : ndarray of int32, shape (p,), or None
+            In which features are hashed, where bins are not to depend on where these stand; None: as
+            they stand.
 
         Returns
         -------
@@ -172,7 +176,7 @@ class Bins:
             raise ValueError(f"X must have at least one row and one feature, got shape {(n, p)}")
         category = _category(categorical, p, names)
         every = np.arange(n, dtype=np.int32)
-        telling = edges_first(features, every[None])[0, :EDGE_ROWS]
+        telling = edges_first(features, every, feature_order)[:EDGE_ROWS]
         how = telling, (max_bins, bool(fine_ends)), threads(n_jobs)
         codes: Any
         made: Any
@@ -211,7 +215,7 @@ class Bins:
         return self.low[own], self.high[own]
 
     @checked
-    def coarser(self, n_edges: int, key: int) -> Bins:
+    def coarser(self, n_edges: int, key: int, feature_order: Int32 | None = None) -> Bins:
         """Join neighbouring bins of numbers but at some edges.
 
         A tree that is grown on them cuts features at these edges only. What is drawn by another key
@@ -225,6 +229,8 @@ class Bins:
             stay as they are.
         key : int
             What decides the edges, 0 .. 2^64 - 1.
+        feature_order : ndarray of int32, shape (p,), or None
+            By the place of a feature in it its edges are drawn; None: by where it stands.
 
         Returns
         -------
@@ -241,7 +247,7 @@ class Bins:
             return self
         if isinstance(self.codes, StoredCodes):
             raise TypeError("coarser bins are those of dense rows, but these are sparse")
-        made: Any = coarsen(self.codes, self.kept, n_edges, key)
+        made: Any = coarsen(self.codes, self.kept, n_edges, key, feature_order)
         return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), made, strict=True)))
 
     @property
@@ -301,12 +307,11 @@ def _category(
     return category
 
 
-def edges_first(features: AnyColumns, samples: Int32) -> Int32:
-    """Samples of rows (T, n), of each those first that edges are told from: with the smallest hashes.
+def edges_first(features: AnyColumns, rows: Int32, order: Int32 | None = None) -> Int32:
+    """Numbers of all rows (n,), those first that edges are told from: with the smallest hashes.
 
     Rows that are equal can stand for each other.
     """
-    if samples.shape[1] <= EDGE_ROWS:
-        return samples
-    hashes = sample_hashes(*features.parts)
-    return np.stack([one[np.argpartition(hashes[one], EDGE_ROWS)] for one in samples])
+    if len(rows) <= EDGE_ROWS:
+        return rows
+    return rows[np.argpartition(sample_hashes(*features.parts, order=order), EDGE_ROWS)]

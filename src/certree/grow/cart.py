@@ -55,10 +55,10 @@ class Cart(BaseEstimator):
 
     Every cut between two distinct values of every feature is looked at, in the middle of its gap, and
     the one that lowers the impurity most is made. Of equal ones it is that of the feature whose best
-    cut of the root is better, then that of the first feature, then the lowest: small cells have many
-    equal cuts, and a feature that says something of all rows is likelier to mean something there.
-    (Where cuts or features are drawn, it is that of the first feature.) A cell of one class, or with
-    one value of y, is a leaf.
+    cut of the root is better, then that of the first feature in the order that the rows tell, then the
+    lowest: small cells have many equal cuts, and a feature that says something of all rows is likelier
+    to mean something there. (Where cuts or features are drawn, it is that of the first feature.) A
+    cell of one class, or with one value of y, is a leaf.
 
     A missing value (NaN) goes to the side where it lowers the impurity more (to the right on ties),
     or to the side with more rows if none is missing.
@@ -202,6 +202,7 @@ class Cart(BaseEstimator):
             key=_key(rows.random_state) if draws else 0,
             category=rows.category_codes,
             monotonic=rows.slopes,
+            look=rows.feature_order,
             order=order,
             place=place,
             n_threads=threads(rows.n_jobs),
@@ -296,6 +297,7 @@ class Cart(BaseEstimator):
             random_cuts=self.splitter == "random",
             ties_by_root=not draws,
             seed=_key(rows.random_state) if draws else 0,
+            feature_order=rows.feature_order,
             n_jobs=rows.n_jobs,
         )
 
@@ -427,7 +429,7 @@ def _comparable(rows: TrainingSamples, criterion: str) -> NDArray[Any]:
             f"criterion={criterion!r} takes one target, got y of {rows.n_targets} columns"
         )
     y = np.asarray(rows.y)
-    y = y[:, order_of_targets(y, rows.X)]
+    y = y[:, order_of_targets(y, rows.X, order=rows.feature_order)]
     if criterion != "squared":
         return y
     distances = [_in_deviations(one.astype(np.float64), rows.relative_weight) for one in y.T]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
@@ -17,6 +17,7 @@ from certree.grow.bins import Bins
 from certree.interface.arrays import LARGEST, Float64, Int32, array_of, column, matrix, row_weights
 from certree.interface.threads import threads
 from certree.rows.categories import categorical_mask
+from certree.rows.draw_order import sums_of_codes
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
 from certree.rows.relative_weights import relative_weights
@@ -48,6 +49,10 @@ class GrowthSettings(Protocol):
     def n_jobs(self) -> int | None:
         """See `TrainingSamples`."""
 
+    @property
+    def feature_order(self) -> Int32:
+        """See `TrainingSamples`."""
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingSamples:
@@ -73,6 +78,8 @@ class TrainingSamples:
         Number of threads; None is one, -1 all. A tree does not depend on it.
     whole, indices
         The rows of which these are a part, and which of them; None if they are no part.
+    asked_order : callable, or None
+        Gives `feature_order`; None: the rows themselves do.
     """
 
     given: NDArray[Any]
@@ -85,6 +92,7 @@ class TrainingSamples:
     n_jobs: int | None = None
     whole: TrainingSamples | None = None
     indices: Indices | None = None
+    asked_order: Callable[[], Int32] | None = None
     _bins: dict[int, Bins] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -126,9 +134,22 @@ class TrainingSamples:
     def _bins_of_all(self, max_bins: int) -> Bins:
         if max_bins not in self._bins:
             self._bins[max_bins] = Bins.of(
-                FeatureColumns((self.X,)), self.categorical, max_bins=max_bins, n_jobs=self.n_jobs
+                FeatureColumns((self.X,)),
+                self.categorical,
+                max_bins=max_bins,
+                n_jobs=self.n_jobs,
+                feature_order=self.feature_order,
             )
         return self._bins[max_bins]
+
+    @cached_property
+    def feature_order(self) -> Int32:
+        """In which order features are looked at and drawn, (p,), as all rows of the whole tell."""
+        if self.whole is not None:
+            return self.whole.feature_order
+        if self.asked_order is not None:
+            return self.asked_order()
+        return sums_of_codes(self.X, self.y, self.categorical, threads(self.n_jobs)).order()
 
     def part(self, indices: Indices) -> TrainingSamples:
         """Select some of these rows."""

@@ -55,9 +55,18 @@ class Sketch:
     target_keys: UInt64 = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
     @classmethod
-    def of(cls, features: FeatureColumns, category: UInt8, below: int | None = None) -> Self:
-        """That of the rows of a part; below: of those rows alone whose hashes are below it."""
-        hashes, p = sample_hashes(*features.parts), features.n_features
+    def of(
+        cls,
+        features: FeatureColumns,
+        category: UInt8,
+        below: int | None = None,
+        order: Int32 | None = None,
+    ) -> Self:
+        """That of the rows of a part.
+
+        below: of those rows alone whose hashes are below it; order: in which columns are hashed.
+        """
+        hashes, p = sample_hashes(*features.parts, order=order), features.n_features
         is_below = True if below is None else hashes < np.uint64(below)
         rows = np.flatnonzero(np.broadcast_to(is_below, hashes.shape))
         smallest, hashes = _smallest(hashes[rows])

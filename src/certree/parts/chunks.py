@@ -156,7 +156,8 @@ def training_of(reader: Any, chunk: Chunk, weighing: Weighing | None) -> Trainin
     except (ValueError, TypeError) as error:
         error.add_note(f"in {chunk.where}")
         raise
-    training = replace(training, sides=replace(training.sides, groups=rows.groups))
+    sides = replace(training.sides, groups=rows.groups)
+    training = replace(training, sides=sides, known_order=reader.__dict__.get("_draw_order"))
     if weighing is None or training.weight is None:
         return training
     return replace(training, weight=weighing(training.weight))

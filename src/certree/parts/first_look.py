@@ -13,18 +13,20 @@ from sklearn.base import is_classifier
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _get_feature_names, _num_features
 
-from certree.interface.arrays import Float64, in_units_of_largest
+from certree.interface.arrays import Float64, Int32, in_units_of_largest
 from certree.parts.chunks import (
     Chunk,
     Weighing,
     positive,
     positive_rows,
     reader_of,
+    training_of,
     without_class_weights,
 )
 from certree.parts.exact_sums import class_totals, exact_sum, rounded
 from certree.parts.executors import Executor
 from certree.rows.categories import Categories, of_one_type
+from certree.rows.draw_order import ColumnSums
 from certree.rows.relative_weights import (
     NO_WEIGHTS,
     WeightSpread,
@@ -151,12 +153,21 @@ class Learned:
         A copy of the model that reads rows by them.
     weighing : Weighing or None
         How rows are weighed; None: each counts once.
+    draw_order : ndarray of int32, shape (p,)
+        In which order columns are looked at and drawn.
     """
 
     found: Found
     attributes: dict[str, Any]
     reader: Any
     weighing: Weighing | None
+    draw_order: Int32
+
+    def looking(self, order: Int32) -> Self:
+        """The same where columns are looked at in another order."""
+        reader = copy(self.reader)
+        reader._draw_order = order
+        return replace(self, reader=reader, draw_order=order)
 
     def teach(self, model: Any) -> None:
         """Let a model know classes and features."""
@@ -192,7 +203,28 @@ def learn(model: Any, parts: Executor, *, are_all: bool = True) -> Learned:
     learned = _learned_by(found, takes_outputs=model._takes_outputs)
     size = found.spread.effective_size if is_weighed else float(found.n)
     learned["effective_sample_size_"] = size
-    return Learned(found, learned, reader_of(reader, learned), _weighing_of(found, is_weighed))
+    order = _number_categories(learned, reader_of(reader, learned), parts)
+    made = reader_of(reader, learned)
+    made._draw_order = order
+    return Learned(found, learned, made, _weighing_of(found, is_weighed), order)
+
+
+def _number_categories(learned: dict[str, Any], reader: Any, parts: Executor) -> Int32:
+    """Number the categories that were learned as all rows tell; gives `Training.draw_order`."""
+    sums: ColumnSums = parts.look(_column_sums, reader)
+    known: Categories | None = learned["categories_"]
+    if known is not None:
+        numbers = {j: sums.numbers_of(j) for j in np.flatnonzero(known.mask).tolist()}
+        learned["categories_"] = known.renumbered(numbers)
+    return sums.order()
+
+
+def _column_sums(chunk: Chunk, reader: Any) -> ColumnSums | None:
+    """What the rows of a chunk add up to by column and category; None: there are none."""
+    rows = training_of(reader, chunk, None)
+    if rows is None:
+        return None
+    return ColumnSums.of(rows.features, rows.y, rows.n_categories)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -128,7 +128,7 @@ def hold_out(
     ValueError
         If a side would be empty, or lack room for the classes.
     """
-    division = Division(np.random.RandomState(seed))
+    division = Division(np.random.RandomState(seed), feature_order=reader._draw_order)
     sizes, _ = sizes_of_parts(parts, reader, division)
     n = sum(sizes)
     n_held = n_held_out(size, n, "rows")

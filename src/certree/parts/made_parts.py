@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 
 from certree._core import fixed_unit
 from certree.grow.bins import MISSING, Bins
-from certree.interface.arrays import Float64, UInt64
+from certree.interface.arrays import Float64, Int32, UInt64
 from certree.parts.binned_parts import Ends, Sketch, bins_of, encoded, hashes_below, places_of
 from certree.parts.chunks import Chunk, Weighing, training_of
 from certree.parts.exact_sums import class_totals, exact_sum, rounded, whole_sum
@@ -22,6 +22,7 @@ from certree.parts.held_out import DealtRows, RowsHeldOut
 from certree.parts.order_of_rows import Division, Mask
 from certree.parts.part import PartOfRows
 from certree.rows.categories import warn_if_identifier
+from certree.rows.draw_order import ColumnSums
 from certree.rows.hashes import sample_hashes, target_key
 from certree.rows.training import Training
 
@@ -121,6 +122,12 @@ def sketched(
     return Sketched(known, (weighing, None))
 
 
+def order_of_training(parts: Executor, reader: Any, held: RowsHeldOut) -> Int32:
+    """In which order columns are looked at, as the rows tell that are not held out."""
+    sums: ColumnSums = parts.make(_sums_of_side, reader, held.division, own=held.masks)
+    return sums.order()
+
+
 def make_parts(
     parts: Executor,
     reader: Any,
@@ -212,8 +219,7 @@ def _sketch(
     training: Any = training_of(reader, chunk, weighing)
     if training is None:
         return None
-    made = _with_keys(Sketch.of(training.features, _category(reader), below), training, largest)
-    weight = training.weight
+    made, weight = _sketch_of_rows(training, reader, largest, below), training.weight
     return made if weight is None else replace(made, weight=exact_sum(weight))
 
 
@@ -230,15 +236,30 @@ def _sketch_of_side(
     made = None
     if training is not None and not mask.all():
         train: Any = division.sides(training, mask)[0]
-        made = _with_keys(Sketch.of(train.features, _category(reader)), train, largest)
+        made = _sketch_of_rows(train, reader, largest)
     return without_rows(number, reader, None, reader.n_features_in_), made
 
 
-def _with_keys(made: Sketch, rows: Training, largest: Float64 | None) -> Sketch:
+def _sums_of_side(
+    number: int, chunk: Chunk, reader: Any, division: Division, mask: Mask
+) -> tuple[PartOfRows, ColumnSums | None]:
+    """What rows of a chunk that train add up to by column; the part is an empty one."""
+    training, made = division.rows(reader, chunk), None
+    if training is not None and not mask.all():
+        train = division.sides(training, mask)[0]
+        made = ColumnSums.of(train.features, train.y, train.n_categories)
+    return without_rows(number, reader, None, reader.n_features_in_), made
+
+
+def _sketch_of_rows(
+    rows: Any, reader: Any, largest: Float64 | None, below: int | None = None
+) -> Sketch:
     """A sketch that has keys of several targets of its rows, if these are asked for."""
+    order = rows.draw_order
+    made = Sketch.of(rows.features, _category(reader), below, order)
     if largest is None:
         return made
-    hashes, targets = sample_hashes(*rows.features.parts), rows.y.T.astype(np.float64)
+    hashes, targets = sample_hashes(*rows.features.parts, order=order), rows.y.T.astype(np.float64)
     told = zip(targets, largest.tolist(), strict=True)
     keys = [target_key(one, hashes, largest=most) for one, most in told]
     return replace(made, target_keys=np.array(keys, dtype=np.uint64))
@@ -352,7 +373,7 @@ def _coded(
 def hashes_of_rows(rows: Training, order: tuple[int, ...]) -> UInt64:
     """Hashes of rows and their targets, of which several stand in an order."""
     y = rows.y[:, list(order)] if order and rows.y.ndim > 1 else rows.y
-    return sample_hashes(*rows.features.parts, y)
+    return sample_hashes(*rows.features.parts, y, order=rows.draw_order)
 
 
 def digest_of_rows(hashes: UInt64, weight: Float64 | None) -> int:

@@ -82,10 +82,13 @@ class Division:
         stand in one, that of their hashes.
     weighings : tuple of two Weighings, or None
         Of those that train, and of those that are held out.
+    feature_order : ndarray of int32, shape (p,), or None
+        In which columns are hashed; None: as is told of the rows.
     """
 
     random_state: np.random.RandomState | None
     weighings: tuple[Weighing | None, Weighing | None] = (None, None)
+    feature_order: Int32 | None = None
 
     def rows(self, reader: Any, chunk: Chunk) -> Training | None:
         """The rows of a chunk, with their weights as they came; None: there are none."""
@@ -103,9 +106,12 @@ class Division:
         return np.lexsort((groups[1], *keys)), content, classes, groups
 
     def _contents(self, training: Training) -> tuple[UInt64, Int32]:
+        known = self.feature_order
+        order = training.draw_order if known is None else known
         if self.random_state is not None:
-            return contents(training.features.matrix, training.y, deepcopy(self.random_state))
-        content = sample_hashes(*training.features.parts, training.y)
+            about = deepcopy(self.random_state), order
+            return contents(training.features.matrix, training.y, *about)
+        content = sample_hashes(*training.features.parts, training.y, order=order)
         return content, np.zeros(len(content), dtype=np.int32)
 
     @staticmethod

@@ -45,7 +45,7 @@ class GrowthOfParts:
 
     Parameters
     ----------
-    max_depth, slopes, categorical, random_state, n_jobs
+    max_depth, slopes, categorical, random_state, n_jobs, feature_order
         See `TrainingSamples`.
     are_classes : bool
         Whether targets are classes.
@@ -60,6 +60,7 @@ class GrowthOfParts:
     categorical: NDArray[np.bool_] | None
     random_state: int
     n_jobs: int | None
+    feature_order: Int32
     are_classes: bool
     are_weighed: bool
     depth_limit: int = DEEPEST
@@ -346,8 +347,8 @@ def grow_on_parts(
     grower = cart.binned_grower(bins, about.n, settings)
     has_sets = bool(bins.category.any())
     target = n_classes, criterion, growth.are_weighed, has_sets, bits, units.unit
-    every = np.arange(bins.n_features, dtype=np.int32)
-    return _Growing(parts, grower, target, (every, 0.0)).grow(_root(total, about.n, grower.seed))
+    of_root = growth.feature_order, 0.0
+    return _Growing(parts, grower, target, of_root).grow(_root(total, about.n, grower.seed))
 
 
 def _units(about: GrowingRows, n_classes: int, criterion: str) -> tuple[WholeUnits, int]:

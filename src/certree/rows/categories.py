@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import blake2b
@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.interface.arrays import FARTHEST, Float64, array_of
+from certree.interface.arrays import FARTHEST, Float64, Int32, array_of
 from certree.rows.columns import (
     Column,
     TableColumns,
@@ -171,6 +171,28 @@ class Categories:
             for each in (self, other)
         )
         return one == two
+
+    @property
+    def sizes(self) -> tuple[int | None, ...]:
+        """How many categories each feature has, (p,); None for one of numbers."""
+        return tuple(None if names is None else len(names) for names in self.names)
+
+    def renumbered(self, numbers: Mapping[int, Int32]) -> Categories:
+        """Give the categories of some features other codes.
+
+        Parameters
+        ----------
+        numbers : mapping of int to ndarray of int32
+            Of each of these features the new code of each category.
+
+        Returns
+        -------
+        Categories
+        """
+        names: list[Any] = [*self.names]
+        for j, number in numbers.items():
+            names[j] = tuple(names[j][k] for k in np.argsort(number))
+        return Categories(tuple(names), self.digested)
 
     @property
     def mask(self) -> NDArray[np.bool_]:

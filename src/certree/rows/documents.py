@@ -127,7 +127,7 @@ def of_queries(rows: Training, query: Int32) -> Training:
 
 def _by_content(rows: Training, number: Indices) -> Indices:
     """An order of rows in which queries stay together; alike are only rows or queries that are."""
-    hashes = sample_hashes(*rows.features.parts, rows.y)
+    hashes = sample_hashes(*rows.features.parts, rows.y, order=rows.draw_order)
     # The unit of weights means nothing, so they are in no hash.
     weight = np.zeros(len(number)) if rows.weight is None else rows.weight
     return np.lexsort((hashes, number, weight, _summed(mix(hashes), number)[number]))

@@ -1,6 +1,6 @@
 """The features of rows as checked numbers, in the memory in which they came."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import Float64
+from certree.interface.arrays import Float64, Int32
 
 # Numbers of a block of rows, and of a part of it, which fits into the processor's cache.
 _BLOCK, _CACHED = 2**20, 2**16
@@ -84,3 +84,14 @@ class FeatureColumns:
         starts = range(0, n, step)
         parts = [scores(self.taken(range(n)[start : start + step])) for start in starts]
         return np.concatenate(parts, axis=1)
+
+
+def renumbered(features: FeatureColumns, numbers: Mapping[int, Int32]) -> FeatureColumns:
+    """Replace the codes 0, 1, ... of some features, which lie column by column, by other numbers."""
+    parts = list(features.columns)
+    for j, number in numbers.items():
+        codes = parts[j]
+        is_missing = np.isnan(codes)
+        known = np.append(number, 0)[np.where(is_missing, -1, codes).astype(np.intp)]
+        parts[j] = np.where(is_missing, np.nan, known).astype(codes.dtype)
+    return FeatureColumns(tuple(parts))

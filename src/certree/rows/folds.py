@@ -103,6 +103,7 @@ def content_folds(
     n_folds: int,
     rng: np.random.RandomState,
     sample_weight: Float64 | None = None,
+    order: Int32 | None = None,
 ) -> Iterator[Fold]:
     """Deal the rows into folds, by class if there are classes, and otherwise at random.
 
@@ -127,6 +128,9 @@ def content_folds(
         Source of the order.
     sample_weight : ndarray of shape (n,), or None
         Positive weight of each row, by which equal rows are numbered from the lightest on.
+    order : ndarray of int32, shape (p,), or None
+        In which the columns are taken, where folds are not to depend on where these stand; None: as
+        they stand.
 
     Yields
     ------
@@ -134,7 +138,7 @@ def content_folds(
         One per fold that leaves rows on both sides.
     """
     expect_folds(n_folds, len(y))
-    place = _places(X, y, rng, sample_weight)
+    place = _places(X, y, rng, sample_weight, order)
     for k in range(n_folds):
         fold = _fold(place % n_folds == k)
         if len(fold.grow) and len(fold.judge):
@@ -147,12 +151,13 @@ def content_share(
     n_judging: int,
     rng: np.random.RandomState,
     sample_weight: Float64 | None = None,
+    order: Int32 | None = None,
 ) -> Fold:
     """Let some rows judge, dealt as `content_folds` deals, so that each class has its share of them.
 
     Parameters
     ----------
-    X, y, rng, sample_weight
+    X, y, rng, sample_weight, order
         As there.
     n_judging : int
         How many rows judge.
@@ -161,7 +166,7 @@ def content_share(
     -------
     Fold
     """
-    return _fold(judging(_places(X, y, rng, sample_weight), n_judging, len(y)))
+    return _fold(judging(_places(X, y, rng, sample_weight, order), n_judging, len(y)))
 
 
 def judging(place: Indices, n_judging: int, n: int) -> NDArray[np.bool_]:
@@ -189,9 +194,10 @@ def _places(
     y: Int32 | Float64,
     rng: np.random.RandomState,
     sample_weight: Float64 | None,
+    order: Int32 | None,
 ) -> Indices:
     """Compute the place of every row in a random order of the rows, class by class, (n,)."""
-    hashes, y = contents(X, y, rng)
+    hashes, y = contents(X, y, rng, order)
     weight = np.zeros(len(y)) if sample_weight is None else sample_weight
     if y.ndim == 2:
         y = _strata(y, hashes)
@@ -203,10 +209,10 @@ def _places(
 
 
 def contents(
-    X: NDArray[Any], y: Int32 | Float64, rng: np.random.RandomState
+    X: NDArray[Any], y: Int32 | Float64, rng: np.random.RandomState, order: Int32 | None = None
 ) -> tuple[NDArray[np.uint64], Int32]:
     """Hashes of what rows hold, and their classes: numbers are hashed, and of one class."""
-    hashes = _hashes(X, rng)
+    hashes = _hashes(X, rng, order)
     if not np.issubdtype(y.dtype, np.floating):
         return hashes, y.astype(np.int32, copy=False)
     # In whatever order several targets stand.
@@ -284,9 +290,13 @@ def _labels(y: Int32, n_classes: list[int]) -> NDArray[np.intp]:
     return np.asarray(y + np.cumsum([0, *n_classes[:-1]]))
 
 
-def _hashes(X: NDArray[Any], rng: np.random.RandomState) -> NDArray[np.uint64]:
+def _hashes(
+    X: NDArray[Any], rng: np.random.RandomState, order: Int32 | None = None
+) -> NDArray[np.uint64]:
     """A random linear hash of every row's bits: equal rows collide, others hardly ever do."""
     odd = rng.randint(1, 2**63, size=(2, X.shape[1]), dtype=np.int64).astype(np.uint64) | 1
+    if order is not None:  # each column has the factors of its place in it
+        odd[:, order] = odd.copy()
     if issparse(X):
         rows: Any = X
         high, low = _halves(rows.data)

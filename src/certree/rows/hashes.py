@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 
 from certree._core import hash_rows
-from certree.interface.arrays import Float64, UInt64, in_units_of_largest, places_among, stored
+from certree.interface.arrays import (
+    Float64,
+    Int32,
+    UInt64,
+    in_units_of_largest,
+    places_among,
+    stored,
+)
+
+Indices = NDArray[np.intp]
 
 # The constants of splitmix64, whose steps mix every bit of a number into all of them.
 _STEP, _FIRST, _SECOND = (
@@ -24,28 +33,44 @@ _BLOCK, _CACHED = 8192, 2**16
 _LONG_RUN = 256
 
 
-def sample_hashes(*tables: NDArray[Any], rounded: bool = False) -> UInt64:
+def sample_hashes(
+    *tables: NDArray[Any], rounded: bool = False, order: Int32 | None = None
+) -> UInt64:
     """Hash each row of numbers, as float64, that one or more tables have side by side, (n,).
 
     Equal numbers have equal hashes: -0.0 is 0.0, and all NaN are alike. The same in every process.
     Numbers that are `rounded` to float32 have others than those that are not. Rows of a sparse table
     have those of the dense one.
+
+    order: in which the first columns are taken, where hashes are not to depend on where these stand;
+    None: as they stand. Others come behind them.
     """
     if any(map(issparse, tables)):
         rows = hstack([csr_array(_two_dimensional(one)) for one in tables], format="csr")
+        if order is not None:
+            rows = rows[:, _every(order, rows.shape[1])]
+            rows.sort_indices()
         return hash_rows(stored(rows.astype(np.float64, copy=False)), rounded, 1)
     width = sum(1 if one.ndim == 1 else one.shape[1] for one in tables)
-    return (
-        _hashes_of_wide(tables, width, rounded) if width >= _LONG_RUN else _hashes(tables, rounded)
-    )
+    every = None if order is None else _every(order, width)
+    hashes = _hashes_of_wide if width >= _LONG_RUN else _hashes
+    return hashes(tables, width, rounded, every)
 
 
-def _hashes_of_wide(tables: tuple[NDArray[Any], ...], width: int, rounded: bool) -> UInt64:
+def _every(order: Int32, width: int) -> Indices:
+    """All columns in an order that is told of the first of them."""
+    return np.append(order, np.arange(len(order), width)).astype(np.intp)
+
+
+def _hashes_of_wide(
+    tables: tuple[NDArray[Any], ...], width: int, rounded: bool, order: Indices | None
+) -> UInt64:
     n, step = len(tables[0]), max(1, _CACHED // width)
     hashes = np.empty(n, dtype=np.uint64)
     for start in range(0, n, step):
         block = [_two_dimensional(one[start : start + step]) for one in tables]
         rows = np.concatenate(block, axis=1, dtype=np.float64, casting="unsafe")
+        rows = rows if order is None else rows[:, order]
         hashes[start : start + step] = hash_rows(np.ascontiguousarray(rows), rounded, 1)
     return hashes
 
@@ -54,13 +79,15 @@ def _two_dimensional(table: Any) -> Any:
     return table if table.ndim == 2 else table[:, None]
 
 
-def _hashes(tables: tuple[NDArray[Any], ...], rounded: bool) -> UInt64:
+def _hashes(
+    tables: tuple[NDArray[Any], ...], width: int, rounded: bool, order: Indices | None
+) -> UInt64:
     """The same of rows that have no long runs of zeros, column by column."""
-    n = len(tables[0])
+    n, taken = len(tables[0]), range(width) if order is None else order.tolist()
     hashes = np.empty(n, dtype=np.uint64)
     for start in range(0, n, _BLOCK):
         blocks = [np.atleast_2d(table[start : start + _BLOCK].T) for table in tables]
-        columns = np.empty((sum(map(len, blocks)), blocks[0].shape[1]))
+        columns = np.empty((width, blocks[0].shape[1]))
         np.concatenate(blocks, out=columns, casting="unsafe")
         if rounded:
             with np.errstate(over="ignore"):  # what float32 does not hold is infinite
@@ -69,8 +96,9 @@ def _hashes(tables: tuple[NDArray[Any], ...], rounded: bool) -> UInt64:
         columns[np.isnan(columns)] = np.nan
         mixed = np.full(columns.shape[1], _STEP if rounded else 0, dtype=np.uint64)
         shifted = np.empty_like(mixed)
-        for bits in columns.view(np.uint64):
-            mixed ^= bits
+        words = columns.view(np.uint64)
+        for j in taken:
+            mixed ^= words[j]
             mixed += _STEP
             mixed ^= np.right_shift(mixed, 30, out=shifted)
             mixed *= _FIRST
@@ -113,20 +141,24 @@ def target_key(target: Float64, rows: UInt64, largest: float | None = None) -> i
     return int(mix(rows ^ sample_hashes(scaled)).sum(dtype=np.uint64))
 
 
-def order_of_targets(y: NDArray[Any], *tables: NDArray[Any]) -> NDArray[np.intp]:
+def order_of_targets(
+    y: NDArray[Any], *tables: NDArray[Any], order: Int32 | None = None
+) -> NDArray[np.intp]:
     """The order that several targets of rows, (n, q), tell themselves, whatever that of the rows."""
-    hashes = sample_hashes(*tables)
+    hashes = sample_hashes(*tables, order=order)
     told = [target_key(one, hashes) for one in y.T.astype(np.float64)]
     return np.argsort(np.array(told, dtype=np.uint64), kind="stable")
 
 
-def content_keys(*tables: NDArray[Any], weight: Float64 | None = None) -> UInt64:
+def content_keys(
+    *tables: NDArray[Any], weight: Float64 | None = None, order: Int32 | None = None
+) -> UInt64:
     """Compute a number for each row from what tables hold of it, (n,), by which rows are drawn.
 
     Equal rows are told apart by their rank among each other, by ascending `weight` if there is one.
     The weight has no other part in it, so that no unit of weights changes what is drawn.
     """
-    return keys_of(sample_hashes(*tables), weight)
+    return keys_of(sample_hashes(*tables, order=order), weight)
 
 
 class ChangedRowsError(ValueError):

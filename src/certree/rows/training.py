@@ -67,6 +67,7 @@ from certree.rows.columns import (
     rows_at,
     width_of_numbers,
 )
+from certree.rows.draw_order import ColumnSums
 from certree.rows.duplicates import (
     AlikeRows,
     Duplicates,
@@ -79,7 +80,7 @@ from certree.rows.duplicates import (
     repeated_rows,
 )
 from certree.rows.elsewhere import expect_collected, expect_in_memory
-from certree.rows.features import FeatureColumns
+from certree.rows.features import FeatureColumns, renumbered
 from certree.rows.folds import (
     Fold,
     Indices,
@@ -157,6 +158,10 @@ class Training:
     find_near_copies : callable or None
         Compares calibration rows with training rows beyond equality; None: it has done so, or
         nothing is certified.
+    n_categories : tuple of (int or None), one per feature, or None
+        How many categories each has, None for one of numbers; None: all are.
+    known_order : ndarray of int32, shape (p,), or None
+        `draw_order`, if it is known already.
     """
 
     features: AnyColumns
@@ -166,6 +171,8 @@ class Training:
     growing: Training | None = None
     offset: Float64 | None = None
     find_near_copies: Callable[[], NearCopies] | None = None
+    n_categories: tuple[int | None, ...] | None = None
+    known_order: Int32 | None = None
     # The features row by row, (n, p); None if they lie otherwise, as of models that take columns.
     X: Any = field(init=False)
 
@@ -176,6 +183,15 @@ class Training:
     def weight_unit(self) -> float:
         """Mean weight of a row: in units of it all rows together weigh as many as they are."""
         return mean_weight(self.weight)
+
+    @cached_property
+    def draw_order(self) -> Int32:
+        """In which order columns are looked at and drawn, (p,), as the rows that grow tell."""
+        if self.known_order is not None:
+            return self.known_order
+        if self.growing is not None:
+            return self.growing.draw_order
+        return ColumnSums.of(self.features, self.y, self.n_categories).order()
 
     @property
     def target(self) -> WeighedTarget:
@@ -218,7 +234,11 @@ class Training:
         groups = None if self.sides.groups is None else self.sides.groups[indices]
         sides = replace(TrainCalibrationSplit.all_grow(len(y)), groups=groups)
         offset = None if self.offset is None else self.offset[:, indices]
-        return Training(features, y, weight, sides, offset=offset)
+        order = vars(self).get("draw_order", self.known_order)
+        sizes = self.n_categories
+        return Training(
+            features, y, weight, sides, offset=offset, n_categories=sizes, known_order=order
+        )
 
     def folds(self, cv: Any, random_state: np.random.RandomState) -> list[Fold]:
         """Split the rows as scikit-learn's `cv` says; a number of folds goes by content or groups."""
@@ -227,9 +247,8 @@ class Training:
             if self.sides.groups is not None:
                 parts = group_folds(self.sides.groups, n_folds, random_state)
                 return [Fold(*part) for part in parts]
-            return list(
-                content_folds(self.features.matrix, self.y, n_folds, random_state, self.weight)
-            )
+            about = random_state, self.weight, self.draw_order
+            return list(content_folds(self.features.matrix, self.y, n_folds, *about))
         # Importing it takes longer than importing all of certree; most models never need it.
         from sklearn.model_selection import check_cv
 
@@ -284,12 +303,14 @@ class Training:
         else:
             for one in self._columns_of_classes:
                 expect_classes(np.bincount(one), size, n, n_held)
-            fold = content_share(self.features.matrix, self.y, n_held, random_state, self.weight)
+            about = random_state, self.weight, self.draw_order
+            fold = content_share(self.features.matrix, self.y, n_held, *about)
         columns = self._columns_of_classes
         n_lost = sum(len(np.setdiff1d(one[fold.judge], one[fold.grow])) for one in columns)
         if n_lost:
             refuse_lost_classes(size, n_lost)
-        return self.at(fold.grow), self.at(fold.judge)
+        # Those that are held out have no say in the order of columns.
+        return replace(self.at(fold.grow), known_order=None), self.at(fold.judge)
 
     @property
     def _columns_of_classes(self) -> list[Int32]:
@@ -588,6 +609,10 @@ class TakesRows:
         mask = self._category_mask()
         return mask if mask is not None and mask.any() else None
 
+    def _numbers_categories(self) -> bool:
+        """Whether rows that grow number categories; else they are numbered by spelling."""
+        return True
+
     def _category_mask(self) -> NDArray[np.bool_] | None:
         """Which features hold categories; None: none does."""
         return None if self.categories_ is None else self.categories_.mask
@@ -682,14 +707,24 @@ def training_rows(
     if hasattr(model, "preprocessor"):
         learned["preprocessor_"] = step = _preprocessor(model.preprocessor, X, target, sides)
         X = X if step is None else _expected_rows(model, step.transform(X))
-    features, codes, hashes, of_rows = _encode_rows(model, X, target, classes, sides, again)
+    features, codes, hashes, of_rows, order = _encode_rows(model, X, target, classes, sides, again)
     learned |= of_rows
     if model._draws_rows and not again and groups is None and duplicates is None:
         counts = of_rows.get("_sample_counts")
         expect_few_copies(codes, hashes, 0 if counts is None else counts.n_distinct)
     about = groups, indices, n_given, repeats, duplicates == "copies", is_worst
     sides = TrainCalibrationSplit(sides.grow, sides.weigh, *about)
-    training = Training(features, codes, weight, sides, find_near_copies=find)
+    categories: Categories | None = learned["categories_"]
+    sizes = None if categories is None else categories.sizes
+    training = Training(
+        features,
+        codes,
+        weight,
+        sides,
+        find_near_copies=find,
+        n_categories=sizes,
+        known_order=order,
+    )
     if duplicates is not None and not (dealt is not None and dealt.is_pilot):
         training = training.expect_few_near_copies(duplicates)
     if len(sides.grow) and len(sides.weigh):
@@ -737,18 +772,44 @@ def _encode_rows(
     classes: ArrayLike | None,
     sides: TrainCalibrationSplit,
     again: bool,
-) -> tuple[AnyColumns, NDArray[Any], Callable[[], Any], dict[str, Any]]:
-    """Encode features and targets; return both, a function that hashes rows, and what is learned."""
+) -> tuple[AnyColumns, NDArray[Any], Callable[[], Any], dict[str, Any], Int32 | None]:
+    """Encode features and targets.
+
+    Returns both, a function that hashes rows, what is learned, and `draw_order` if it is known.
+    """
     features, learned = _features(model, X, sides, again)
+    if is_classifier(model):
+        codes, of_target = _classes(model, target, classes, sides, again)
+    else:
+        codes, of_target = plain(target, np.float64), _outputs(model, target, again)
+    order = None
+    has_growing = not again and len(sides.grow) > 0 and model._numbers_categories()
+    if has_growing and learned["categories_"] is not None:
+        known = learned["categories_"]
+        features, learned["categories_"], order = _numbered(features, known, codes, sides)
     if not model._takes_columns and not isinstance(features, SparseColumns):
         features = FeatureColumns((features.matrix,))
+    learned |= of_target
     if not is_classifier(model):
-        codes = plain(target, np.float64)
-        hash_rows = partial(sample_hashes, *features.parts)
-        return features, codes, hash_rows, learned | _outputs(model, target, again)
-    codes, of_classes = _classes(model, target, classes, sides, again)
+        return features, codes, partial(sample_hashes, *features.parts), learned, order
     exact, of_rows = _hashes(model, features, codes, again)
-    return features, codes, lambda: exact, {**learned, **of_classes, **of_rows}
+    return features, codes, lambda: exact, learned | of_rows, order
+
+
+def _numbered(
+    features: AnyColumns,
+    categories: Categories,
+    codes: NDArray[Any],
+    sides: TrainCalibrationSplit,
+) -> tuple[FeatureColumns, Categories, Int32]:
+    """Number categories as the rows that grow tell; returns `draw_order`, too."""
+    assert isinstance(features, FeatureColumns)  # sparse rows hold no categories
+    growing, y = features, codes
+    if len(sides.grow) and len(sides.weigh):
+        growing, y = features.at(sides.grow), codes[sides.grow]
+    sums = ColumnSums.of(growing, y, categories.sizes)
+    numbers = {j: sums.numbers_of(j) for j in np.flatnonzero(categories.mask).tolist()}
+    return renumbered(features, numbers), categories.renumbered(numbers), sums.order()
 
 
 def _effective_size(weight: Float64 | None, n: int, sample_weight: Any) -> dict[str, Any]:
@@ -763,10 +824,16 @@ def _effective_size(weight: Float64 | None, n: int, sample_weight: Any) -> dict[
 
 def _contents(model: Any, X: Any, target: NDArray[Any]) -> UInt64:
     """Hashes of rows and their targets, as all rows tell features and classes."""
-    features = _checked(model, X, model._categories_of(X, False), False)
+    categories = model._categories_of(X, False)
+    features = _checked(model, X, categories, False)
     is_of_classes = is_classifier(model)
     y = np.unique(target, return_inverse=True)[1] if is_of_classes else plain(target, np.float64)
-    return sample_hashes(features.matrix, y)
+    if categories is None:
+        order = ColumnSums.of(features, y).order()
+    else:
+        all_grow = TrainCalibrationSplit.all_grow(len(y))
+        features, _, order = _numbered(features, categories, y, all_grow)
+    return sample_hashes(*features.parts, y, order=order)
 
 
 def _kept(

@@ -31,7 +31,8 @@ inline double normal(Random& random) {
 struct RoundChoices {
   std::span<const std::int32_t> n_features;    // that a tree may compare, one after the other
   std::span<const std::int32_t> n_thresholds;  // of a feature, one after the other; 0: all
-  std::size_t n_outputs, n_all_features;
+  std::size_t n_outputs;
+  const FeatureOrder& look;  // what features are drawn of
 };
 
 struct RoundDraws {
@@ -49,8 +50,8 @@ struct RoundDraws {
       for (std::size_t k = 0; k < among.n_outputs; ++k) factors.push_back(normal(random));
     const auto turn = static_cast<std::size_t>(number);
     const std::size_t n_kinds = among.n_features.size();
-    features = features_of_tree(static_cast<std::int64_t>(among.n_all_features),
-                                among.n_features[turn % n_kinds], random.bits());
+    features = features_of_tree(among.look, among.n_features[turn % n_kinds], random.bits());
+    std::ranges::sort(features);
     // The next ones once all numbers of features have had their turn.
     n_edges = among.n_thresholds[turn / n_kinds % among.n_thresholds.size()];
     if (n_edges >= kMostBins) n_edges = 0;

@@ -28,7 +28,7 @@ class Run {
   void make(std::int64_t number, RunTrees& trees) {
     const std::span<const Goal> goals = grown_for(number);
     const RoundDraws draws(
-        {settings_.n_features, rows_.n_thresholds, n_outputs_of(goals), rows_.table.n_bins.size()},
+        {settings_.n_features, rows_.n_thresholds, n_outputs_of(goals), settings_.growth.look},
         rows_.seed, number);
     deal_rows(draws.odd);
     take_slopes();
@@ -184,7 +184,8 @@ class Run {
       const auto p = static_cast<std::int64_t>(n_features);
       if (!table.is_sparse()) coarse_.resize(n_features * n_binned_);
       const Table<std::uint8_t> coarse{coarse_.data(), p, table.codes.of_features.width};
-      coarsen(rows_.table, draws.features, draws.n_edges, draws.key_of_edges, coarser_, coarse);
+      coarsen(rows_.table, draws.features, draws.n_edges, draws.key_of_edges, settings_.growth.look,
+              coarser_, coarse);
       table.n_bins = coarser_.n_bins;
       table.low = coarser_.low;
       table.high = coarser_.high;

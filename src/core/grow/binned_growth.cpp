@@ -187,10 +187,10 @@ BinnedTrees grow_drawn(const DrawnRows& rows, std::span<const std::int64_t> weig
   CellSums totals;
   target.total(growing, totals);
   totals.end_cell();
-  DrawnSums<Target, Cells> sums(rows, growing, totals,
-                                features_of_tree(std::ssize(rows.bins.n_bins),
-                                                 bags.max_features_of_tree, key(Draw::features)),
-                                growth, target);
+  DrawnSums<Target, Cells> sums(
+      rows, growing, totals,
+      features_of_tree(growth.look, bags.max_features_of_tree, key(Draw::features)), growth,
+      target);
   TreeGrowth tree(rows.bins, MovedRows<Item>{growing, {}, room.get(), nullptr}, growth, totals,
                   sums);
   BinnedTrees grown{tree.grow(key(Draw::cells)), {0}, {}};

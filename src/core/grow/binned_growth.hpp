@@ -4,6 +4,7 @@
 #pragma once
 
 #include "grow/binned.hpp"
+#include "grow/feature_order.hpp"
 
 namespace certree {
 
@@ -19,12 +20,13 @@ struct BinnedGrowth {
   std::int64_t min_rows;   // on either side of a cut
   double min_gain;         // of a cut; for classes and numbers as a share of the tree's weight
   Order order;
-  std::int64_t max_features;  // that vary are drawn in a cell; 0: all, in their order
+  std::int64_t max_features;  // that vary are drawn in a cell; 0: all, in the order below
   bool random_cuts;           // one random cut of each feature instead of all
   bool ties_by_root;  // equal cuts: that by the feature whose best cut of the root is better
   std::span<const std::int8_t> monotonic;  // (p,) sign of the slope, 0: any; or empty
   Table<const std::uint8_t> groups;        // (k, p) features that may act together; or no rows
   int n_threads;
+  FeatureOrder look{};  // in which order features are looked at, and drawn of
 };
 
 // -- one tree on gradients and Hessians

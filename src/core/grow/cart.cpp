@@ -123,8 +123,7 @@ template <class Rows>
 TreeColumns grow_presorted(const Rows& rows, const Stopping& stopping, const Greedy& greedy,
                            int n_threads, MakeSearch<Rows> search, MakeSearch<Rows> search_part) {
   using Rule = CartRule<Rows>;
-  std::vector<std::int64_t> precedence(static_cast<std::size_t>(rows.X.width()));
-  std::iota(precedence.begin(), precedence.end(), std::int64_t{0});
+  std::vector<std::int64_t> precedence(greedy.look.features.begin(), greedy.look.features.end());
   const Rule rule(rows, stopping, greedy, precedence, n_threads, search);
   if (greedy.max_leaves > 0) return grow_best_first(rule, rule.root(), greedy.max_leaves);
   const auto number = make_buffer<std::uint32_t>(rows.size());
@@ -196,7 +195,7 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, Table<co
   greedy.min_gain = std::ldexp(greedy.min_gain, -unit.exponent());
   const bool are_counted = counts_rows(stopping.weight, unit.exponent(), greedy);
   const FewValues few = counted_features<Sweep>(X, y, n_classes, unit.weight(), greedy, n_threads);
-  Features features(X.width, greedy.category, few);
+  Features features(greedy.look, greedy.category, few);
   const auto code_buffer = make_buffer<std::uint32_t>(n, features.n_sets());
   const auto list_buffer = make_buffer<RankedRow>(n, features.n_lists());
   const Table<std::uint32_t> codes{code_buffer.get(), features.n_sets(), n};
@@ -220,7 +219,8 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, Table<co
 template <class Real>
 void rank_rows(Table<const Real> X, std::span<const std::uint8_t> category, int n_threads,
                Table<RankedRow> order) {
-  rank_numbers(X, Features(X.width, category), n_threads, order);
+  const FeatureOrder as_they_stand({}, static_cast<std::size_t>(X.width));
+  rank_numbers(X, Features(as_they_stand, category), n_threads, order);
 }
 
 template void rank_rows(Table<const float>, std::span<const std::uint8_t>, int, Table<RankedRow>);

@@ -54,10 +54,11 @@ class Decisions {
            slope_of(j) * (right - left) >= 0.0;
   }
 
-  // Features in a random order, constant ones left out, until there are max_features; ascending.
+  // Features in a random order, constant ones left out, until there are max_features: these as they
+  // are looked at.
   std::vector<std::int64_t> drawn_features(const CartCell& cell) const {
-    std::vector<std::int64_t> features(static_cast<std::size_t>(rows_.X.width())), drawn;
-    std::iota(features.begin(), features.end(), std::int64_t{0});
+    std::vector<std::int64_t> features(greedy_.look.features.begin(), greedy_.look.features.end());
+    std::vector<std::int64_t> drawn;
     Random random(cell.key);
     for (auto n = static_cast<std::int64_t>(features.size());
          n > 0 && static_cast<std::int64_t>(drawn.size()) < greedy_.max_features; --n) {
@@ -66,7 +67,7 @@ class Decisions {
       const std::int64_t j = features[static_cast<std::size_t>(n - 1)];
       if (rows_.varies(cell, j)) drawn.push_back(j);
     }
-    std::ranges::sort(drawn);
+    std::ranges::sort(drawn, std::less(), [&](std::int64_t j) { return greedy_.look.of(j); });
     return drawn;
   }
 

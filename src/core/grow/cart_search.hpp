@@ -221,7 +221,7 @@ class Search : public AnySearch {
                       Cut& cut) const {
     const auto [first, last, end] = line;
     const double low = rows_.x(*first, j), high = rows_.x(last[-1], j);
-    Random random(key_of(cell.key, static_cast<std::uint64_t>(j)));
+    Random random(key_of(cell.key, static_cast<std::uint64_t>(greedy_.look.of(j))));
     const double share = random.uniform();
     const double drawn = low * (1.0 - share) + high * share;
     const double threshold = drawn >= low && drawn < high ? drawn : low;
@@ -394,7 +394,7 @@ class Search : public AnySearch {
     const bool missing = groups.code(groups.size() - 1) == rows_.features->missing_code(j);
     const std::size_t n_seen = groups.size() - (missing ? 1 : 0);
     std::vector<std::uint8_t> left(groups.size(), 0);
-    Random random(key_of(cell.key, static_cast<std::uint64_t>(j)));
+    Random random(key_of(cell.key, static_cast<std::uint64_t>(greedy_.look.of(j))));
     std::size_t n_left;
     do {
       n_left = 0;

@@ -35,7 +35,8 @@ BinsNow joined_bins(std::int64_t n_bins, std::int64_t n_edges, Random random) {
 }  // namespace
 
 std::vector<BinsNow> join_bins(const KeptBins& table, std::span<const std::int32_t> features,
-                               std::int64_t n_edges, std::uint64_t key, CoarserBins& bins) {
+                               std::int64_t n_edges, std::uint64_t key, const FeatureOrder& look,
+                               CoarserBins& bins) {
   std::vector<BinsNow> joined;
   joined.reserve(features.size());
   bins.n_bins.assign(table.n_bins.begin(), table.n_bins.end());
@@ -47,8 +48,9 @@ std::vector<BinsNow> join_bins(const KeptBins& table, std::span<const std::int32
     double *const low = bins.low.data() + table.start(j), *const high =
                                                               bins.high.data() + table.start(j);
     const bool stays = table.category[j] != 0 || table.n_bins[j] <= std::max(kFewBins, n_edges + 1);
+    const auto place = static_cast<std::uint64_t>(look.of(feature));
     const BinsNow& into = joined.emplace_back(
-        stays ? same_bins() : joined_bins(table.n_bins[j], n_edges, Random(key_of(key, j))));
+        stays ? same_bins() : joined_bins(table.n_bins[j], n_edges, Random(key_of(key, place))));
     if (!stays) bins.n_bins[j] = static_cast<std::int32_t>(n_edges + 1);
     for (std::size_t b = n_bins; b-- > 0;) low[into[b]] = table.low_of(j)[b];
     for (std::size_t b = 0; b < n_bins; ++b) high[into[b]] = table.high_of(j)[b];
@@ -58,8 +60,9 @@ std::vector<BinsNow> join_bins(const KeptBins& table, std::span<const std::int32
 }
 
 void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, std::int64_t n_edges,
-             std::uint64_t key, CoarserBins& bins, Table<std::uint8_t> coarser) {
-  const std::vector<BinsNow> joined = join_bins(table, features, n_edges, key, bins);
+             std::uint64_t key, const FeatureOrder& look, CoarserBins& bins,
+             Table<std::uint8_t> coarser) {
+  const std::vector<BinsNow> joined = join_bins(table, features, n_edges, key, look, bins);
   if (table.is_sparse()) {
     bins.into.resize(table.low.size());
     bins.zero.assign(table.stored.zero.begin(), table.stored.zero.end());

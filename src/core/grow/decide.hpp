@@ -97,10 +97,11 @@ struct Cut {
     feature = -1;
   }
   // The better one of two searches of a cell; what both found to vary and what is known of the cell
-  // stay.
-  void challenge(Cut&& other) {
+  // stay. look: of equal ones, that by the feature which is looked at first.
+  void challenge(Cut&& other, const FeatureOrder& look) {
     varying.insert(varying.end(), other.varying.begin(), other.varying.end());
-    if (!(other.value > value)) return;
+    const bool is_equal = is_made() && other.is_made() && other.value == value;
+    if (!(other.value > value || (is_equal && look.is_before(other.feature, feature)))) return;
     std::swap(other.place, place);
     std::swap(other.varying, varying);
     other.squares = squares;
@@ -195,9 +196,20 @@ class Decider {
         return true;
       }
     }
+    const double value = best.value;
+    best.value = to_beat(feature, best);
     is_set ? look_at_sets(cell, feature, bins, own, best)
            : look_at_thresholds(cell, feature, bins, own, best);
+    if (best.feature != feature) best.value = value;
     return true;
+  }
+
+  // What a cut by a feature must be worth more than. Where sums are kept features come as they
+  // stand: of equal cuts, that by the feature which is to be looked at first is made.
+  double to_beat(std::int32_t feature, const Cut& best) const {
+    const bool is_first =
+        Target::kKeeps && best.is_made() && growth_.look.is_before(feature, best.feature);
+    return is_first ? std::nextafter(best.value, -kInfinity) : best.value;
   }
 
   // Of the left and the right side of a cut.
@@ -336,7 +348,7 @@ class Decider {
   // it would cut a bin it is moved to one side of it.
   void draw_threshold(const Cell& cell, std::int32_t feature, const FewBins<Target>& bins,
                       Memory& own, Cut& best) const {
-    Random random(key_of(cell.key, static_cast<std::uint64_t>(feature)));
+    Random random(key_of(cell.key, static_cast<std::uint64_t>(growth_.look.of(feature))));
     const BinThreshold threshold = bins.n_bins == 1
                                        ? threshold_behind(bins_, feature, bins.bin(0), 0)
                                        : between_values(feature, bins, random.uniform());
@@ -369,7 +381,7 @@ class Decider {
   // Every level to either side, until both have some.
   void draw_set(const Cell& cell, std::int32_t feature, const FewBins<Target>& bins, Memory& own,
                 Cut& best) const {
-    Random random(key_of(cell.key, static_cast<std::uint64_t>(feature)));
+    Random random(key_of(cell.key, static_cast<std::uint64_t>(growth_.look.of(feature))));
     const std::size_t n = bins.n_bins;
     std::size_t n_left = 0;
     own.sides.assign(256, Side::unseen);

@@ -35,7 +35,7 @@ inline void draw_repeatedly(Random& random, std::int64_t n_draws, std::span<std:
   }
 }
 
-// Features one by one, in random order or in their own.
+// Features one by one, in random order or as they are given.
 class FeatureDraws {
  public:
   FeatureDraws(std::vector<std::int32_t> features, bool in_order)
@@ -73,16 +73,15 @@ class FeatureDraws {
   Random random_{0};
 };
 
-inline std::vector<std::int32_t> features_of_tree(std::int64_t n_features, std::int64_t most,
+// In the order in which they are looked at.
+inline std::vector<std::int32_t> features_of_tree(const FeatureOrder& order, std::int64_t most,
                                                   std::uint64_t key) {
-  std::vector<std::int32_t> all(static_cast<std::size_t>(n_features));
-  std::iota(all.begin(), all.end(), 0);
-  if (most >= n_features) return all;
-  FeatureDraws draws(std::move(all), false);
+  if (most >= std::ssize(order.features)) return order.features;
+  FeatureDraws draws(order.features, false);
   draws.restart(key);
   std::vector<std::int32_t> drawn(static_cast<std::size_t>(most));
   for (std::int32_t& one : drawn) one = draws.next();
-  std::ranges::sort(drawn);
+  std::ranges::sort(drawn, [&](auto a, auto b) { return order.is_before(a, b); });
   return drawn;
 }
 

@@ -87,21 +87,22 @@ struct Features {
   // its category in them; a missing one has the code behind the last.
   std::vector<std::vector<std::int32_t>> categories;
 
-  Features(std::int64_t p, std::span<const std::uint8_t> is_categorical,
-           const FewValues& few = FewValues()) {
-    std::int64_t n_ranked = 0;
-    for (std::int64_t j = 0; j < p; ++j) {
-      const bool by_set = !is_categorical.empty() && is_categorical[static_cast<std::size_t>(j)];
-      if (few.holds(j)) {
-        place.push_back(0);
-        ++n_ranked;
-        continue;
-      }
-      if (!by_set) ranked_at.push_back(n_ranked++);
-      auto& kind = by_set ? sets : numbers;
+  // look: sums over the rows of a cell are rounded in the order of one of the lists.
+  Features(const FeatureOrder& look, std::span<const std::uint8_t> is_categorical,
+           const FewValues& few = FewValues())
+      : place(look.features.size()) {
+    const auto is_set = [&](std::size_t j) { return !is_categorical.empty() && is_categorical[j]; };
+    std::vector<std::int64_t> n_ranked{0};  // of the features before each
+    for (std::size_t j = 0; j < place.size(); ++j)
+      n_ranked.push_back(n_ranked.back() + (is_set(j) ? 0 : 1));
+    for (const std::int32_t feature : look.features) {
+      const auto j = static_cast<std::size_t>(feature);
+      if (few.holds(feature)) continue;
+      if (!is_set(j)) ranked_at.push_back(n_ranked[j]);
+      auto& kind = is_set(j) ? sets : numbers;
       const auto index = static_cast<std::int64_t>(kind.size());
-      place.push_back(by_set ? ~index : index);
-      kind.push_back(j);
+      place[j] = is_set(j) ? ~index : index;
+      kind.push_back(feature);
     }
     categories.resize(sets.size());
   }

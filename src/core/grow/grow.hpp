@@ -1,6 +1,7 @@
 // The partitions that grow a tree, each with what decides where its cells are cut.
 #pragma once
 
+#include "grow/feature_order.hpp"
 #include "tree.hpp"
 
 namespace certree {
@@ -92,6 +93,7 @@ struct Greedy {
   std::uint64_t key;                       // decides what is drawn
   std::span<const std::uint8_t> category;  // (p,) whether a feature holds categories; or empty
   std::span<const std::int8_t> monotonic;  // (p,) sign of the response's slope, 0: any; or empty
+  const FeatureOrder& look;                // in which features are looked at, and drawn of
 };
 
 template <class Real>

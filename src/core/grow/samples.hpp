@@ -13,9 +13,11 @@ struct SampledRows {
   Table<const std::int32_t> samples;       // (n_trees, n_drawn) rows that grow each tree
   std::int64_t n_deciding;                 // first rows of a sample, which edges are told from
   std::span<const std::uint64_t> seeds;    // (n_trees,)
+  std::span<const std::uint64_t> targets;  // (n,) words, as ColumnSums takes them
 };
 
-// Ends of bins are fine. response: of all rows.
+// Ends of bins are fine. Features are looked at in an order that the sample tells, as it numbers
+// the categories that are looked at. response: of all rows.
 BinnedTrees grow_samples(const SampledRows& rows, std::int64_t max_features_of_tree,
                          const BinnedGrowth& growth, const Classes& response);
 

@@ -366,7 +366,7 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
     Tally tally;
     for (const std::int32_t j : features) {
       tally.add(kStepsOfFeature);
-      if (is_worse(j, from, of, found.value)) {
+      if (is_worse(j, from, of, decider_.to_beat(j, found))) {
         found.varying.push_back(j);
         continue;
       }

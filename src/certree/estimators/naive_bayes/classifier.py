@@ -325,6 +325,9 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
                 )
         return Categories.of(X, asked | held) if (asked & ~held).any() else categories
 
+    def _numbers_categories(self) -> bool:
+        return False  # later rows may have more of them, and sums go by no order
+
     def _begin(self, rows: Float64, y: Int32, weight: Float64) -> None:
         """Choose the densities, and learn them from the first rows."""
         self._judged = JudgedPowers.none()
