@@ -234,6 +234,17 @@ def test_regressors_warn_of_features_that_repeat():
         CertifiedTreeRegressor(random_state=0).fit(numbered, np.append(X[:, 0], X[:, 0] + 0.1))
 
 
+@pytest.mark.parametrize("duplicates", ["auto", "copies"])
+def test_a_few_rows_may_repeat_beside_a_key(duplicates):
+    X, y = coins()
+    X[:4], y[:4] = X[300:304], y[300:304]
+    model = CertifiedTreeClassifier(random_state=0, duplicates=duplicates)
+    numbered = np.column_stack([X, np.arange(600)])
+    assert 0 < model.fit(numbered, y).certificate_.near_copies.n_alike <= 4
+    with pytest.raises(ValueError, match="in all features but feature 4"):
+        model.set_params(duplicates="refuse").fit(numbered, y)
+
+
 def test_fractions_are_no_identifiers():
     X, y = coins()
     few = np.column_stack([X[:, 0], np.arange(600) % 3])

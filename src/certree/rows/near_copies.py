@@ -20,14 +20,7 @@ from scipy.sparse import issparse
 from certree.interface.arrays import Float64, UInt64
 from certree.interface.signatures import expect_settings
 from certree.interface.words import percent
-from certree.rows.duplicates import (
-    FEW_ROWS,
-    Duplicates,
-    Kind,
-    allowed_repeats,
-    first_of,
-    n_repeats,
-)
+from certree.rows.duplicates import FEW_ROWS, Duplicates, Kind, allowed_repeats, first_of, n_repeats
 from certree.rows.folds import Indices
 from certree.rows.hashes import mix, sample_hashes
 
@@ -267,8 +260,8 @@ def expect_few_near_copies(found: NearCopies, n: int, duplicates: Duplicates) ->
         If too many rows repeat others in all features but a text or a row number, and nothing says
         that such rows are genuine draws.
     """
-    most = allowed_repeats(n, duplicates)[0] if found.with_target else _LEAST_SHARE * n
-    if found.n_alike > most and duplicates != "genuine":
+    few, most = allowed_repeats(n, "auto" if duplicates == "copies" else duplicates)
+    if found.n_alike > (few if found.with_target else _LEAST_SHARE * n):
         target = ", target included," if found.with_target else ""
         said = (
             f"{found.n_alike:,} of {n:,} rows that certify repeat other rows{target} in all features "
@@ -276,7 +269,7 @@ def expect_few_near_copies(found: NearCopies, n: int, duplicates: Duplicates) ->
             f'join, leave {found.names} out of X and give duplicates="copies", as no certificate '
             "holds for copies that are taken for draws"
         )
-        if found.is_key and found.with_target and n >= FEW_ROWS:
+        if found.is_key and found.with_target and n >= FEW_ROWS and found.n_alike > most:
             raise ValueError(f'{said}. If each row was drawn by itself, give duplicates="genuine"')
         _warn(said)
     if found.are_likely:
