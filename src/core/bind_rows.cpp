@@ -3,7 +3,7 @@
 #include "rows/column_sums.hpp"
 #include "rows/hashes.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 auto hash_rows(const Doubles2& rows, bool rounded, int n_threads) {
@@ -69,4 +69,4 @@ void bind_rows(nb::module_& core) {
            "The number of each level by how many rows have it, and by their words.");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

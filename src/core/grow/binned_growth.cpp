@@ -35,7 +35,7 @@ void fit(std::vector<T>& memory, std::size_t size) {
 void copy(std::span<const std::int32_t> from, std::vector<std::int32_t>& to) {
   to.resize(from.size());
   auto at = to.begin();
-  for (const auto part : stretches(from)) at = std::ranges::copy(part, at).out;
+  for (const auto part : chunks(from)) at = std::ranges::copy(part, at).out;
 }
 
 // Sums: what keeps those of cells, in memory of its own.
@@ -59,11 +59,11 @@ BinnedTree grow_by(const BinnedTable& table, const SentRows& rows,
   TreeGrowth tree(table, moved, growth, totals, sums);
   BinnedTree grown{tree.grow(0), {}};
   tree.settle_leaves(grown.columns.left, [&](std::size_t v, std::span<const std::int32_t> some) {
-    for (const auto part : stretches(some))
+    for (const auto part : chunks(some))
       for (const std::int32_t i : part)
         leaf[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(v);
   });
-  for (const std::size_t v : turns(totals.size())) target.write(totals.of(v), grown.sums);
+  for (const std::size_t v : indices(totals.size())) target.write(totals.of(v), grown.sums);
   return grown;
 }
 
@@ -93,7 +93,7 @@ GivenTree grow_gradients_by_sums(const KeptBins& bins, std::span<const std::int3
   GivenSums<Gradients> sums(bins, totals, features, growth, target, known, made);
   TreeGrowth tree(bins, MovedRows<std::int32_t>{}, growth, totals, sums);
   made.tree.columns = tree.grow(0);
-  for (const std::size_t v : turns(totals.size())) target.write(totals.of(v), made.tree.sums);
+  for (const std::size_t v : indices(totals.size())) target.write(totals.of(v), made.tree.sums);
   return made;
 }
 
@@ -106,7 +106,7 @@ struct WeightsSeen {
   bool are_whole = true;
 
   explicit WeightsSeen(std::span<const double> weight) {
-    for (const auto part : stretches(weight))
+    for (const auto part : chunks(weight))
       for (const double one : part) {
         if (!(one >= 0.0 && one < kInfinity))
           throw std::invalid_argument("weights must be finite and not negative, got " +
@@ -130,7 +130,7 @@ struct WholeWeights {
     if (unit != 0 && bags.is_balanced)
       throw std::invalid_argument("balanced classes take weights that are integers");
     whole.reserve(weight.size());
-    for (const auto part : stretches(weight))
+    for (const auto part : chunks(weight))
       for (const double one : part) {
         whole.push_back(seen.are_whole ? static_cast<std::int64_t>(one) : fixed.whole(one));
         heaviest = std::max(heaviest, whole.back());
@@ -150,21 +150,21 @@ std::vector<std::int64_t> balanced_weights(std::span<const std::int32_t> count,
                                            const ClassOf& class_of) {
   std::vector<std::size_t> drawn;
   std::vector<double> relative;
-  for (const std::size_t i : turns(count.size()))
+  for (const std::size_t i : indices(count.size()))
     if (count[i] > 0 && weight.of(i) > 0) {
       drawn.push_back(i);
       relative.push_back(static_cast<double>(weight.of(i)));
     }
   for (std::size_t k = 0; k < n_classes.size(); ++k) {
     std::vector<std::int64_t> total(static_cast<std::size_t>(n_classes[k]));
-    for (const std::size_t j : turns(drawn.size()))
+    for (const std::size_t j : indices(drawn.size()))
       total[class_of(drawn[j], k)] += count[drawn[j]] * weight.of(drawn[j]);
-    for (const std::size_t j : turns(drawn.size()))
+    for (const std::size_t j : indices(drawn.size()))
       relative[j] /= static_cast<double>(total[class_of(drawn[j], k)]);
   }
   whole_weights(relative, unit_of_weights(relative), relative);
   std::vector<std::int64_t> balanced(count.size());
-  for (const std::size_t j : turns(drawn.size()))
+  for (const std::size_t j : indices(drawn.size()))
     balanced[drawn[j]] = static_cast<std::int64_t>(relative[j]);
   return balanced;
 }
@@ -178,7 +178,7 @@ BinnedTrees grow_drawn(const DrawnRows& rows, std::span<const std::int64_t> weig
   const auto items = make_buffer<Item>(count.size() + 1),
              room = make_buffer<Item>(count.size() + 1);
   std::size_t n = 0;
-  for (const std::size_t i : turns(count.size())) {
+  for (const std::size_t i : indices(count.size())) {
     const std::int64_t one = count[i] * (weight.empty() ? 1 : weight[i]);
     items[n] = target.item(i, one);
     n += one > 0 ? 1 : 0;
@@ -195,7 +195,7 @@ BinnedTrees grow_drawn(const DrawnRows& rows, std::span<const std::int64_t> weig
                   sums);
   BinnedTrees grown{tree.grow(key(Draw::cells)), {0}, {}};
   if (!Target::kSparse) grown.sums.sum.reserve(checked_size(totals.size(), target.most_sums()));
-  for (const std::size_t v : turns(totals.size())) {
+  for (const std::size_t v : indices(totals.size())) {
     grown.sums.begin.push_back(std::ssize(grown.sums.sum));
     target.write(totals.of(v), grown.sums);
   }
@@ -247,12 +247,12 @@ struct WholeNumbers {
     const auto n_columns = static_cast<std::size_t>(target.width);
     std::vector<double> largest(n_columns);
     std::vector<std::int64_t> most(n_columns, 1);
-    for (const std::size_t i : turns(target.n_rows, target.width))
+    for (const std::size_t i : indices(target.n_rows, target.width))
       for (std::size_t k = 0; k < n_columns; ++k)
         largest[k] = std::max(largest[k], std::abs(target.row(i)[k]));
     std::vector<FixedPoint> fixed;
     for (const double one : largest) fixed.emplace_back(one, n);
-    for (const std::size_t i : turns(target.n_rows, target.width))
+    for (const std::size_t i : indices(target.n_rows, target.width))
       for (std::size_t k = 0; k < n_columns; ++k) {
         const std::int64_t one = whole[i * n_columns + k] = fixed[k].whole(target.row(i)[k]);
         most[k] = std::max(most[k], std::abs(one));
@@ -324,7 +324,7 @@ struct WholeLanes {
     const auto n = static_cast<std::size_t>(columns.y.n_rows);
     whole.resize(checked_size(n, q));
     if (factor.size() > q) lane.resize(whole.size());
-    for (const std::size_t i : turns(n, q))
+    for (const std::size_t i : indices(n, q))
       for (std::size_t k = 0; k < q; ++k) {
         const double y = columns.y.row(i)[k];
         const bool is_one = columns.n_classes[k] < 3;
@@ -363,7 +363,7 @@ std::int64_t denominator_of(double number) {
 WeightUnit unit_of_weights(std::span<const double> weight) {
   const WeightsSeen seen(weight);
   std::int64_t n_units = 1;  // of the largest weight
-  for (const auto part : stretches(weight))
+  for (const auto part : chunks(weight))
     for (const double one : part) {
       const double share = one / seen.largest, units = share * static_cast<double>(n_units);
       const double nearest = std::nearbyint(units);
@@ -379,7 +379,7 @@ WeightUnit unit_of_weights(std::span<const double> weight) {
 void whole_weights(std::span<const double> weight, const WeightUnit& of_all,
                    std::span<double> whole) {
   const double unit = of_all.common > 0.0 ? of_all.common : of_all.largest / kMostWhole;
-  for (const std::size_t i : turns(weight.size()))
+  for (const std::size_t i : indices(weight.size()))
     whole[i] = std::max(std::nearbyint(weight[i] / unit), 1.0);
 }
 
@@ -389,16 +389,16 @@ BinnedTrees joined(std::vector<BinnedTrees>&& parts) {
   for (const BinnedTrees& part : parts) n_sums += part.sums.sum.size();
   all.sums.sum.reserve(n_sums);
   for (BinnedTrees& part : parts) {
-    append_moved(part.root, static_cast<std::int64_t>(std::ssize(all.nodes.left)), all.root);
+    append_shifted(part.root, static_cast<std::int64_t>(std::ssize(all.nodes.left)), all.root);
     part.sums.begin.resize(part.nodes.left.size());  // without its end
-    append_moved(part.sums.begin, static_cast<std::int64_t>(std::ssize(all.sums.sum)),
-                 all.sums.begin);
+    append_shifted(part.sums.begin, static_cast<std::int64_t>(std::ssize(all.sums.sum)),
+                   all.sums.begin);
     append(part.nodes, all.nodes);
     append(part.sums.lane, all.sums.lane);
     append(part.sums.sum, all.sums.sum);
     part = {};
   }
-  end_columns(all.nodes);
+  finish_columns(all.nodes);
   all.sums.begin.push_back(std::ssize(all.sums.sum));
   return all;
 }
@@ -407,7 +407,7 @@ void draw_rows(const Drawing& drawing, std::int64_t tree, std::span<std::int32_t
   if (!drawing.group.empty()) {
     std::vector<std::int32_t> of_group(static_cast<std::size_t>(drawing.n_groups));
     draw_rows({drawing.kind, drawing.n_draws, drawing.seed, {}}, tree, of_group);
-    for (const std::size_t i : turns(count.size()))
+    for (const std::size_t i : indices(count.size()))
       count[i] = of_group[static_cast<std::size_t>(drawing.group[i])];
     return;
   }

@@ -12,7 +12,7 @@ template <class T>
 std::vector<T> values_of(std::span<const T> column, Rows rows) {
   std::vector<T> values;
   values.reserve(rows.size());
-  for (const auto part : stretches(rows))
+  for (const auto part : chunks(rows))
     for (const std::int32_t i : part) values.push_back(column[static_cast<std::size_t>(i)]);
   return values;
 }
@@ -43,7 +43,7 @@ std::vector<std::int32_t> numbers_of_levels(Table<const double> X,
   for (std::size_t j = 0; j < n_levels.size(); ++j) {
     if (!category[j]) continue;
     std::int32_t most = -1;
-    for (const std::size_t i : turns(X.n_rows)) most = std::max(most, code_of(X.row(i)[j]));
+    for (const std::size_t i : indices(X.n_rows)) most = std::max(most, code_of(X.row(i)[j]));
     n_levels[j] = most + 2;
   }
   return n_levels;
@@ -63,7 +63,7 @@ Levels number_categories(const ColumnSums& sums, const Table<double>& X) {
     levels[j].resize(number.size());
     for (std::size_t code = 0; code < number.size(); ++code)
       levels[j][static_cast<std::size_t>(number[code])] = static_cast<std::int32_t>(code);
-    for (const std::size_t i : turns(X.n_rows)) {
+    for (const std::size_t i : indices(X.n_rows)) {
       double& value = X.row(i)[j];
       const std::int32_t code = code_of(value);
       if (code >= 0) value = number[static_cast<std::size_t>(code)];
@@ -75,7 +75,7 @@ Levels number_categories(const ColumnSums& sums, const Table<double>& X) {
 // Names categories in trees as they were called.
 void name_categories(const Levels& levels, TreeColumns& nodes) {
   if (nodes.category_start.empty()) return;
-  for (const std::size_t v : turns(nodes.left.size())) {
+  for (const std::size_t v : indices(nodes.left.size())) {
     const auto begin = nodes.categories.begin() + nodes.category_start[v];
     const auto end = nodes.categories.begin() + nodes.category_start[v + 1];
     if (begin == end) continue;
@@ -93,7 +93,7 @@ BinnedSample binned(const SampledRows& all, Rows rows) {
   const Table<double> X{values.get(), n, p};
   std::vector<FeatureValues> features;
   for (std::int64_t j = 0; j < p; ++j) features.push_back(Strided<double>{values.get() + j, p});
-  for (const std::size_t i : turns(n, p)) std::copy_n(all.X.row(rows[i]), p, X.row(i));
+  for (const std::size_t i : indices(n, p)) std::copy_n(all.X.row(rows[i]), p, X.row(i));
   const ColumnSums sums =
       column_sums(features, numbers_of_levels({values.get(), n, p}, all.category),
                   values_of(all.targets, rows), 1);
@@ -106,7 +106,7 @@ BinnedSample binned(const SampledRows& all, Rows rows) {
                                    {by_feature.get(), p, n}),
                       make_buffer<std::uint8_t>(n, p)};
   std::uint8_t* code = sample.codes.get();
-  for (const std::size_t i : turns(n, p))
+  for (const std::size_t i : indices(n, p))
     for (std::int64_t j = 0; j < p; ++j) *code++ = by_feature[static_cast<std::size_t>(j * n) + i];
   return sample;
 }

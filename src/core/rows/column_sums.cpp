@@ -25,19 +25,20 @@ CERTREE_INLINE std::uint64_t word_of(double value) {
 
 // Words of n values, which are added to those of their rows.
 template <class Real>
-CERTREE_WIDE void take_words(const Real* value, std::int64_t stride, std::size_t n,
-                             std::uint64_t* word, std::uint64_t* of_row) noexcept {
+CERTREE_SIMD_CLONES void take_words(const Real* value, std::int64_t stride, std::size_t n,
+                                    std::uint64_t* word, std::uint64_t* of_row) noexcept {
   for (std::size_t i = 0; i < n; ++i) {
     word[i] = word_of(static_cast<double>(value[static_cast<std::int64_t>(i) * stride]));
     of_row[i] += word[i];
   }
 }
-CERTREE_WIDE void mix_words(const std::uint64_t* target, std::size_t n,
-                            std::uint64_t* of_row) noexcept {
+CERTREE_SIMD_CLONES void mix_words(const std::uint64_t* target, std::size_t n,
+                                   std::uint64_t* of_row) noexcept {
   for (std::size_t i = 0; i < n; ++i) of_row[i] = mix(of_row[i] + target[i]);
 }
-CERTREE_WIDE std::uint64_t sum_of_products(const std::uint64_t* one, const std::uint64_t* other,
-                                           std::size_t n) noexcept {
+CERTREE_SIMD_CLONES std::uint64_t sum_of_products(const std::uint64_t* one,
+                                                  const std::uint64_t* other,
+                                                  std::size_t n) noexcept {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < n; ++i) sum += one[i] * other[i];
   return sum;
@@ -68,7 +69,7 @@ class Blocks {
            ColumnSums& sums) {
     for (std::size_t first = begin; first < end; first += n_together_) {
       const std::size_t n = std::min(n_together_, end - first);
-      spend(n * columns_.size());
+      count_steps(n * columns_.size());
       std::ranges::fill(of_row_, 0);
       for (std::size_t j = 0; j < columns_.size(); ++j)
         if (n_levels_[j] == 0)
