@@ -25,7 +25,7 @@
 #include "votes.hpp"
 #include "weights/weights.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -337,12 +337,12 @@ template <class Loop>
 auto unlocked(const Loop& loop) {
   PythonCall call;
   const auto working = [&] {
-    const WorksFor here(&call);
+    const CallScope here(&call);
     return loop();
   };
   const auto released = [&] {
     const nb::gil_scoped_release release;
-    return own_work.call ? std::async(std::launch::async, working).get() : working();
+    return thread_work.call ? std::async(std::launch::async, working).get() : working();
   };
   try {
     if constexpr (std::is_void_v<decltype(loop())>) {
@@ -389,4 +389,4 @@ auto owned(std::vector<T>&& values, Lengths... lengths) {
   return Out<const T, rank>(heap->data(), rank, shape.data(), owner);
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

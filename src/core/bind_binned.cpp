@@ -5,7 +5,7 @@
 #include "grow/coarser.hpp"
 #include "grow/samples.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 auto bins_of(BinColumns&& kept) {
@@ -325,4 +325,4 @@ void bind_binned(nb::module_& core) {
            "How often each row was drawn for a tree.");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

@@ -4,7 +4,7 @@
 #include "bind.hpp"
 #include "grow/binned_growth.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 
 using Bytes = In<std::uint8_t, 1>;
 using Codes = In<std::uint8_t, 2>;
@@ -156,4 +156,4 @@ inline Criterion criterion_of(const std::string& name) {
   throw std::invalid_argument("criterion must be \"gini\" or \"entropy\", got \"" + name + "\"");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

@@ -5,7 +5,7 @@
 #include "boolean/spectrum.hpp"
 #include "boolean/transform.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 constexpr std::size_t kMostEntries = std::size_t{1} << 26;
@@ -72,4 +72,4 @@ void bind_boolean(nb::module_& core) {
            "n_threads"_a, "Products (k, n) of rows of features (n_bits, n), by sets of bits.");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

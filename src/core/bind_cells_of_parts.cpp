@@ -2,7 +2,7 @@
 #include "bind_bins.hpp"
 #include "grow/cells_of_parts.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 using Wholes = In<std::int64_t, 1>;
@@ -215,7 +215,7 @@ auto tree_of_cells(const Ints& child, const Ints& feature, const Doubles& gain,
   });
   TreeColumns& columns = made.columns;
   if (columns.category_start.empty()) columns.category_start.assign(columns.left.size() + 1, 0);
-  return std::tuple(certree::door::handed_over(std::move(columns), {0}),
+  return std::tuple(certree::bindings::handed_over(std::move(columns), {0}),
                     owned(std::move(made.cell)));
 }
 
@@ -238,4 +238,4 @@ void bind_cells_of_parts(nb::module_& core) {
            "order"_a, "max_leaves"_a, "The tree of cuts, and the cell that each node is.");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

@@ -2,7 +2,7 @@
 #include "bind.hpp"
 #include "certificates.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 auto log_masses(const Ints& left, const Ints& label, const Doubles2& log_stop,
@@ -41,4 +41,4 @@ void bind_certificates(nb::module_& core) {
            "Probability that the k-th smallest of n uniform draws lies between both, for all k.");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

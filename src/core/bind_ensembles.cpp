@@ -8,7 +8,7 @@
 #include "ensembles/rounds.hpp"
 #include "parallel.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 auto round_steps(const Ints& left, const Ints& leaf, const Ints& growing, const Ints& others,
@@ -331,7 +331,7 @@ auto attribute(const Ints& feature, const Doubles& threshold, const Ints& left,
   const TreesView trees = trees_of(nodes, root, value);
   if (both.has_value() != n.has_value())
     throw std::invalid_argument("both and n must be given together");
-  const Branches branches{sized("both", both, left.size()), sized("n", n, left.size())};
+  const MissingRouting missing{sized("both", both, left.size()), sized("n", n, left.size())};
   const auto x = rows(X);
   const std::size_t width = checked_size(value.shape(1), x.width);
   return run([&](auto part) { certree::attribute(trees, branches, x, n_threads, part); },
@@ -398,4 +398,4 @@ void bind_ensembles(nb::module_& core) {
   bind_for<double>(core);
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

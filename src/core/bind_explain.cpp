@@ -3,7 +3,7 @@
 #include "explain/interactions.hpp"
 #include "explain/shapley.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 template <class Real>
@@ -15,7 +15,7 @@ auto values_of_features(const Ints& feature, const Doubles& threshold, const Int
                         const Doubles& point, const Doubles& weight, int n_threads) {
   const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
   const TreesView trees{nodes, view(root), sized("value", value, left.size()), {}};
-  const Branches branches{sized("both", both, left.size()), sized("n", n, left.size())};
+  const MissingRouting missing{sized("both", both, left.size()), sized("n", n, left.size())};
   if (!n && (both || !background))
     throw std::invalid_argument("n must be given with both, and without a background");
   const Mixture mixture{view(point), sized("weight", weight, point.size())};
@@ -43,7 +43,7 @@ auto interactions(const Ints& feature, const Doubles& threshold, const Ints& lef
                   bool wants_total, int n_threads) {
   const auto nodes = tree_of(feature, threshold, left, missing_left, category_start, categories);
   const TreesView trees{nodes, view(root), sized("value", value, left.size()), {}};
-  const Branches branches{sized("both", both, left.size()), sized("n", n, left.size())};
+  const MissingRouting missing{sized("both", both, left.size()), sized("n", n, left.size())};
   if (both && !n) throw std::invalid_argument("n must be given with both");
   const std::size_t p = cells.shape(1);
   const Cells known{view(cells), sized("mass", mass, cells.shape(0), p)};
@@ -86,4 +86,4 @@ void bind_explain(nb::module_& core) {
   bind_explain_of<double>(core);
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

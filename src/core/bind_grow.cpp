@@ -2,7 +2,7 @@
 #include "bind.hpp"
 #include "grow/grow.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 using Codes = std::optional<Ints>;
@@ -162,4 +162,4 @@ void bind_grow(nb::module_& core) {
   bind_grow_of<double>(core);
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

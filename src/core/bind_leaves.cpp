@@ -3,7 +3,7 @@
 #include "bind_packed.hpp"
 #include "ensembles/leaves.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 using Ints2 = In<std::int32_t, 2>;
@@ -133,4 +133,4 @@ void bind_leaves(nb::module_& core) {
            "n_threads"_a, "What trees say of rows out of their bags, added up, and how many do.");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

@@ -7,7 +7,7 @@
 #include "ensembles/losses.hpp"
 #include "ensembles/round.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 
 // A quantile, or the power of the mean that is the variance.
 inline bool is_known(LossKind kind, double parameter) {
@@ -79,4 +79,4 @@ inline RoundVote vote_of(double shrinkage, std::span<const Voters> voters, doubl
   return vote;
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

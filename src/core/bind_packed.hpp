@@ -4,7 +4,7 @@
 #include "bind.hpp"
 #include "ensembles/predict.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 
 // First nodes of trees.
 using Roots = In<std::int64_t, 1>;
@@ -26,4 +26,4 @@ inline TreesView packed_trees(const Packed& packed, const In<std::int64_t, 1>& c
   return trees;
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

@@ -11,7 +11,7 @@
 #include "grow/coarser.hpp"
 #include "grow/whole_numbers.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 using Keys = In<std::uint64_t, 1>;
@@ -429,7 +429,7 @@ auto grow_gradients_by_sums(const Kept& kept, const Ints& features, const Limits
   run([&] { made = certree::grow_gradients_by_sums(bins, view(features), growth, of_all, cells); });
   TreeColumns columns;
   append(made.tree.columns, columns);
-  end_columns(columns);
+  finish_columns(columns);
   const std::size_t m = columns.left.size(), n_cuts = made.feature.size();
   return std::tuple(
       handed_over(std::move(columns), {0}), owned(std::move(made.tree.sums), m, 3),
@@ -514,4 +514,4 @@ void bind_parts(nb::module_& core) {
            "(steps, weight, log evidence) of a tree whose rows are added up by leaf.");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

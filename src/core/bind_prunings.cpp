@@ -2,7 +2,7 @@
 #include "bind.hpp"
 #include "prunings/prunings.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 SplitGains split_gains(const Shape& tree, const Doubles& cost_gain, const Doubles& leaf_gain) {
@@ -50,4 +50,4 @@ void bind_prunings(nb::module_& core) {
            "Number of the merge of sibling leaves that makes each node a leaf.");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

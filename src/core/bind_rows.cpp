@@ -2,7 +2,7 @@
 #include "bind.hpp"
 #include "rows/hashes.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 auto hash_rows(const Doubles2& rows, bool rounded, int n_threads) {
@@ -27,4 +27,4 @@ void bind_rows(nb::module_& core) {
   core.def("hash_rows", &hash_sparse<double>, "rows"_array, "rounded"_a, "n_threads"_a, doc);
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

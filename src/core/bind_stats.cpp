@@ -2,7 +2,7 @@
 #include "bind.hpp"
 #include "stats/stats.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 auto count(const Ints& left, const Ints& leaf, const Ints& y, const std::optional<Doubles>& weight,
@@ -141,4 +141,4 @@ void bind_stats(nb::module_& core) {
            "smoothing"_a, "weight_unit"_a, "Means that are drawn to those of the parents.");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

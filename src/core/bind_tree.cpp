@@ -2,7 +2,7 @@
 #include "bind.hpp"
 #include "grow/thresholds.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 template <class Real>
@@ -22,7 +22,7 @@ auto blend(const Ints& feature, const Doubles& threshold, const Ints& left,
            const Doubles2& score, int n_threads) {
   const auto tree = tree_of(feature, threshold, left, missing_left, category_start, categories);
   const std::size_t m = left.size();
-  const Branches branches{sized("both", both, m), sized("n", n, m)};
+  const MissingRouting missing{sized("both", both, m), sized("n", n, m)};
   const auto scores = sized("score", score, m);
   const auto x = rows(X);
   const auto loop = [&](auto out) { certree::blend(tree, branches, x, scores, n_threads, out); };
@@ -51,7 +51,7 @@ auto thresholds_near(const Doubles& wanted, const Doubles& low, const Doubles& h
   const std::span<const double> near = view(wanted);
   const auto lows = sized("low", low, near.size()), highs = sized("high", high, near.size());
   const auto loop = [&](std::span<double> threshold) {
-    for (const std::size_t v : turns(near.size()))
+    for (const std::size_t v : indices(near.size()))
       threshold[v] = at_middle ? threshold_between(lows[v], highs[v])
                                : threshold_near(near[v], lows[v], highs[v]);
   };
@@ -82,4 +82,4 @@ void bind_tree(nb::module_& core) {
   core.def("depths", &depths, "left"_array, "chain"_array, "Number of cells above each node.");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

@@ -2,7 +2,7 @@
 #include "bind.hpp"
 #include "tune.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 Loss loss_named(const std::string& name) {
@@ -87,4 +87,4 @@ void bind_tune(nb::module_& core) {
            "rows.");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

@@ -1,7 +1,7 @@
 // The doors of the votes.
 #include "bind.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 auto push_down(const Ints& left, const Doubles& weight, const std::optional<Ints>& label,
@@ -52,4 +52,4 @@ void bind_votes(nb::module_& core) {
            "value"_array, "Values of nodes that rise or fall along features in every pruning.");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

@@ -1,7 +1,7 @@
 // The doors of the posteriors over prunings.
 #include "bind.hpp"
 
-namespace certree::door {
+namespace certree::bindings {
 namespace {
 
 void expect_terms(std::int64_t n_terms) {
@@ -86,4 +86,4 @@ void bind_weights(nb::module_& core) {
            "Log odds (infinite) of the likeliest single pruning.");
 }
 
-}  // namespace certree::door
+}  // namespace certree::bindings

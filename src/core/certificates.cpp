@@ -9,7 +9,7 @@ void log_masses(Shape tree, std::span<const std::int32_t> label, const LabelledP
   constexpr std::int32_t kMixed = -1;
   const std::size_t m = tree.size();
   const auto common = make_buffer<std::int32_t>(m);  // the label of all leaves below
-  for (const std::size_t v : turns_down(m)) {
+  for (const std::size_t v : indices_down(m)) {
     const std::size_t l = tree.left(v);
     if (tree.is_leaf(v))
       common[v] = label[v];
@@ -20,7 +20,7 @@ void log_masses(Shape tree, std::span<const std::int32_t> label, const LabelledP
   for (std::size_t j = 0; j < mass.size(); ++j) {
     const double* const log_stop = priors.log_stop.row(j);
     const double* const log_split = priors.log_split.row(j);
-    for (const std::size_t v : turns_down(m)) {
+    for (const std::size_t v : indices_down(m)) {
       const std::size_t l = tree.left(v);
       const double split = tree.is_leaf(v) ? -kInfinity : log_split[v] + (below[l] + below[l + 1]);
       if (common[v] == kMixed) {
@@ -46,7 +46,7 @@ class Events {
         now_(make_buffer<double>(n + 1)),
         next_(make_buffer<double>(n + 1)),
         step_(make_buffer<double>(n + 1)) {
-    for (const std::size_t k : turns(n + 1))
+    for (const std::size_t k : indices(n + 1))
       log_factorial_[k] = k == 0 ? 0 : log_factorial_[k - 1] + std::log(static_cast<double>(k));
     now_[0] = 1;
   }
@@ -55,7 +55,7 @@ class Events {
   void advance(double expected, std::size_t least, std::size_t most) {
     const std::size_t n_steps = likely_steps(expected, most - first_);
     fill(std::span(&next_[least], most - least + 1), 0.0);
-    spend((most - least + 1) * n_steps);
+    count_steps((most - least + 1) * n_steps);
     for (std::size_t d = 0; d < n_steps; ++d) {
       const double chance = step_[d];
       const std::size_t from = std::max(first_ + d, least), to = std::min(last_ + d, most);

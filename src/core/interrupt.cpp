@@ -15,11 +15,11 @@ void Call::look() {
   if (is_to_stop()) throw Interrupted();
 }
 
-void spend_in_bulk(std::int64_t steps) { spend(steps); }
+void count_steps_out_of_line(std::int64_t steps) { count_steps(steps); }
 
 void look() {
-  Call* const call = own_work.call;
-  own_work.steps_left = call ? call->steps_between_looks() : kStepsBetweenLooks;
+  Call* const call = thread_work.call;
+  thread_work.steps_left = call ? call->steps_between_looks() : kStepsBetweenChecks;
   if (call) call->look();
 }
 

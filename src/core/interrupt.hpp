@@ -1,6 +1,6 @@
 // Stopping a call of the core in the middle of its loops.
 //
-// Loops pay for their steps, and after every kStepsBetweenLooks of them a thread looks whether its
+// Loops pay for their steps, and after every kStepsBetweenChecks of them a thread looks whether its
 // call is to stop; the loop then ends by an exception. Steps are counted, not seconds: it is known
 // how often a loop looks, whatever the machine.
 #pragma once
@@ -22,12 +22,12 @@ class Interrupted : public std::exception {
 };
 
 // About a tenth of a millisecond to a millisecond.
-inline constexpr std::int64_t kStepsBetweenLooks = std::int64_t{1} << 17;
+inline constexpr std::int64_t kStepsBetweenChecks = std::int64_t{1} << 17;
 
 // How often the threads of a call look, and which of the looks stops it.
 inline constexpr std::int64_t kNeverStops = std::numeric_limits<std::int64_t>::max();
 struct Looking {
-  std::int64_t steps_between = kStepsBetweenLooks;
+  std::int64_t steps_between = kStepsBetweenChecks;
   std::int64_t stops_at = kNeverStops;
 };
 
@@ -67,17 +67,17 @@ struct Work {
   Call* call;
   std::int64_t steps_left;
 };
-inline constinit thread_local Work own_work{nullptr, kStepsBetweenLooks};
+inline constinit thread_local Work thread_work{nullptr, kStepsBetweenChecks};
 
 // While it lives, the thread works for a call.
-class WorksFor {
+class CallScope {
  public:
-  explicit WorksFor(Call* call)
+  explicit CallScope(Call* call)
       : before_(std::exchange(
-            own_work, Work{call, call ? call->steps_between_looks() : kStepsBetweenLooks})) {}
-  ~WorksFor() { own_work = before_; }
-  WorksFor(const WorksFor&) = delete;
-  WorksFor& operator=(const WorksFor&) = delete;
+            thread_work, Work{call, call ? call->steps_between_looks() : kStepsBetweenChecks})) {}
+  ~CallScope() { thread_work = before_; }
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
 
  private:
   Work before_;
@@ -86,29 +86,29 @@ class WorksFor {
 void look();
 
 // Pays for steps.
-inline void spend(std::integral auto steps) {
-  if ((own_work.steps_left -= static_cast<std::int64_t>(steps)) < 0) look();
+inline void count_steps(std::integral auto steps) {
+  if ((thread_work.steps_left -= static_cast<std::int64_t>(steps)) < 0) look();
 }
 
 // The same out of the way of a loop, which pays for many steps at once.
-void spend_in_bulk(std::int64_t steps);
-inline constexpr std::int64_t kBulk = kStepsBetweenLooks / 4;
+void count_steps_out_of_line(std::int64_t steps);
+inline constexpr std::int64_t kStepsAtOnce = kStepsBetweenChecks / 4;
 
 // How many of n turns of a loop are paid for at a time, where a turn takes so many steps.
 inline std::int64_t turns_at_once(std::int64_t n, std::int64_t steps) {
-  if (steps <= kBulk && n * steps <= kBulk) [[likely]]
+  if (steps <= kStepsAtOnce && n * steps <= kStepsAtOnce) [[likely]]
     return n;
-  return std::max<std::int64_t>(kBulk / steps, 1);
+  return std::max<std::int64_t>(kStepsAtOnce / steps, 1);
 }
 
 // For steps that nobody knows beforehand, such as those of a search: counted here, paid in bulk.
-class Tally {
+class StepCounter {
  public:
   void add(std::int64_t steps = 1) {
-    if ((steps_ += steps) >= kBulk) [[unlikely]]
+    if ((steps_ += steps) >= kStepsAtOnce) [[unlikely]]
       pay();
   }
-  void pay() { spend_in_bulk(std::exchange(steps_, 0)); }
+  void pay() { count_steps_out_of_line(std::exchange(steps_, 0)); }
 
  private:
   std::int64_t steps_ = 0;
@@ -142,7 +142,7 @@ class Turns {
    private:
     void pay() {
       paid_ = std::min(left_, at_once_);
-      if (paid_ > 0) spend_in_bulk(paid_ * steps_);
+      if (paid_ > 0) count_steps_out_of_line(paid_ * steps_);
     }
 
     std::int64_t left_, steps_, at_once_, paid_ = 0;
@@ -157,12 +157,14 @@ class Turns {
   std::int64_t steps_;
 };
 
-inline auto turns(std::integral auto n, std::integral auto steps) { return Turns<false>(n, steps); }
-inline auto turns(std::integral auto n) { return Turns<false>(n, 1); }
-inline auto turns_down(std::integral auto n, std::integral auto steps) {
+inline auto indices(std::integral auto n, std::integral auto steps) {
+  return Turns<false>(n, steps);
+}
+inline auto indices(std::integral auto n) { return Turns<false>(n, 1); }
+inline auto indices_down(std::integral auto n, std::integral auto steps) {
   return Turns<true>(n, steps);
 }
-inline auto turns_down(std::integral auto n) { return Turns<true>(n, 1); }
+inline auto indices_down(std::integral auto n) { return Turns<true>(n, 1); }
 
 // The stretches of a column, one after the other: inner loops over them stay plain. Growers have
 // millions of cells with a few rows; who hands over such short columns pays.
@@ -185,9 +187,9 @@ class Stretches {
     static constexpr std::size_t kShort = 32;
 
     void pay() {
-      paid_ = std::min(rest_.size(), static_cast<std::size_t>(kBulk));
+      paid_ = std::min(rest_.size(), static_cast<std::size_t>(kStepsAtOnce));
       if (paid_ > kShort) [[unlikely]]
-        spend_in_bulk(static_cast<std::int64_t>(paid_));
+        count_steps_out_of_line(static_cast<std::int64_t>(paid_));
     }
 
     std::span<T> rest_;
@@ -202,46 +204,46 @@ class Stretches {
 };
 
 template <class T>
-auto stretches(std::span<T> column) {
+auto chunks(std::span<T> column) {
   return Stretches<T>(column);
 }
 template <class T>
-auto stretches(T* first, T* last) {
+auto chunks(T* first, T* last) {
   return Stretches<T>(std::span<T>(first, static_cast<std::size_t>(last - first)));
 }
 
 // Calls algorithm(f), which asks f of n items or so; among many, f looks now and then.
 template <class F, class Algorithm>
-auto looking(std::integral auto n, const F& f, const Algorithm& algorithm) {
-  spend(n);
-  if (std::cmp_less(n, kStepsBetweenLooks)) return algorithm(f);
-  Tally tally;
+auto with_interrupt_checks(std::integral auto n, const F& f, const Algorithm& algorithm) {
+  count_steps(n);
+  if (std::cmp_less(n, kStepsBetweenChecks)) return algorithm(f);
+  StepCounter counter;
   return algorithm([&](const auto&... items) {
-    tally.add();
+    counter.add();
     return f(items...);
   });
 }
 
 template <class T>
 void fill(std::span<T> column, T value) {
-  for (const auto part : stretches(column)) std::ranges::fill(part, value);
+  for (const auto part : chunks(column)) std::ranges::fill(part, value);
 }
 
 template <class T>
 void append(const std::vector<T>& from, std::vector<T>& to) {
-  for (const auto part : stretches(std::span(from))) to.insert(to.end(), part.begin(), part.end());
+  for (const auto part : chunks(std::span(from))) to.insert(to.end(), part.begin(), part.end());
 }
 
 // Adds so much to what is appended.
 template <class T>
-void append_moved(const std::vector<T>& from, T shift, std::vector<T>& to) {
-  for (const auto part : stretches(std::span(from)))
+void append_shifted(const std::vector<T>& from, T shift, std::vector<T>& to) {
+  for (const auto part : chunks(std::span(from)))
     for (const T one : part) to.push_back(one + shift);
 }
 
 template <class T, class Holds>
 bool all_of(std::span<T> column, const Holds& holds) {
-  for (const auto part : stretches(column))
+  for (const auto part : chunks(column))
     if (!std::ranges::all_of(part, holds)) return false;
   return true;
 }

@@ -13,9 +13,10 @@
 // the process. What is compiled so is noexcept, or is called through Wide.
 #if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
     defined(__GLIBC__)
-#define CERTREE_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define CERTREE_SIMD_CLONES \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
-#define CERTREE_WIDE
+#define CERTREE_SIMD_CLONES
 #endif
 #if defined(__GNUC__)
 #define CERTREE_INLINE inline __attribute__((always_inline))
@@ -107,7 +108,7 @@ CERTREE_INLINE double log_positive(double x) {
 }
 
 // x log x, 0 for what is not positive.
-CERTREE_INLINE double times_log(double x) {
+CERTREE_INLINE double x_log_x(double x) {
   const double positive = x > 0.0 ? x : 1.0;
   return positive * log_positive(positive);
 }

@@ -13,7 +13,7 @@ void parallel_for(std::int64_t n_tasks, int n_threads, Task task) {
     for (std::int64_t i = 0; i < n_tasks; ++i) task(i);
     return;
   }
-  Call* const call = own_work.call;
+  Call* const call = thread_work.call;
   std::atomic<std::int64_t> next{0};
   std::exception_ptr failure;
   std::int64_t n_running = workers;
@@ -36,7 +36,7 @@ void parallel_for(std::int64_t n_tasks, int n_threads, Task task) {
   try {
     while (std::ssize(threads) < workers - 1)
       threads.emplace_back([&] {
-        const WorksFor here(call);
+        const CallScope here(call);
         run();
       });
   } catch (...) {

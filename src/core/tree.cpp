@@ -29,81 +29,82 @@ PackedNode packed_inner(const TreeView& tree, std::size_t v) {
 template <class Real, class Steps>
 void apply_packed(const PackedNode* packed, const Steps& steps, const Table<const Real>& X,
                   std::int64_t begin, std::int64_t end, std::int32_t* leaf) {
-  Tally tally;
-  for (std::int64_t i = begin; i < end; i += kGroup) {
-    const std::int64_t width = std::min(kGroup, end - i);
+  StepCounter counter;
+  for (std::int64_t i = begin; i < end; i += kWalksAtOnce) {
+    const std::int64_t width = std::min(kWalksAtOnce, end - i);
     std::fill_n(leaf + i, width, 0);
     const auto row = [&](std::int64_t w) { return X.row(i + w); };
-    walk_group(packed, steps, row, width, leaf + i, tally);
+    walk_to_leaves(packed, steps, row, width, leaf + i, counter);
   }
-  tally.pay();
+  counter.flush();
 }
 
 template <class Real>
 void apply_one_by_one(const TreeView& tree, const Table<const Real>& X, std::int32_t* leaf) {
-  with_steps(tree, [&](const auto& steps) {
-    Tally tally;
-    for (std::int64_t i = 0; i < X.n_rows; ++i) leaf[i] = walk(tree, steps, X.row(i), 0, tally);
-    tally.pay();
+  with_router(tree, [&](const auto& steps) {
+    StepCounter counter;
+    for (std::int64_t i = 0; i < X.n_rows; ++i) leaf[i] = walk(tree, steps, X.row(i), 0, counter);
+    counter.flush();
   });
 }
 
 template <class Real, class Steps>
-void blend_row(const TreeView& tree, const Steps& steps, const Branches& branches, const Real* x,
-               Table<const double> score, double* out, std::vector<Arrival>& waiting,
-               Tally& tally) {
+void blend_row(const TreeView& tree, const Steps& steps, const MissingRouting& missing,
+               const Real* x, Table<const double> score, double* out,
+               std::vector<RowFraction>& waiting, StepCounter& counter) {
   waiting.assign(1, {0, 1.0});
   while (!waiting.empty()) {
-    const Arrival at = waiting.back();
+    const RowFraction at = waiting.back();
     waiting.pop_back();
-    tally.add();
+    counter.add();
     if (tree.left[static_cast<std::size_t>(at.node)] == kLeaf) {
       const double* const own = score.row(at.node);
       for (std::int64_t k = 0; k < score.width; ++k) out[k] += at.part * own[k];
-      tally.add(score.width);
+      counter.add(score.width);
     } else {
-      go_on(tree, steps, branches, x, at, [&](const Arrival& next) { waiting.push_back(next); });
+      go_on(tree, steps, branches, x, at,
+            [&](const RowFraction& next) { waiting.push_back(next); });
     }
   }
 }
 
 template <class Real, class Steps>
-void blend_with(const TreeView& tree, const Steps& steps, const Branches& branches,
+void blend_with(const TreeView& tree, const Steps& steps, const MissingRouting& missing,
                 const Table<const Real>& X, Table<const double> score, int n_threads,
                 Table<double> out) {
   constexpr std::int64_t kBlock = 64;
   parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
-    Tally tally;
-    std::vector<Arrival> waiting;
+    StepCounter counter;
+    std::vector<RowFraction> waiting;
     for (std::int64_t i = block * kBlock; i < std::min(X.n_rows, (block + 1) * kBlock); ++i) {
       double* const to = out.row(i);
       std::fill_n(to, score.width, 0.0);
-      blend_row(tree, steps, branches, X.row(i), score, to, waiting, tally);
+      blend_row(tree, steps, branches, X.row(i), score, to, waiting, counter);
     }
-    tally.pay();
+    counter.flush();
   });
 }
 
 template <class Real, class Steps>
 void mark_with(const TreeView& tree, const Steps& steps, const Table<const Real>& X,
                std::uint8_t* lacks) {
-  Tally tally;
+  StepCounter counter;
   for (std::int64_t i = 0; i < X.n_rows; ++i) {
     const Real* const x = X.row(i);
     std::int32_t v = 0;
-    for (; tree.left[static_cast<std::size_t>(v)] != kLeaf; tally.add()) {
+    for (; tree.left[static_cast<std::size_t>(v)] != kLeaf; counter.add()) {
       const Step step(tree, static_cast<std::size_t>(v));
       if (std::isnan(step.value(x))) lacks[v] = 1;
       v = steps.next(step, v, x);
     }
   }
-  tally.pay();
+  counter.flush();
 }
 
 }  // namespace
 
 void pack(const TreeView& tree, std::span<PackedNode> packed) {
-  for (const std::size_t v : turns(packed.size()))
+  for (const std::size_t v : indices(packed.size()))
     packed[v] = tree.left[v] == kLeaf ? packed_leaf(v) : packed_inner(tree, v);
 }
 
@@ -114,17 +115,17 @@ void append(const TreeColumns& tree, TreeColumns& all) {
   append(tree.feature, all.feature);
   append(tree.threshold, all.threshold);
   append(tree.missing_left, all.missing_left);
-  for (const auto part : stretches(std::span(tree.left)))
+  for (const auto part : chunks(std::span(tree.left)))
     for (const std::int32_t child : part)
       all.left.push_back(child == kLeaf ? kLeaf : child + static_cast<std::int32_t>(before));
   const auto n_before = static_cast<std::int64_t>(std::ssize(all.categories));
-  for (const std::size_t v : turns(m))
+  for (const std::size_t v : indices(m))
     all.category_start.push_back(n_before +
                                  (tree.category_start.empty() ? 0 : tree.category_start[v]));
   append(tree.categories, all.categories);
 }
 
-void end_columns(TreeColumns& all) { all.category_start.push_back(std::ssize(all.categories)); }
+void finish_columns(TreeColumns& all) { all.category_start.push_back(std::ssize(all.categories)); }
 
 template <class Real>
 void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<std::int32_t> leaf) {
@@ -135,7 +136,7 @@ void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<s
   const auto packed = make_buffer<PackedNode>(m);
   pack(tree, {packed.get(), m});
   constexpr std::int64_t kBlock = 1 << 14;
-  with_packed_steps(tree, [&](const auto& steps) {
+  with_packed_router(tree, [&](const auto& steps) {
     parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
       const std::int64_t begin = block * kBlock, end = std::min(X.n_rows, begin + kBlock);
       apply_packed(packed.get(), steps, X, begin, end, leaf.data());
@@ -146,17 +147,17 @@ void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<s
 template <class Real>
 void apply(const TreeView& tree, const SparseRows<Real>& X, int n_threads,
            std::span<std::int32_t> leaf) {
-  with_steps(tree, [&](const auto& steps) {
-    for_dense_rows(X, n_threads, [&](std::int64_t i, const Real* x, Tally& tally) {
-      leaf[static_cast<std::size_t>(i)] = walk(tree, steps, x, 0, tally);
+  with_router(tree, [&](const auto& steps) {
+    for_each_dense_row(X, n_threads, [&](std::int64_t i, const Real* x, StepCounter& counter) {
+      leaf[static_cast<std::size_t>(i)] = walk(tree, steps, x, 0, counter);
     });
   });
 }
 
 template <class Real>
-void blend(const TreeView& tree, const Branches& branches, Table<const Real> X,
+void blend(const TreeView& tree, const MissingRouting& missing, Table<const Real> X,
            Table<const double> score, int n_threads, Table<double> out) {
-  with_steps(tree, [&](const auto& steps) {
+  with_router(tree, [&](const auto& steps) {
     blend_with(tree, steps, branches, X, score, n_threads, out);
   });
 }
@@ -164,23 +165,23 @@ void blend(const TreeView& tree, const Branches& branches, Table<const Real> X,
 template <class Real>
 void mark_lacking(const TreeView& tree, Table<const Real> X, std::span<std::uint8_t> lacks) {
   std::ranges::fill(lacks, std::uint8_t{0});
-  with_steps(tree, [&](const auto& steps) { mark_with(tree, steps, X, lacks.data()); });
+  with_router(tree, [&](const auto& steps) { mark_with(tree, steps, X, lacks.data()); });
 }
 
 template void apply(const TreeView&, Table<const float>, int, std::span<std::int32_t>);
 template void apply(const TreeView&, Table<const double>, int, std::span<std::int32_t>);
 template void apply(const TreeView&, const SparseRows<double>&, int, std::span<std::int32_t>);
-template void blend(const TreeView&, const Branches&, Table<const float>, Table<const double>, int,
-                    Table<double>);
-template void blend(const TreeView&, const Branches&, Table<const double>, Table<const double>, int,
-                    Table<double>);
+template void blend(const TreeView&, const MissingRouting&, Table<const float>, Table<const double>,
+                    int, Table<double>);
+template void blend(const TreeView&, const MissingRouting&, Table<const double>,
+                    Table<const double>, int, Table<double>);
 template void mark_lacking(const TreeView&, Table<const float>, std::span<std::uint8_t>);
 template void mark_lacking(const TreeView&, Table<const double>, std::span<std::uint8_t>);
 
 void depths(Shape tree, std::span<const std::int32_t> chain, std::span<std::int64_t> depth) {
-  Roots roots(tree);
-  for (const std::size_t v : turns(tree.size())) {
-    if (roots.has(v)) depth[v] = 0;
+  RootFinder roots(tree);
+  for (const std::size_t v : indices(tree.size())) {
+    if (roots.is_root(v)) depth[v] = 0;
     if (tree.is_leaf(v)) continue;
     const std::size_t l = tree.left(v);
     depth[l] = depth[l + 1] = depth[v] + chain[v];

@@ -82,9 +82,9 @@ struct TreeColumns {
 };
 
 // Puts a tree behind others, as one of them: its children are numbered among the nodes of all. Its
-// chains are left out, and the end of its last set, which end_columns() writes once for all.
+// chains are left out, and the end of its last set, which finish_columns() writes once for all.
 void append(const TreeColumns& tree, TreeColumns& all);
-void end_columns(TreeColumns& all);
+void finish_columns(TreeColumns& all);
 
 // leaf: int32 (n_rows,) the leaf that each row reaches.
 template <class Real>
@@ -95,7 +95,7 @@ void apply(const TreeView& tree, const SparseRows<Real>& X, int n_threads,
            std::span<std::int32_t> leaf);
 
 // How rows that lack a value are sent on.
-struct Branches {
+struct MissingRouting {
   // (m,) whether they go both ways where they lack the value; empty: nowhere
   std::span<const std::uint8_t> both;
   std::span<const double> rows;  // (m,) rows by which the children share them
@@ -104,7 +104,7 @@ struct Branches {
 // out: (n_rows, K) the scores of the leaves that each row reaches, by the parts of it that do.
 // score: (m, K).
 template <class Real>
-void blend(const TreeView& tree, const Branches& branches, Table<const Real> X,
+void blend(const TreeView& tree, const MissingRouting& missing, Table<const Real> X,
            Table<const double> score, int n_threads, Table<double> out);
 
 // lacks: uint8 (m,) whether a row that reaches a node has NaN in the feature it compares.

@@ -5,7 +5,7 @@
 #include "tune.hpp"
 
 #include "parallel.hpp"
-#include "weights/up_pass.hpp"
+#include "weights/upward_pass.hpp"
 
 namespace certree {
 namespace {
@@ -53,7 +53,7 @@ class Hearing {
     seen_.reserve(m);
     asked_.reserve(2 * m);
     class_.reserve(2 * m);
-    for (const std::size_t v : turns(m, judging.width())) {
+    for (const std::size_t v : indices(m, judging.width())) {
       const double all = kind == Loss::squared ? judging.of(v, 0) : judging.total(v);
       if (all <= 0.0) continue;
       const std::int32_t above = parent[v];
@@ -74,7 +74,7 @@ class Hearing {
   template <class Visit>
   CERTREE_INLINE void each_leaf(const Visit& visit) const {
     std::size_t first = 1;
-    for (const std::size_t s : turns(seen_.size(), steps())) {
+    for (const std::size_t s : indices(seen_.size(), steps())) {
       const Seen& seen = seen_[s];
       if (seen.is_leaf) visit(first, seen.end);
       first = seen.end;
@@ -87,7 +87,7 @@ class Hearing {
     std::fill_n(reach, kLanes, 1.0);
     std::fill_n(score, kLanes, 0.0);
     std::size_t first = 1;
-    for (const std::size_t s : turns(seen_.size(), steps())) {
+    for (const std::size_t s : indices(seen_.size(), steps())) {
       const Seen& seen = seen_[s];
       const double* reached = reach + static_cast<std::size_t>(seen.parent + 1) * kLanes;
       const double* odd = odds + static_cast<std::size_t>(seen.node) * kLanes;
@@ -226,16 +226,16 @@ struct Scratch {
         theta(terms.n_terms() * kLanes) {}
 };
 
-CERTREE_WIDE void vote(Scratch& scratch, const Hearing& hearing, Rule rule) {
+CERTREE_SIMD_CLONES void vote(Scratch& scratch, const Hearing& hearing, Rule rule) {
   scratch.pass.run(rule, scratch.theta.data(), scratch.odds.get(), nullptr);
   hearing.vote(scratch.odds.get(), scratch.reach.get(), scratch.score.get());
 }
-const Wide<decltype(vote)> vote_here = vote;
+const ClonePointer<decltype(vote)> vote_here = vote;
 
-CERTREE_WIDE void judge(const Scratch& scratch, const Hearing& hearing, double* loss) {
+CERTREE_SIMD_CLONES void judge(const Scratch& scratch, const Hearing& hearing, double* loss) {
   hearing.judge(scratch.score.get(), loss);
 }
-const Wide<decltype(judge)> judge_here = judge;
+const ClonePointer<decltype(judge)> judge_here = judge;
 
 // Lets kLanes posteriors vote at a time; visit(scratch, first, n) sees the scores of posteriors
 // first, ..., first + n - 1. It is called from several threads.
@@ -286,7 +286,7 @@ JudgedVotes judged_votes(const Terms& terms, const Grid& grid, const Values& val
   });
   const auto n_grid = static_cast<std::size_t>(grid.theta.n_rows);
   judged.vote.reserve(checked_size(judged.rows.size(), n_grid));
-  for ([[maybe_unused]] const std::size_t row : turns(judged.rows.size(), n_grid))
+  for ([[maybe_unused]] const std::size_t row : indices(judged.rows.size(), n_grid))
     judged.vote.resize(judged.vote.size() + n_grid);
   const double least = kind == Loss::squared ? -std::numeric_limits<double>::infinity() : kSmallest;
   each_group(terms, grid, hearing, n_threads,
@@ -312,14 +312,14 @@ double mix(std::span<const double> rows, Table<const double> share, std::int64_t
   const double total = std::accumulate(rows.begin(), rows.end(), 0.0);
   for (std::int64_t step = 0; step < n_steps; ++step) {
     std::ranges::fill(credit, 0.0);
-    for (const std::size_t a : turns(rows.size(), 2 * n)) {
+    for (const std::size_t a : indices(rows.size(), 2 * n)) {
       const double scale = rows[a] / mixed(a);
       for (std::size_t i = 0; i < n; ++i) credit[i] += scale * share.row(a)[i];
     }
     for (std::size_t i = 0; i < n; ++i) proportion[i] *= credit[i] / total;
   }
   double loss = 0.0;
-  for (const std::size_t a : turns(rows.size(), n)) loss -= rows[a] * std::log(mixed(a));
+  for (const std::size_t a : indices(rows.size(), n)) loss -= rows[a] * std::log(mixed(a));
   return loss;
 }
 

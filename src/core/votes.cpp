@@ -7,11 +7,11 @@ void push_down(Shape tree, std::span<const double> weight, const Values& values,
                Table<double> score) {
   const std::int64_t n_classes = score.width;
   const double* const frequency = values.frequency.data;
-  Roots roots(tree);
-  for (const std::size_t v : turns(tree.size(), n_classes)) {
+  RootFinder roots(tree);
+  for (const std::size_t v : indices(tree.size(), n_classes)) {
     const double own = weight[v];
     double* row = score.row(v);  // holds what comes from above
-    if (roots.has(v)) std::fill_n(row, n_classes, 0.0);
+    if (roots.is_root(v)) std::fill_n(row, n_classes, 0.0);
     if (frequency) {
       const double* value = frequency + static_cast<std::int64_t>(v) * n_classes;
       for (std::int64_t k = 0; k < n_classes; ++k) row[k] += own * value[k];
@@ -32,7 +32,7 @@ void push_down_to(Shape tree, std::span<const double> weight, std::span<const do
   const auto below = make_buffer<std::int32_t>(tree.size());
   std::fill_n(below.get(), tree.size(), 0);
   for (const std::int32_t v : nodes) below[static_cast<std::size_t>(v)] = 1;
-  for (const std::size_t v : turns_down(tree.size()))
+  for (const std::size_t v : indices_down(tree.size()))
     if (!tree.is_leaf(v)) below[v] += below[tree.left(v)] + below[tree.left(v) + 1];
 
   // What comes to a node from above lies in a slot. The child with fewer nodes below goes first,
@@ -46,9 +46,9 @@ void push_down_to(Shape tree, std::span<const double> weight, std::span<const do
   std::vector<Waiting> stack;
   std::vector<Slot> slots(1);
   NodeValues values_at(values);
-  Roots roots(tree);
-  for (const std::size_t root : turns(tree.size())) {
-    if (!roots.has(root) || below[root] == 0) continue;
+  RootFinder roots(tree);
+  for (const std::size_t root : indices(tree.size())) {
+    if (!roots.is_root(root) || below[root] == 0) continue;
     slots[0].value.assign(static_cast<std::size_t>(n_classes),
                           1.0 / static_cast<double>(n_classes));
     slots[0].sum.assign(static_cast<std::size_t>(n_classes), 0.0);
@@ -57,7 +57,7 @@ void push_down_to(Shape tree, std::span<const double> weight, std::span<const do
       const auto [v, at] = stack.back();
       stack.pop_back();
       if (below[v] == 0) continue;
-      spend(3 * n_classes);
+      count_steps(3 * n_classes);
       double* const value = slots[at].value.data();
       double* const sum = slots[at].sum.data();
       values_at.see(v);
@@ -90,9 +90,9 @@ void make_monotone(Shape tree, std::span<const std::int32_t> feature,
   };
   std::ranges::copy(value, moved.begin());
   const auto bounds = make_buffer<Bounds>(tree.size());
-  Roots roots(tree);
-  for (const std::size_t v : turns(tree.size())) {
-    if (roots.has(v)) bounds[v] = {-kInfinity, kInfinity};
+  RootFinder roots(tree);
+  for (const std::size_t v : indices(tree.size())) {
+    if (roots.is_root(v)) bounds[v] = {-kInfinity, kInfinity};
     if (tree.is_leaf(v)) continue;
     const Bounds own = bounds[v];
     const std::int8_t sign = slope[static_cast<std::size_t>(feature[v])];

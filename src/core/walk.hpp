@@ -119,17 +119,17 @@ struct PackedSets {
 };
 
 // So many walks go on side by side, so that the memory accesses of one hide behind those of others.
-constexpr std::int64_t kGroup = 64;
+constexpr std::int64_t kWalksAtOnce = 64;
 
-// Walks go on from their nodes, (width,) and at most kGroup, to leaves; row(w) is what walk w looks
-// at. Those that have arrived are left out soon: paths are of very different lengths.
+// Walks go on from their nodes, (width,) and at most kWalksAtOnce, to leaves; row(w) is what walk w
+// looks at. Those that have arrived are left out soon: paths are of very different lengths.
 template <class Steps, class Rows>
-CERTREE_INLINE void walk_group(const PackedNode* packed, const Steps& steps, const Rows& row,
-                               std::int64_t width, std::int32_t* node, Tally& tally) {
-  std::array<std::uint8_t, kGroup> walking;
+CERTREE_INLINE void walk_to_leaves(const PackedNode* packed, const Steps& steps, const Rows& row,
+                                   std::int64_t width, std::int32_t* node, StepCounter& counter) {
+  std::array<std::uint8_t, kWalksAtOnce> walking;
   std::iota(walking.begin(), walking.end(), std::uint8_t{0});
   for (std::int64_t n = width; n > 0;) {
-    tally.add(2 * n);
+    counter.add(2 * n);
     std::int64_t n_left = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       const std::uint8_t w = walking[static_cast<std::size_t>(i)];
@@ -147,15 +147,15 @@ CERTREE_INLINE void walk_group(const PackedNode* packed, const Steps& steps, con
 // The leaf that a row reaches from node v; nothing has to be packed for it.
 template <class Real, class Steps>
 std::int32_t walk(const TreeView& tree, const Steps& steps, const Real* x, std::int32_t v,
-                  Tally& tally) {
+                  StepCounter& counter) {
   const std::int32_t* const left = tree.left.data();
-  for (; left[v] != kLeaf; tally.add())
+  for (; left[v] != kLeaf; counter.add())
     v = steps.next(Step(tree, static_cast<std::size_t>(v)), v, x);
   return v;
 }
 
 // A node that a row reaches, with the part of the row that does.
-struct Arrival {
+struct RowFraction {
   std::int32_t node;
   double part;
 };
@@ -163,33 +163,33 @@ struct Arrival {
 // Calls go(arrival) for the child of an inner node that a row goes on to, or for both, the right
 // one first, where it lacks the value that they share it by.
 template <class Real, class Steps, class Go>
-CERTREE_INLINE void go_on(const TreeView& tree, const Steps& steps, const Branches& branches,
-                          const Real* x, const Arrival& at, const Go& go) {
+CERTREE_INLINE void go_on(const TreeView& tree, const Steps& steps, const MissingRouting& missing,
+                          const Real* x, const RowFraction& at, const Go& go) {
   const auto v = static_cast<std::size_t>(at.node);
   const Step step(tree, v);
   if (branches.both.empty() || !branches.both[v] || !std::isnan(step.value(x))) {
-    go(Arrival{steps.next(step, at.node, x), at.part});
+    go(RowFraction{steps.next(step, at.node, x), at.part});
     return;
   }
   const auto left = static_cast<std::size_t>(step.left);
   // Halves: the sum of both may be beyond float64.
   const double first = branches.rows[left] / 2, whole = first + branches.rows[left + 1] / 2;
   const double share = whole > 0.0 ? first / whole : 0.5;
-  go(Arrival{step.left + 1, at.part * (1.0 - share)});
-  go(Arrival{step.left, at.part * share});
+  go(RowFraction{step.left + 1, at.part * (1.0 - share)});
+  go(RowFraction{step.left, at.part * share});
 }
 
 // Calls with the steps of a tree.
 template <class Call>
-void with_steps(const TreeView& tree, const Call& call) {
+void with_router(const TreeView& tree, const Call& call) {
   if (tree.category_start.empty())
     call(Thresholds{});
   else
     call(Sets{tree.category_start.data(), tree.categories.data()});
 }
 template <class Call>
-void with_packed_steps(const TreeView& tree, const Call& call) {
-  with_steps(tree, [&]<class Steps>(const Steps& steps) {
+void with_packed_router(const TreeView& tree, const Call& call) {
+  with_router(tree, [&]<class Steps>(const Steps& steps) {
     if constexpr (std::is_same_v<Steps, Sets>)
       call(PackedSets{steps});
     else

@@ -25,7 +25,7 @@ template <class Found>
 void for_union(const Polynomial& a, const Polynomial& b, const Found& found) {
   const std::vector<double> zero(static_cast<std::size_t>(a.n_outputs));
   std::int64_t i = 0, j = 0;
-  spend(a.size() + b.size());
+  count_steps(a.size() + b.size());
   while (i < a.size() || j < b.size()) {
     const int order = i == a.size()   ? 1
                       : j == b.size() ? -1
@@ -103,7 +103,7 @@ class Paths {
         first_(first),
         parent_(static_cast<std::size_t>(end - first), kUnreached),
         only_(parent_.size(), kUnreached) {
-    for (const std::size_t i : turns(end - first)) visit(first + static_cast<std::int64_t>(i));
+    for (const std::size_t i : indices(end - first)) visit(first + static_cast<std::int64_t>(i));
   }
 
   bool is_reached(std::int64_t v) const { return v == first_ || at(parent_, v) != kUnreached; }
@@ -129,15 +129,15 @@ class Paths {
   // The side of its bit that a node lies on already, or -1.
   std::int32_t decided(std::int64_t v) const {
     const std::int32_t bit = trees_.bit[static_cast<std::size_t>(v)];
-    Tally tally;
+    StepCounter counter;
     for (std::int64_t child = v; child != first_;) {
       const std::int32_t above = at(parent_, child);
       const auto a = static_cast<std::size_t>(above);
       if (trees_.bit[a] == bit) return child == trees_.left[a] ? 0 : 1;
       child = above;
-      tally.add();
+      counter.add();
     }
-    tally.pay();
+    counter.flush();
     return kUnreached;
   }
 
@@ -156,7 +156,7 @@ Polynomial spectrum_of_tree(const BitTrees& trees, const Enumeration& limits, st
   const auto taken = [&](std::int64_t v) {
     return std::exchange(below[static_cast<std::size_t>(v - first)], nothing);
   };
-  for (const std::size_t place : turns_down(end - first)) {
+  for (const std::size_t place : indices_down(end - first)) {
     const auto v = first + static_cast<std::int64_t>(place);
     if (!paths.is_reached(v)) continue;
     const std::int32_t left = trees.left[static_cast<std::size_t>(v)];

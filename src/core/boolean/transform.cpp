@@ -15,7 +15,7 @@ constexpr std::int64_t kBlock = std::int64_t{1} << 12;
 constexpr std::int64_t kLine = 8;
 
 // Transforms n rows of so many entries as a whole, two levels at a time.
-CERTREE_WIDE void transform_rows(double* data, std::int64_t n, std::int64_t width) noexcept {
+CERTREE_SIMD_CLONES void transform_rows(double* data, std::int64_t n, std::int64_t width) noexcept {
   std::int64_t half = 1;
   if (std::countr_zero(static_cast<std::uint64_t>(n)) % 2 == 1) {
     for (std::int64_t i = 0; i < n * width; i += 2 * width)
@@ -56,7 +56,7 @@ void walsh_hadamard(std::span<const double> values, double scale, int n_threads,
   const std::int64_t block = std::min(n, kBlock), n_blocks = n / block;
   double* const data = transformed.data();
   parallel_for(n_blocks, n_threads, [&](std::int64_t i) {
-    spend(steps_of(block));
+    count_steps(steps_of(block));
     double* const own = data + i * block;
     for (std::int64_t j = 0; j < block; ++j)
       own[j] = scale * values[static_cast<std::size_t>(i * block + j)];
@@ -65,7 +65,7 @@ void walsh_hadamard(std::span<const double> values, double scale, int n_threads,
   if (n_blocks == 1) return;
   // Blocks lie a power of two apart, where few lines fit into the cache together: they are copied.
   parallel_for(block / kLine, n_threads, [&](std::int64_t line) {
-    spend(steps_of(n_blocks * kLine));
+    count_steps(steps_of(n_blocks * kLine));
     thread_local std::vector<double> together;
     together.resize(static_cast<std::size_t>(n_blocks * kLine));
     double* const first = data + line * kLine;
@@ -83,11 +83,11 @@ void multiply_features(Table<const double> feature, std::span<const std::int64_t
     const auto place = static_cast<std::size_t>(i);
     double* const own = product.row(i);
     std::fill_n(own, product.width, 1.0);
-    spend(product.width);
+    count_steps(product.width);
     for (std::int64_t b = start[place]; b < start[place + 1]; ++b) {
       const double* const factor = feature.row(bits[static_cast<std::size_t>(b)]);
       for (std::int64_t j = 0; j < product.width; ++j) own[j] *= factor[j];
-      spend(product.width);
+      count_steps(product.width);
     }
   });
 }

@@ -11,8 +11,8 @@ namespace {
 // So many are counted in a byte.
 constexpr std::size_t kMostLeaves = 255;
 // The code of missing values; numbers have smaller ones.
-constexpr std::uint8_t kMissing = kNoNumber;
-static_assert(kLanes == kCounted);
+constexpr std::uint8_t kMissing = kMissingCode;
+static_assert(kLanes == kValuesAtOnce);
 constexpr std::size_t kMostThresholds = kMissing - 1;
 constexpr std::int32_t kMostCategories = 1024;
 // A code takes as long as so many steps of walks.
@@ -57,10 +57,10 @@ using Asked = std::vector<std::pair<std::uint32_t, T>>;
 // Calls take(feature, what is asked of it, ascending) until it says no; whether it never did.
 template <class T, class Take>
 bool by_feature(Asked<T>& asked, const Take& take) {
-  looking(asked.size(), std::less<>{},
-          [&](const auto& less) { std::sort(asked.begin(), asked.end(), less); });
+  with_interrupt_checks(asked.size(), std::less<>{},
+                        [&](const auto& less) { std::sort(asked.begin(), asked.end(), less); });
   std::vector<T> own;
-  for (const std::size_t i : turns(asked.size())) {
+  for (const std::size_t i : indices(asked.size())) {
     if (own.empty() || own.back() != asked[i].second) own.push_back(asked[i].second);
     if (i + 1 < asked.size() && asked[i + 1].first == asked[i].first) continue;
     if (!take(asked[i].first, own)) return false;
@@ -75,7 +75,7 @@ std::optional<std::vector<CodedFeature>> coded_features(const TreesView& trees, 
                                                         std::size_t end) {
   Asked<double> thresholds;
   Asked<std::int32_t> last_of_sets;
-  for (const std::size_t n : turns(end - begin)) {
+  for (const std::size_t n : indices(end - begin)) {
     const std::size_t v = begin + n;
     if (is_leaf(trees, v)) continue;
     if (has_set(trees, v)) {
@@ -119,8 +119,8 @@ void mark_categories(const double* x, std::uint32_t n_planes, std::uint8_t* code
 
 // leaf: (kLanes,) numbered from left to right. Splits and parts have ends that are read: compilers
 // unroll loops whose turns they know, instead of making lanes of the loops over rows in them.
-CERTREE_WIDE void send(const CodedSplit* split, const SetPart* part, const std::uint8_t* codes,
-                       std::uint8_t* leaf) noexcept {
+CERTREE_SIMD_CLONES void send(const CodedSplit* split, const SetPart* part,
+                              const std::uint8_t* codes, std::uint8_t* leaf) noexcept {
   std::array<std::uint8_t, kLanes> at{}, held;
   for (; split->n_left != 0; ++split) {
     const std::uint8_t* code = codes + split->plane * kLanes;
@@ -153,7 +153,7 @@ bool CodedTrees::is_small(const TreesView& trees, std::size_t t) {
   const auto begin = static_cast<std::size_t>(trees.root[t]);
   const std::size_t end = end_of(trees, t);
   if (end - begin >= 2 * kMostLeaves) return false;
-  spend(end - begin);
+  count_steps(end - begin);
   for (std::size_t v = begin; v < end; ++v)
     if (has_set(trees, v) && set_of(trees, v).back() >= kMostCategories) return false;
   return true;
@@ -183,7 +183,7 @@ void CodedTrees::add_tree(const TreesView& trees, std::size_t begin, std::size_t
                               ? std::uint8_t{1}
                               : static_cast<std::uint8_t>(n_leaves[left] + n_leaves[left + 1]);
   }
-  spend(end - begin);
+  count_steps(end - begin);
   n_levels_ += std::bit_width(n_leaves[0]);
   leaves_.resize(leaves_.size() + n_leaves[0]);
   first[0] = 0;
@@ -220,7 +220,7 @@ void CodedTrees::add_split(const TreesView& trees, std::size_t v, std::uint8_t f
     parts_.back().bits |= static_cast<std::uint8_t>(1 << category % 8);
   }
   parts_.push_back({});
-  spend(parts_.size() - before);
+  count_steps(parts_.size() - before);
   if (missing)
     splits_.push_back({0, 1, 0, 0, first, n_left});
   else
@@ -238,7 +238,7 @@ bool CodedTrees::pay() const { return n_levels_ > kStepsOfCode * std::ssize(feat
 
 template <class Real>
 void CodedTrees::code(const Table<const Real>& X, std::int64_t begin, std::int64_t width,
-                      std::uint8_t* codes, Tally& tally) const {
+                      std::uint8_t* codes, StepCounter& counter) const {
   std::array<double, kLanes> x{};
   for (const CodedFeature& one : features_) {
     for (std::int64_t r = 0; r < width; ++r)
@@ -248,22 +248,22 @@ void CodedTrees::code(const Table<const Real>& X, std::int64_t begin, std::int64
       mark_categories(x.data(), one.n_planes, own);
     else
       count_below(one.thresholds.data(), one.thresholds.size(), x.data(), own);
-    tally.add(one.n_planes * kLanes);
+    counter.add(one.n_planes * kLanes);
   }
 }
 
 void CodedTrees::find(std::size_t t, const std::uint8_t* codes, std::int32_t* node,
-                      Tally& tally) const {
+                      StepCounter& counter) const {
   const Begin& begin = trees_[t - first_];
   std::array<std::uint8_t, kLanes> leaf;
   send(splits_.data() + begin.split, parts_.data() + begin.part, codes, leaf.data());
   for (std::size_t r = 0; r < kLanes; ++r) node[r] = leaves_[begin.leaf + leaf[r]];
-  tally.add(kLanes);
+  counter.add(kLanes);
 }
 
 template void CodedTrees::code(const Table<const float>&, std::int64_t, std::int64_t, std::uint8_t*,
-                               Tally&) const;
+                               StepCounter&) const;
 template void CodedTrees::code(const Table<const double>&, std::int64_t, std::int64_t,
-                               std::uint8_t*, Tally&) const;
+                               std::uint8_t*, StepCounter&) const;
 
 }  // namespace certree

@@ -53,9 +53,10 @@ class CodedTrees {
   // codes: (n_codes(),) of the rows begin, ..., begin + width - 1, at most kLanes.
   template <class Real>
   void code(const Table<const Real>& X, std::int64_t begin, std::int64_t width, std::uint8_t* codes,
-            Tally& tally) const;
+            StepCounter& counter) const;
   // node: (kLanes,) the leaf of each row in tree t, numbered among all nodes.
-  void find(std::size_t t, const std::uint8_t* codes, std::int32_t* node, Tally& tally) const;
+  void find(std::size_t t, const std::uint8_t* codes, std::int32_t* node,
+            StepCounter& counter) const;
 
  private:
   // Where what belongs to a tree begins.

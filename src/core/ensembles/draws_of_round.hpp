@@ -77,7 +77,7 @@ template <class Grows>
 std::size_t part_rows(std::size_t n, const Grows& grows, std::int32_t* growing,
                       std::int32_t* others) {
   std::size_t n_growing = 0, n_others = 0;
-  for (const std::size_t i : turns(n)) {
+  for (const std::size_t i : indices(n)) {
     const bool one_grows = grows(i);
     // No branch: it would be guessed wrong too often.
     growing[n_growing] = others[n_others] = static_cast<std::int32_t>(i);
@@ -92,7 +92,7 @@ inline void weigh_slopes(std::span<const double> weight, Table<double> slopes) {
   if (weight.empty()) return;
   for (std::int64_t k = 0; k < slopes.n_rows; ++k) {
     double* const one = slopes.row(k);
-    for (const std::size_t i : turns(weight.size())) one[i] *= weight[i];
+    for (const std::size_t i : indices(weight.size())) one[i] *= weight[i];
   }
 }
 
@@ -104,7 +104,7 @@ inline void add_mixed(Table<const double> g, Table<const double> h, std::span<co
   double *const to_g = mixed.row(0), *const to_h = mixed.row(1);
   for (std::int64_t k = 0; k < g.n_rows; ++k) {
     const double factor = factors[static_cast<std::size_t>(k)], square = factor * factor;
-    for (const std::size_t i : turns(g.width)) {
+    for (const std::size_t i : indices(g.width)) {
       to_g[i] += factor * g.row(k)[i];
       to_h[i] += square * h.row(k)[i];
     }

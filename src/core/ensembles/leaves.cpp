@@ -39,7 +39,7 @@ std::vector<std::int32_t> out_of_bag(const Drawing& drawing, std::int64_t t, std
   std::vector<std::int32_t> count(static_cast<std::size_t>(n));
   draw_rows(drawing, t, count);
   std::vector<std::int32_t> out;
-  for (const std::size_t i : turns(count.size()))
+  for (const std::size_t i : indices(count.size()))
     if (count[i] == 0) out.push_back(static_cast<std::int32_t>(i));
   return out;
 }
@@ -56,7 +56,7 @@ void add_children(const Arrivals& arrivals, std::int64_t t, Table<double> sums) 
 
 std::vector<std::int32_t> parents(std::span<const std::int32_t> left) {
   std::vector<std::int32_t> parent(left.size(), kLeaf);
-  for (const std::size_t v : turns(left.size()))
+  for (const std::size_t v : indices(left.size()))
     if (left[v] != kLeaf)
       parent[static_cast<std::size_t>(left[v])] = parent[static_cast<std::size_t>(left[v]) + 1] =
           static_cast<std::int32_t>(v);
@@ -76,7 +76,7 @@ class WithoutItself {
         said_(static_cast<std::size_t>(sums.width - 1)) {}
 
   // Adds it to the total; false if the tree holds no other row.
-  bool add(std::size_t i, std::int32_t leaf, double* total, Tally& tally) {
+  bool add(std::size_t i, std::int32_t leaf, double* total, StepCounter& counter) {
     std::ranges::fill(own_, 0.0);
     add_row(targets_, i, targets_.weight_of(i), own_.data());
     if (rows_ == 0.0 && left_in(leaf) > 0.0) {
@@ -85,7 +85,7 @@ class WithoutItself {
       path_.clear();
       for (std::int32_t v = leaf; v != kLeaf; v = parent_[static_cast<std::size_t>(v)])
         path_.push_back(v);
-      tally.add(std::ssize(path_));
+      counter.add(std::ssize(path_));
       if (!(left_in(path_.back()) > 0.0)) return false;
       step(path_.back(), 0.0);
       for (std::size_t above = path_.size() - 1; above-- > 0;) step(path_[above], rows_);
@@ -119,7 +119,7 @@ class AsTheyAre {
  public:
   explicit AsTheyAre(Table<const double> value) : value_(value) {}
 
-  bool add(std::size_t, std::int32_t leaf, double* total, Tally&) const {
+  bool add(std::size_t, std::int32_t leaf, double* total, StepCounter&) const {
     for (std::int64_t k = 0; k < value_.width; ++k) total[k] += value_.row(leaf)[k];
     return true;
   }
@@ -135,17 +135,17 @@ void judge(const Arrivals& arrivals, int n_threads, Table<double> total,
   fill(n_trees, 0);
   parallel_for((total.n_rows + kJudged - 1) / kJudged, n_threads, [&](std::int64_t block) {
     auto says = made();
-    Tally tally;
+    StepCounter counter;
     const std::int64_t end = std::min(total.n_rows, (block + 1) * kJudged);
     for (std::int64_t t = 0; t < arrivals.leaf.n_rows; ++t) {
       const std::int32_t* const leaf = arrivals.leaf.row(t);
-      tally.add(kJudged * total.width);
+      counter.add(kJudged * total.width);
       for (std::int64_t i = block * kJudged; i < end; ++i)
         if (leaf[i] < 0)
           n_trees[static_cast<std::size_t>(i)] +=
-              says.add(static_cast<std::size_t>(i), ~leaf[i], total.row(i), tally);
+              says.add(static_cast<std::size_t>(i), ~leaf[i], total.row(i), counter);
     }
-    tally.pay();
+    counter.flush();
   });
 }
 
@@ -155,23 +155,23 @@ template <class Real>
 void find_out_of_bag(const TreesView& trees, const Drawing& drawing, Table<const Real> X,
                      int n_threads, Table<std::int32_t> leaf) {
   fill(leaf.values(), 0);
-  with_packed_steps(trees.nodes, [&](const auto& steps) {
+  with_packed_router(trees.nodes, [&](const auto& steps) {
     // Rows pass a tree that stays in the cache, as trees are larger than rows.
     parallel_for(leaf.n_rows, n_threads, [&](std::int64_t t) {
       const std::vector<std::int32_t> out = out_of_bag(drawing, t, leaf.width);
-      Tally tally;
-      for (std::size_t first = 0; first < out.size(); first += kGroup) {
+      StepCounter counter;
+      for (std::size_t first = 0; first < out.size(); first += kWalksAtOnce) {
         const std::int64_t width =
-            std::min(kGroup, std::ssize(out) - static_cast<std::int64_t>(first));
+            std::min(kWalksAtOnce, std::ssize(out) - static_cast<std::int64_t>(first));
         const std::int32_t* const row = out.data() + first;
-        std::int32_t node[kGroup];
+        std::int32_t node[kWalksAtOnce];
         std::fill_n(node, width, first_of(trees.root, t));
-        walk_group(
+        walk_to_leaves(
             trees.packed.data(), steps, [&](std::int64_t w) { return X.row(row[w]); }, width, node,
-            tally);
+            counter);
         for (std::int64_t w = 0; w < width; ++w) leaf.row(t)[row[w]] = ~node[w];
       }
-      tally.pay();
+      counter.flush();
     });
   });
 }
@@ -181,7 +181,7 @@ void sum_leaves(const Arrivals& arrivals, const LeafTargets& targets, int n_thre
   fill(sums.values(), 0.0);
   parallel_for(arrivals.leaf.n_rows, n_threads, [&](std::int64_t t) {
     const std::int32_t* const leaf = arrivals.leaf.row(t);
-    for (const std::size_t i : turns(targets.y.n_rows, targets.y.width))
+    for (const std::size_t i : indices(targets.y.n_rows, targets.y.width))
       if (leaf[i] < 0) add_row(targets, i, targets.weight_of(i), sums.row(~leaf[i]));
     add_children(arrivals, t, sums);
   });
@@ -199,7 +199,7 @@ void shrink_leaves(std::span<const std::int32_t> left, std::span<const std::int6
   parallel_for(std::ssize(root), n_threads, [&](std::int64_t t) {
     const std::int32_t first = first_of(root, t);
     set(first, nothing.data(), 0.0);
-    for (const std::size_t n : turns(end_of(root, t, left.size()) - first, value.width)) {
+    for (const std::size_t n : indices(end_of(root, t, left.size()) - first, value.width)) {
       const std::int32_t v = first + static_cast<std::int32_t>(n);
       const std::int32_t child = left[static_cast<std::size_t>(v)];
       if (child == kLeaf) continue;
@@ -212,7 +212,7 @@ void shrink_leaves(std::span<const std::int32_t> left, std::span<const std::int6
 void average_leaves(std::span<const std::int32_t> left, std::span<const double> rows,
                     Table<const double> value, Table<double> mean) {
   const auto below = make_buffer<double>(left.size());  // how many rows
-  for (const std::size_t v : turns_down(left.size())) {
+  for (const std::size_t v : indices_down(left.size())) {
     double* const own = mean.row(v);
     if (left[v] == kLeaf) {
       below[v] = rows[v];

@@ -23,7 +23,7 @@ template <class F>
 void by_blocks(std::size_t n, std::int64_t steps, const F& f) {
   for (std::size_t first = 0; first < n; first += kBlock) {
     const Block rows{static_cast<std::int64_t>(first), std::min(kBlock, n - first)};
-    spend(static_cast<std::int64_t>(rows.n) * steps);
+    count_steps(static_cast<std::int64_t>(rows.n) * steps);
     f(rows);
   }
 }
@@ -38,8 +38,8 @@ void by_rows(std::size_t n, std::int64_t steps, const F& f) {
 
 // -- classes
 
-CERTREE_WIDE void slopes_of_two(const double* y, const double* score, std::size_t n,
-                                double* gradient, double* hessian) noexcept {
+CERTREE_SIMD_CLONES void slopes_of_two(const double* y, const double* score, std::size_t n,
+                                       double* gradient, double* hessian) noexcept {
   for (std::size_t i = 0; i < n; ++i) {
     const double e = exp_minus(std::abs(score[i]));
     const double share = (score[i] < 0.0 ? e : 1.0) / (1.0 + e), variance = share * (1.0 - share);
@@ -64,9 +64,9 @@ CERTREE_INLINE void take_powers(const Table<const double>& scores, const Block& 
   }
 }
 
-CERTREE_WIDE void slopes_of_more(const double* y, const Table<const double>& scores,
-                                 const Block& rows, const Table<double>& gradient,
-                                 const Table<double>& hessian) noexcept {
+CERTREE_SIMD_CLONES void slopes_of_more(const double* y, const Table<const double>& scores,
+                                        const Block& rows, const Table<double>& gradient,
+                                        const Table<double>& hessian) noexcept {
   const auto n_classes = static_cast<double>(scores.n_rows);
   const double factor = n_classes / (n_classes - 1.0);
   std::array<double, kBlock> most, sum;
@@ -84,8 +84,8 @@ CERTREE_WIDE void slopes_of_more(const double* y, const Table<const double>& sco
   }
 }
 
-CERTREE_WIDE void losses_of_two(const double* y, const double* score, std::size_t n,
-                                double* loss) noexcept {
+CERTREE_SIMD_CLONES void losses_of_two(const double* y, const double* score, std::size_t n,
+                                       double* loss) noexcept {
   for (std::size_t i = 0; i < n; ++i) {
     const double wrong = y[i] == 1.0 ? -score[i] : score[i];
     loss[i] = (wrong > 0.0 ? wrong : 0.0) + log_one_plus(exp_minus(std::abs(wrong)));
@@ -93,9 +93,9 @@ CERTREE_WIDE void losses_of_two(const double* y, const double* score, std::size_
 }
 
 // power: room for (n_classes, kBlock) numbers.
-CERTREE_WIDE void losses_of_more(const double* y, const Table<const double>& scores,
-                                 const Block& rows, const Table<double>& power,
-                                 double* loss) noexcept {
+CERTREE_SIMD_CLONES void losses_of_more(const double* y, const Table<const double>& scores,
+                                        const Block& rows, const Table<double>& power,
+                                        double* loss) noexcept {
   std::array<double, kBlock> most, sum;
   take_powers(scores, rows, power, most.data(), sum.data());
   for (std::size_t i = 0; i < rows.n; ++i) loss[i] = most[i] + log_positive(sum[i]);
@@ -117,11 +117,12 @@ double bend_of(double quantile, std::span<double> distance) {
   const auto nearer = [](double a, double b) {
     return std::bit_cast<std::uint64_t>(a) < std::bit_cast<std::uint64_t>(b);
   };
-  looking(8 * distance.size(), nearer,
-          [&](const auto& is_less) { std::nth_element(distance.data(), at, end, is_less); });
+  with_interrupt_checks(8 * distance.size(), nearer, [&](const auto& is_less) {
+    std::nth_element(distance.data(), at, end, is_less);
+  });
   const double below = *at;
   if (at + 1 == end) return below;
-  const double above = *looking(distance.size(), nearer, [&](const auto& is_less) {
+  const double above = *with_interrupt_checks(distance.size(), nearer, [&](const auto& is_less) {
     return std::min_element(at + 1, end, is_less);
   });
   return below + (above - below) * (place - std::floor(place));
@@ -348,7 +349,7 @@ double mean_loss(const Loss& loss, std::span<const double> y, Table<const double
 
 double largest_number(std::span<const double> numbers) {
   double largest = 0.0;
-  for (const auto part : stretches(numbers))
+  for (const auto part : chunks(numbers))
     for (const double one : part)
       largest = std::isnan(one) ? kInfinity : std::max(largest, std::abs(one));
   return largest;
@@ -356,7 +357,7 @@ double largest_number(std::span<const double> numbers) {
 
 double sum_of(std::span<const double> losses, std::span<const double> weight) {
   const auto each = [&](const auto& f) {
-    for (const std::size_t i : turns(losses.size()))
+    for (const std::size_t i : indices(losses.size()))
       f(weight.empty() ? losses[i] : losses[i] * weight[i]);
   };
   double largest = 0.0;

@@ -35,8 +35,8 @@ class Kept {
 using Growing = std::array<std::uint64_t, kBlock>;
 
 // Marks rows that grow. Returns the least mixed key.
-CERTREE_WIDE std::uint64_t mark_growing(const std::uint64_t* key, std::size_t n,
-                                        const PartDraws& draws, Growing& growing) noexcept {
+CERTREE_SIMD_CLONES std::uint64_t mark_growing(const std::uint64_t* key, std::size_t n,
+                                               const PartDraws& draws, Growing& growing) noexcept {
   const RoundLot lot(draws.odd, draws.subsample);
   const std::uint64_t odd = draws.odd, limit = lot.limit, by_least = draws.least;
   const bool all = lot.all_grow, least_grows = draws.least_grows;
@@ -58,8 +58,8 @@ std::size_t count(const Growing& growing, std::size_t n) {
 
 // Numbers without signs, as bits, which are in their order; `most` of rows that grow, and of
 // others, which count for nothing where they are no numbers.
-CERTREE_WIDE void take_largest(const double* column, const Growing& growing, std::size_t n,
-                               std::uint64_t* most) noexcept {
+CERTREE_SIMD_CLONES void take_largest(const double* column, const Growing& growing, std::size_t n,
+                                      std::uint64_t* most) noexcept {
   constexpr auto kMost = std::bit_cast<std::int64_t>(kInfinity);
   std::int64_t of_growing = 0, of_others = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -74,15 +74,15 @@ CERTREE_WIDE void take_largest(const double* column, const Growing& growing, std
 }
 
 // What the slopes of rows are times for the tree that they grow.
-CERTREE_WIDE void take_factors(const std::uint64_t* key, std::size_t n, std::uint64_t odd,
-                               const double* among, double* factor) noexcept {
+CERTREE_SIMD_CLONES void take_factors(const std::uint64_t* key, std::size_t n, std::uint64_t odd,
+                                      const double* among, double* factor) noexcept {
   for (std::size_t i = 0; i < n; ++i) factor[i] = among[key[i] * odd >> 56];
 }
 
 // `most`: of gradient and Hessian of growing rows as Gradients::largest has them, as bits.
-CERTREE_WIDE void take_largest_of_tree(const double* gradient, const double* hessian,
-                                       const double* factor, const Growing& growing, std::size_t n,
-                                       std::uint64_t* most) noexcept {
+CERTREE_SIMD_CLONES void take_largest_of_tree(const double* gradient, const double* hessian,
+                                              const double* factor, const Growing& growing,
+                                              std::size_t n, std::uint64_t* most) noexcept {
   std::uint64_t g = most[0], h = most[1];
   for (std::size_t i = 0; i < n; ++i) {
     g = std::max(g, std::bit_cast<std::uint64_t>(std::abs(factor[i] * gradient[i])) & growing[i]);
@@ -93,9 +93,10 @@ CERTREE_WIDE void take_largest_of_tree(const double* gradient, const double* hes
 }
 
 // The items of growing rows, zeros of others, and sums of gradients and Hessians of the first.
-CERTREE_WIDE void itemise(const Gradients& target, const double* gradient, const double* hessian,
-                          const double* factor, const Growing& growing, std::size_t n,
-                          GradientItem* items, std::int64_t* total) noexcept {
+CERTREE_SIMD_CLONES void itemise(const Gradients& target, const double* gradient,
+                                 const double* hessian, const double* factor,
+                                 const Growing& growing, std::size_t n, GradientItem* items,
+                                 std::int64_t* total) noexcept {
   const Gradients::Units units = target.units();  // at hand: what is written might else change it
   std::int64_t g = 0, h = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -111,9 +112,9 @@ CERTREE_WIDE void itemise(const Gradients& target, const double* gradient, const
 }
 
 // Slopes as whole numbers in the unit of a row's side of the tree. is_other: 0 or 1.
-CERTREE_WIDE void take_whole(const double* slope, const std::int64_t* is_other, std::size_t n,
-                             const FixedPoint& of_growing, const FixedPoint& of_others,
-                             std::int64_t* whole) noexcept {
+CERTREE_SIMD_CLONES void take_whole(const double* slope, const std::int64_t* is_other,
+                                    std::size_t n, const FixedPoint& of_growing,
+                                    const FixedPoint& of_others, std::int64_t* whole) noexcept {
   const FixedPoint one = of_growing, two = of_others;
   for (std::size_t i = 0; i < n; ++i) {
     const std::int64_t here = one.whole(slope[i]), there = two.whole(slope[i]);
@@ -203,7 +204,7 @@ template <class F>
 void by_blocks(std::size_t n, std::int64_t steps, const F& f) {
   for (std::size_t first = 0; first < n; first += kBlock) {
     const std::size_t some = std::min(kBlock, n - first);
-    spend(static_cast<std::int64_t>(some) * steps);
+    count_steps(static_cast<std::int64_t>(some) * steps);
     f(first, some);
   }
 }
@@ -353,7 +354,7 @@ void part_sums(const CodesBothWays& codes, const PartLayout& layout,
 
 void sums_by_bin(const ToldSums& given, Table<std::int64_t> sums) {
   std::vector<std::int64_t> memory(static_cast<std::size_t>(sums.width));
-  for (const std::size_t c : turns(given.rows.n_rows, sums.width)) {
+  for (const std::size_t c : indices(given.rows.n_rows, sums.width)) {
     const std::int32_t* const rows = given.rows.row(c);
     std::int64_t* const small = rows[1] >= 0 ? sums.row(rows[1]) : memory.data();
     const std::int64_t* const told = given.told.row(c);
@@ -374,7 +375,7 @@ void part_divide(Table<const std::uint8_t> codes, PartCells cells, const PartCut
                  std::span<std::int32_t> order, Table<std::int64_t> below) {
   thread_local std::vector<std::int32_t> memory;
   const Kept<std::int32_t> room(memory, order.size());
-  for (const std::size_t d : turns(cuts.cell.size())) {
+  for (const std::size_t d : indices(cuts.cell.size())) {
     const std::int64_t cell = cuts.cell[d];
     const std::int64_t* const range =
         cell < cells.n_rows ? cells.row(cell) : below.row(cell - cells.n_rows);
@@ -400,8 +401,7 @@ void find_leaves(const PartLeaves& leaves, std::int32_t more, std::span<std::int
     const std::int64_t* const range = leaves.cells.row(c);
     const std::int32_t v =
         leaves.node[static_cast<std::size_t>(c)] + (range[0] < leaves.n_growing ? 0 : more);
-    for (const auto part :
-         stretches(leaves.order.data() + range[0], leaves.order.data() + range[1]))
+    for (const auto part : chunks(leaves.order.data() + range[0], leaves.order.data() + range[1]))
       for (const std::int32_t i : part) leaf[static_cast<std::size_t>(i)] = v;
   }
 }
@@ -454,7 +454,7 @@ void part_add_steps(Table<const double> before, std::span<const std::int32_t> le
   for (std::int64_t k = 0; k < before.n_rows; ++k) {
     const double* const from = before.row(k);
     double* const to = scores.row(k);
-    for (const std::size_t i : turns(leaf.size())) to[i] = from[i] + steps.row(leaf[i])[k];
+    for (const std::size_t i : indices(leaf.size())) to[i] = from[i] + steps.row(leaf[i])[k];
   }
 }
 

@@ -18,11 +18,11 @@ constexpr std::int64_t kCodedRows = 512;
 template <class Real, class Steps>
 CERTREE_INLINE void walk_rows(const TreesView& trees, const Steps& steps,
                               const Table<const Real>& X, std::size_t t, std::int64_t first,
-                              std::int64_t width, std::int32_t* node, Tally& tally) {
+                              std::int64_t width, std::int32_t* node, StepCounter& counter) {
   std::fill_n(node, width, static_cast<std::int32_t>(trees.root[t]));
-  walk_group(
+  walk_to_leaves(
       trees.packed.data(), steps, [&](std::int64_t w) { return X.row(first + w); }, width, node,
-      tally);
+      counter);
 }
 
 // Calls take(t, i, width, node) with the leaves that rows i, ..., i + width - 1 reach in tree t,
@@ -33,24 +33,24 @@ void take_walked(const TreesView& trees, std::size_t first, std::size_t last,
                  const Table<const Real>& X, int n_threads, const Take& take) {
   const auto row_bytes =
       std::max<std::int64_t>(X.width, 1) * static_cast<std::int64_t>(sizeof(Real));
-  const std::int64_t most = X.n_rows / kGroup / kBlocksOfThread / std::max(n_threads, 1);
+  const std::int64_t most = X.n_rows / kWalksAtOnce / kBlocksOfThread / std::max(n_threads, 1);
   const auto n_nodes =
       static_cast<std::int64_t>(trees.packed.size() / std::max<std::size_t>(trees.root.size(), 1));
-  const std::int64_t block = std::max({kBlockBytes / row_bytes / kGroup, std::int64_t{4},
-                                       std::min(most, n_nodes / kGroup)}) *
-                             kGroup;
-  with_packed_steps(trees.nodes, [&](const auto& steps) {
+  const std::int64_t block = std::max({kBlockBytes / row_bytes / kWalksAtOnce, std::int64_t{4},
+                                       std::min(most, n_nodes / kWalksAtOnce)}) *
+                             kWalksAtOnce;
+  with_packed_router(trees.nodes, [&](const auto& steps) {
     parallel_for((X.n_rows + block - 1) / block, n_threads, [&](std::int64_t b) {
-      Tally tally;
+      StepCounter counter;
       const std::int64_t end = std::min(X.n_rows, (b + 1) * block);
       for (std::size_t t = first; t < last; ++t)
-        for (std::int64_t i = b * block; i < end; i += kGroup) {
-          const std::int64_t width = std::min(kGroup, end - i);
-          std::int32_t node[kGroup];
-          walk_rows(trees, steps, X, t, i, width, node, tally);
+        for (std::int64_t i = b * block; i < end; i += kWalksAtOnce) {
+          const std::int64_t width = std::min(kWalksAtOnce, end - i);
+          std::int32_t node[kWalksAtOnce];
+          walk_rows(trees, steps, X, t, i, width, node, counter);
           take(t, i, width, node);
         }
-      tally.pay();
+      counter.flush();
     });
   });
 }
@@ -60,16 +60,16 @@ template <class Real, class Take>
 void take_coded(const CodedTrees& coded, std::size_t first, std::size_t last,
                 const Table<const Real>& X, int n_threads, const Take& take) {
   parallel_for((X.n_rows + kLanes - 1) / kLanes, n_threads, [&](std::int64_t b) {
-    Tally tally;
+    StepCounter counter;
     const std::int64_t begin = b * kLanes, width = std::min(kLanes, X.n_rows - begin);
     const auto codes = make_buffer<std::uint8_t>(coded.n_codes());
-    coded.code(X, begin, width, codes.get(), tally);
+    coded.code(X, begin, width, codes.get(), counter);
     for (std::size_t t = first; t < last; ++t) {
       std::int32_t node[kLanes];
-      coded.find(t, codes.get(), node, tally);
+      coded.find(t, codes.get(), node, counter);
       take(t, begin, width, node);
     }
-    tally.pay();
+    counter.flush();
   });
 }
 
@@ -100,13 +100,14 @@ void take_leaves(const TreesView& trees, std::size_t first, std::size_t last,
 // The same for a row that many trees walk with side by side.
 template <class Real, class Steps, class Take>
 void take_row(const TreesView& trees, std::size_t first, std::size_t last, const Steps& steps,
-              const Real* x, std::int64_t i, const Take& take, Tally& tally) {
-  for (std::size_t t = first; t < last; t += kGroup) {
-    const auto width = std::min<std::int64_t>(kGroup, static_cast<std::int64_t>(last - t));
-    std::int32_t node[kGroup];
+              const Real* x, std::int64_t i, const Take& take, StepCounter& counter) {
+  for (std::size_t t = first; t < last; t += kWalksAtOnce) {
+    const auto width = std::min<std::int64_t>(kWalksAtOnce, static_cast<std::int64_t>(last - t));
+    std::int32_t node[kWalksAtOnce];
     for (std::int64_t w = 0; w < width; ++w)
       node[w] = static_cast<std::int32_t>(trees.root[t + static_cast<std::size_t>(w)]);
-    walk_group(trees.packed.data(), steps, [&](std::int64_t) { return x; }, width, node, tally);
+    walk_to_leaves(
+        trees.packed.data(), steps, [&](std::int64_t) { return x; }, width, node, counter);
     for (std::int64_t w = 0; w < width; ++w) take(t + static_cast<std::size_t>(w), i, 1, node + w);
   }
 }
@@ -115,16 +116,16 @@ void take_row(const TreesView& trees, std::size_t first, std::size_t last, const
 // p).
 template <class Real, class Steps>
 CERTREE_INLINE void attribute_row(const TreesView& trees, const Steps& steps,
-                                  const Branches& branches, const Real* x, std::int64_t p,
-                                  std::vector<Arrival>& waiting, double* part) {
+                                  const MissingRouting& missing, const Real* x, std::int64_t p,
+                                  std::vector<RowFraction>& waiting, double* part) {
   while (!waiting.empty()) {
-    const Arrival at = waiting.back();
+    const RowFraction at = waiting.back();
     waiting.pop_back();
     const auto v = static_cast<std::size_t>(at.node);
     if (trees.nodes.left[v] == kLeaf) continue;
     const double* const before = trees.value.row(at.node);
     double* const own = part + trees.nodes.feature[v];
-    go_on(trees.nodes, steps, branches, x, at, [&](const Arrival& next) {
+    go_on(trees.nodes, steps, branches, x, at, [&](const RowFraction& next) {
       const double* const after = trees.value.row(next.node);
       for (std::int64_t k = 0; k < trees.value.width; ++k)
         own[k * p] += next.part * (after[k] - before[k]);
@@ -165,9 +166,9 @@ class AddLeaves {
 template <class Real, class Take>
 void take_sparse(const TreesView& trees, std::size_t first, std::size_t last,
                  const SparseRows<Real>& X, int n_threads, const Take& take) {
-  with_packed_steps(trees.nodes, [&](const auto& steps) {
-    for_dense_rows(X, n_threads, [&](std::int64_t i, const Real* x, Tally& tally) {
-      take_row(trees, first, last, steps, x, i, take, tally);
+  with_packed_router(trees.nodes, [&](const auto& steps) {
+    for_each_dense_row(X, n_threads, [&](std::int64_t i, const Real* x, StepCounter& counter) {
+      take_row(trees, first, last, steps, x, i, take, counter);
     });
   });
 }
@@ -178,15 +179,15 @@ template <class Real>
 void add_trees(const TreesView& trees, std::size_t first, std::size_t last, std::size_t per_stage,
                Table<const Real> X, int n_threads, Table<double> total) {
   const AddLeaves add(trees, first, per_stage, total);
-  if (X.n_rows >= kGroup) {
+  if (X.n_rows >= kWalksAtOnce) {
     take_leaves(trees, first, last, X, n_threads, add);
     return;
   }
-  with_packed_steps(trees.nodes, [&](const auto& steps) {
-    Tally tally;
+  with_packed_router(trees.nodes, [&](const auto& steps) {
+    StepCounter counter;
     for (std::int64_t i = 0; i < X.n_rows; ++i)
-      take_row(trees, first, last, steps, X.row(i), i, add, tally);
-    tally.pay();
+      take_row(trees, first, last, steps, X.row(i), i, add, counter);
+    counter.flush();
   });
 }
 
@@ -215,13 +216,13 @@ void find_leaves(const TreesView& trees, const SparseRows<Real>& X, int n_thread
 }
 
 template <class Real>
-void attribute(const TreesView& trees, const Branches& branches, Table<const Real> X, int n_threads,
-               Table<double> part) {
+void attribute(const TreesView& trees, const MissingRouting& missing, Table<const Real> X,
+               int n_threads, Table<double> part) {
   fill(part.values(), 0.0);
-  with_steps(trees.nodes, [&](const auto& steps) {
+  with_router(trees.nodes, [&](const auto& steps) {
     parallel_for(X.n_rows, n_threads, [&](std::int64_t i) {
-      std::vector<Arrival> waiting;
-      for (const std::size_t t : turns(trees.root.size(), 32 * trees.value.width)) {
+      std::vector<RowFraction> waiting;
+      for (const std::size_t t : indices(trees.root.size(), 32 * trees.value.width)) {
         waiting.assign(1, {static_cast<std::int32_t>(trees.root[t]), 1.0});
         attribute_row(trees, steps, branches, X.row(i), X.width, waiting, part.row(i));
       }
@@ -229,8 +230,10 @@ void attribute(const TreesView& trees, const Branches& branches, Table<const Rea
   });
 }
 
-template void attribute(const TreesView&, const Branches&, Table<const float>, int, Table<double>);
-template void attribute(const TreesView&, const Branches&, Table<const double>, int, Table<double>);
+template void attribute(const TreesView&, const MissingRouting&, Table<const float>, int,
+                        Table<double>);
+template void attribute(const TreesView&, const MissingRouting&, Table<const double>, int,
+                        Table<double>);
 template void find_leaves(const TreesView&, Table<const float>, int, Table<std::int32_t>);
 template void find_leaves(const TreesView&, Table<const double>, int, Table<std::int32_t>);
 template void add_trees(const TreesView&, std::size_t, std::size_t, std::size_t, Table<const float>,

@@ -36,7 +36,7 @@ void find_leaves(const TreesView& trees, const SparseRows<Real>& X, int n_thread
 // part: (n_rows, n_outputs * p) of each row and output, what its values change along the paths from
 // the roots by the feature that is compared there. Rows that lack values go on as in blend().
 template <class Real>
-void attribute(const TreesView& trees, const Branches& branches, Table<const Real> X, int n_threads,
-               Table<double> part);
+void attribute(const TreesView& trees, const MissingRouting& missing, Table<const Real> X,
+               int n_threads, Table<double> part);
 
 }  // namespace certree

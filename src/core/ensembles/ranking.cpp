@@ -15,10 +15,11 @@ constexpr double kLeastHessian = 1e-7;
 constexpr double kAnywhere = 1.0;
 
 double dcg_of_best(std::vector<double>& gains, std::span<const double> discount, std::size_t at) {
-  looking(8 * gains.size(), std::greater<>(),
-          [&](const auto& is_more) { std::sort(gains.begin(), gains.end(), is_more); });
+  with_interrupt_checks(8 * gains.size(), std::greater<>(), [&](const auto& is_more) {
+    std::sort(gains.begin(), gains.end(), is_more);
+  });
   double sum = 0.0;
-  for (const std::size_t r : turns(std::min(at, gains.size()))) sum += gains[r] * discount[r];
+  for (const std::size_t r : indices(std::min(at, gains.size()))) sum += gains[r] * discount[r];
   return sum;
 }
 
@@ -45,10 +46,11 @@ struct Ranked {
       const double a = known(i), b = known(j);
       return a > b || (a == b && i < j);
     };
-    looking(8 * n, is_above, [&](const auto& above) { std::sort(row.begin(), row.end(), above); });
+    with_interrupt_checks(8 * n, is_above,
+                          [&](const auto& above) { std::sort(row.begin(), row.end(), above); });
     score.resize(n);
     gain.resize(n);
-    for (const std::size_t r : turns(n)) {
+    for (const std::size_t r : indices(n)) {
       score[r] = known(row[r]);
       gain[r] = queries.gain[row[r]];
     }
@@ -56,9 +58,10 @@ struct Ranked {
 };
 
 // Slopes of the pairs of a document with the n below it; first: by which each is to fall.
-CERTREE_WIDE void pair_slopes(double score, double gain, double discount, const double* scores,
-                              const double* gains, const double* discounts, std::size_t n,
-                              double* first, double* second) noexcept {
+CERTREE_SIMD_CLONES void pair_slopes(double score, double gain, double discount,
+                                     const double* scores, const double* gains,
+                                     const double* discounts, std::size_t n, double* first,
+                                     double* second) noexcept {
   for (std::size_t j = 0; j < n; ++j) {
     const double apart = score - scores[j], more = gain - gains[j];
     const double e = exp_minus(apart > 0.0 ? apart : 0.0);
@@ -78,7 +81,7 @@ void add_pairs(const Queries& queries, Ranked& ranked) {
   const double *const score = ranked.score.data(), *const gain = ranked.gain.data();
   const double* const discount = queries.discount.data();
   const std::size_t n_first = std::min(n, limit(queries.goal.truncation));
-  for (const std::size_t i : turns(n_first, 4 * n)) {
+  for (const std::size_t i : indices(n_first, 4 * n)) {
     const std::size_t below = i + 1;
     pair_slopes(score[i], gain[i], discount[i], score + below, gain + below, discount + below,
                 n - below, ranked.first.data() + below, ranked.second.data() + below);
@@ -126,13 +129,13 @@ Queries queries_of(const RankingGoal& goal, std::span<const std::int32_t> number
                    std::span<const double> y) {
   Queries made{goal, {}, std::vector<double>(y.size()), {}, {}};
   std::size_t longest = 0;
-  for (const std::size_t i : turns(y.size())) {
+  for (const std::size_t i : indices(y.size())) {
     if (i == 0 || number[i] != number[i - 1]) made.first.push_back(i);
     longest = std::max(longest, i + 1 - made.first.back());
     made.gain[i] = std::exp2(y[i]) - 1.0;
   }
   made.first.push_back(y.size());
-  for (const std::size_t r : turns(longest))
+  for (const std::size_t r : indices(longest))
     made.discount.push_back(1.0 / std::log2(2.0 + static_cast<double>(r)));
   std::vector<double> gains;
   for (std::size_t q = 0; q + 1 < made.first.size(); ++q) {
@@ -157,7 +160,7 @@ void ranking_slopes(const Queries& queries, const double* score, std::span<const
       ranked.rank(queries, q, score);
       add_pairs(queries, ranked);
       const double factor = weight.empty() ? 1.0 : weight[queries.first[q]];
-      for (const std::size_t r : turns(ranked.row.size())) {
+      for (const std::size_t r : indices(ranked.row.size())) {
         gradient[ranked.row[r]] = factor * ranked.gradient[r];
         hessian[ranked.row[r]] = factor * ranked.hessian[r];
       }
@@ -166,7 +169,7 @@ void ranking_slopes(const Queries& queries, const double* score, std::span<const
   const auto n = static_cast<double>(gradient.size());
   const double mean = sum_of(hessian, {}) / (weight.empty() ? n : sum_of(weight, {}));
   const double unit = mean > 0.0 ? mean : 1.0;
-  for (const std::size_t i : turns(gradient.size())) {
+  for (const std::size_t i : indices(gradient.size())) {
     gradient[i] /= unit;
     hessian[i] = std::max(hessian[i] / unit, kLeastHessian);
   }

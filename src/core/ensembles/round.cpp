@@ -16,7 +16,7 @@ struct Sums {
 
 double largest_of(std::span<const double> column, std::span<const std::int32_t> rows) {
   double largest = 0.0;
-  for (const auto part : stretches(rows))
+  for (const auto part : chunks(rows))
     for (const std::int32_t i : part)
       largest = std::max(largest, std::abs(column[static_cast<std::size_t>(i)]));
   return largest;
@@ -26,7 +26,7 @@ double largest_of(std::span<const double> column, std::span<const std::int32_t> 
 void add_by_leaf(std::span<const std::int32_t> leaf, std::span<const std::int32_t> rows,
                  const double* gradient, const double* hessian, const FixedPoint& of_gradient,
                  const FixedPoint& of_hessian, std::int64_t* whole) {
-  for (const auto part : stretches(rows))
+  for (const auto part : chunks(rows))
     for (const std::int32_t row : part) {
       const auto i = static_cast<std::size_t>(row);
       if (leaf[i] < 0) continue;
@@ -39,7 +39,7 @@ void add_by_leaf(std::span<const std::int32_t> leaf, std::span<const std::int32_
 // whole: (m, 2) sums over rows by leaf, which become those of all nodes; sums: (m,) the same.
 void add_below(Shape tree, std::span<std::int64_t> whole, const FixedPoint& of_gradient,
                const FixedPoint& of_hessian, std::span<Sums> sums) {
-  for (const std::size_t v : turns_down(tree.size(), 2)) {
+  for (const std::size_t v : indices_down(tree.size(), 2)) {
     std::int64_t* const at = whole.data() + 2 * v;
     if (!tree.is_leaf(v)) {
       const std::int64_t* const below = whole.data() + 2 * tree.left(v);
@@ -90,7 +90,7 @@ struct Sides {
 template <class SumsOf>
 void shrunk(Shape tree, const RoundVote& vote, const SumsOf& sums_of, std::span<double> value) {
   value[0] = 0.0;
-  for (const std::size_t v : turns(tree.size())) {
+  for (const std::size_t v : indices(tree.size())) {
     const double above = value[v];
     const Sums own = sums_of(v);
     const double drawn = v == 0 ? 0.0 : vote.shrinkage;

@@ -41,7 +41,7 @@ class Run {
                static_cast<std::int64_t>(m), scores_.n_rows});
     trees.root.push_back(std::ssize(trees.nodes.left));
     append(tree.columns, trees.nodes);
-    for (const std::size_t v : turns(m)) trees.rows.push_back(tree.sums[3 * v + 2]);
+    for (const std::size_t v : indices(m)) trees.rows.push_back(tree.sums[3 * v + 2]);
     trees.losses.push_back(loss_of_judges());
   }
 
@@ -123,7 +123,7 @@ class Run {
     }
     n_others_ = sent_.size();
     sent_.resize(n_others_ + n_binned_ - n_);
-    for (const std::size_t i : turns(n_binned_ - n_))
+    for (const std::size_t i : indices(n_binned_ - n_))
       sent_[n_others_ + i] = static_cast<std::int32_t>(n_ + i);
   }
 
@@ -245,7 +245,7 @@ class Run {
   void add_steps(Table<const double> value) {
     for (std::int64_t k = 0; k < scores_.n_rows; ++k) {
       double* const to = scores_.row(k);
-      for (const std::size_t i : turns(n_all_)) to[i] += value.row(leaf_[i])[k];
+      for (const std::size_t i : indices(n_all_)) to[i] += value.row(leaf_[i])[k];
     }
   }
 
@@ -319,7 +319,7 @@ RunTrees make_rounds(const RunRows& rows, const RoundSettings& settings, const W
     gains.take(run.has_judges() ? judging : training);
     if (watch.n_iter_no_change > 0 && gains.n_without() >= watch.n_iter_no_change) break;
   }
-  end_columns(trees.nodes);
+  finish_columns(trees.nodes);
   return trees;
 }
 

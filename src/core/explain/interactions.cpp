@@ -78,8 +78,8 @@ struct Masses {
 template <class Steps>
 class Boxing {
  public:
-  Boxing(const TreesView& trees, const Steps& steps, const Branches& branches, const Cells& cells,
-         const Masses& masses)
+  Boxing(const TreesView& trees, const Steps& steps, const MissingRouting& missing,
+         const Cells& cells, const Masses& masses)
       : trees_(trees), steps_(steps), branches_(branches), cells_(cells), masses_(masses) {}
 
   // The leaves of a tree as boxes. Parts of cells that go on to each node come from the root down.
@@ -87,7 +87,7 @@ class Boxing {
     accepted_.assign(paths.size() * masses_.most, 0.0);
     range_.assign(paths.size(), {0, 0});
     Boxes found;
-    Tally tally;
+    StepCounter counter;
     for (std::size_t v = 0; v < paths.size(); ++v) {
       if (paths.is_leaf(v)) {
         add_leaf(paths, v, found);
@@ -97,7 +97,7 @@ class Boxing {
       const std::int32_t e = paths.before[left];
       const auto above = static_cast<std::size_t>(std::max(e, 0));
       const Range cells = e < 0 ? Range{0, masses_.size(paths.compared[left])} : range_[above];
-      tally.add(static_cast<std::int64_t>(cells.end - cells.begin));
+      counter.add(static_cast<std::int64_t>(cells.end - cells.begin));
       for (std::size_t c = cells.begin; c < cells.end; ++c) {
         const double whole = e < 0 ? 1.0 : accepted(above)[c];
         if (whole == 0.0) continue;
@@ -105,7 +105,7 @@ class Boxing {
                 [&](std::size_t side, double part) { accept(left + side, c, whole * part); });
       }
     }
-    tally.pay();
+    counter.flush();
     return found;
   }
 
@@ -163,7 +163,7 @@ class Boxing {
 
   const TreesView& trees_;
   const Steps& steps_;
-  const Branches& branches_;
+  const MissingRouting& branches_;
   const Cells& cells_;
   const Masses& masses_;
   std::vector<double> accepted_;  // parts of the cells that go on to each node
@@ -171,11 +171,11 @@ class Boxing {
   std::vector<std::int32_t> nodes_;
 };
 
-Boxes boxes_of(const TreesView& trees, const Branches& branches, const Cells& cells,
+Boxes boxes_of(const TreesView& trees, const MissingRouting& missing, const Cells& cells,
                const Masses& masses, int n_threads) {
   const std::vector<Paths> paths = paths_of_all(trees, n_threads);
   std::vector<Boxes> parts(paths.size());
-  with_steps(trees.nodes, [&](const auto& steps) {
+  with_router(trees.nodes, [&](const auto& steps) {
     parallel_for(std::ssize(paths), n_threads, [&](std::int64_t t) {
       Boxing boxing(trees, steps, branches, cells, masses);
       parts[static_cast<std::size_t>(t)] = boxing.of(paths[static_cast<std::size_t>(t)]);
@@ -207,18 +207,18 @@ struct Entries {
 // Calls say(box, first, second) for every two features of every box; for each one where single.
 template <class Say>
 void each_pair(const Boxes& all, bool single, const Say& say) {
-  Tally tally;
+  StepCounter counter;
   for (std::size_t b = 0; b < all.boxes.size(); ++b) {
     const Box& box = all.boxes[b];
     for (std::size_t i = box.first; i < box.last; ++i) {
-      tally.add(static_cast<std::int64_t>(box.last - i));
+      counter.add(static_cast<std::int64_t>(box.last - i));
       if (single)
         say(b, i, i);
       else
         for (std::size_t j = i + 1; j < box.last; ++j) say(b, i, j);
     }
   }
-  tally.pay();
+  counter.flush();
 }
 
 Entries sorted(const Boxes& all, bool single) {
@@ -358,8 +358,8 @@ void analyse(const TreesView& trees, const Boxes& all, const Masses& masses, boo
       const std::int32_t a = entries.first[group], b = entries.second[group];
       variance[group] = 0.0;
       for (std::int64_t k = 0; k < trees.value.width; ++k) {
-        spend_in_bulk(static_cast<std::int64_t>(entries.of(group).size() +
-                                                masses.size(a) * (single ? 1 : masses.size(b))));
+        count_steps_out_of_line(static_cast<std::int64_t>(
+            entries.of(group).size() + masses.size(a) * (single ? 1 : masses.size(b))));
         variance[group] += part.variance_of(entries, group, k, single);
         for (std::int64_t i = 0; i < draws.n_rows; ++i) {
           const auto c = static_cast<std::size_t>(draws.row(i)[a]);
@@ -413,7 +413,7 @@ double whole_variance(const TreesView& trees, const Boxes& all, const Masses& ma
   parallel_for(std::ssize(rows), n_threads, [&](std::int64_t place) {
     const auto b = static_cast<std::size_t>(place);
     const Box& own = all.boxes[b];
-    spend_in_bulk(16 * static_cast<std::int64_t>(b + 1));
+    count_steps_out_of_line(16 * static_cast<std::int64_t>(b + 1));
     double sum = 0.0;
     for (std::size_t a = 0; a <= b; ++a) {
       const Box& other = all.boxes[a];
@@ -431,7 +431,7 @@ double whole_variance(const TreesView& trees, const Boxes& all, const Masses& ma
 
 }  // namespace
 
-Interactions interactions(const TreesView& trees, const Branches& branches, const Cells& cells,
+Interactions interactions(const TreesView& trees, const MissingRouting& missing, const Cells& cells,
                           Table<const std::int32_t> draws, bool wants_total, int n_threads,
                           std::span<double> single, Table<double> fitted) {
   const Masses masses(cells);

@@ -25,7 +25,7 @@ struct Interactions {
 // single: (p,) the variance that is due to each feature alone, summed over the outputs.
 // draws: (n, p) cells; fitted: (n, n_outputs) what is said there without parts of higher orders.
 // The whole variance costs the square of the number of leaves.
-Interactions interactions(const TreesView& trees, const Branches& branches, const Cells& cells,
+Interactions interactions(const TreesView& trees, const MissingRouting& missing, const Cells& cells,
                           Table<const std::int32_t> draws, bool wants_total, int n_threads,
                           std::span<double> single, Table<double> fitted);
 

@@ -42,7 +42,7 @@ Paths paths_of(const TreesView& trees, std::size_t t) {
   paths.left.assign(m, kLeaf);
   for (auto* column : {&paths.parent, &paths.before}) column->assign(m, -1);
   for (auto* column : {&paths.slot, &paths.n_slots, &paths.compared}) column->assign(m, 0);
-  for (const std::size_t u : turns(m, 16)) {
+  for (const std::size_t u : indices(m, 16)) {
     if (trees.nodes.left[first + u] == kLeaf) continue;
     const std::int32_t feature = trees.nodes.feature[first + u];
     auto same = static_cast<std::int32_t>(u);
@@ -73,11 +73,12 @@ std::vector<Paths> paths_of_all(const TreesView& trees, int n_threads) {
 // Calls say(side, part) for each child of node u that a row goes on to, 0 or 1, with the part of
 // the row that does.
 template <class Real, class Steps, class Say>
-CERTREE_INLINE void go_from(const TreesView& trees, const Steps& steps, const Branches& branches,
-                            const Paths& paths, std::size_t u, const Real* x, const Say& say) {
+CERTREE_INLINE void go_from(const TreesView& trees, const Steps& steps,
+                            const MissingRouting& missing, const Paths& paths, std::size_t u,
+                            const Real* x, const Say& say) {
   const std::size_t v = paths.root + u;
   go_on(trees.nodes, steps, branches, x, {static_cast<std::int32_t>(v), 1.0},
-        [&](const Arrival& next) {
+        [&](const RowFraction& next) {
           say(static_cast<std::size_t>(next.node - trees.nodes.left[v]), next.part);
         });
 }

@@ -30,9 +30,9 @@ struct Scratch {
 };
 
 // Products of mixtures along paths; inverse has 1 / mixture of the feature that leads to a node.
-CERTREE_WIDE void multiply_down(const Paths& paths, std::span<const double> chance,
-                                std::span<const Lanes> holds, std::span<const double> point,
-                                Lanes* product, Lanes* inverse) noexcept {
+CERTREE_SIMD_CLONES void multiply_down(const Paths& paths, std::span<const double> chance,
+                                       std::span<const Lanes> holds, std::span<const double> point,
+                                       Lanes* product, Lanes* inverse) noexcept {
   const std::size_t n_points = point.size();
   for (std::size_t q = 0; q < n_points; ++q) product[q].at.fill(1.0);
   for (std::size_t v = 1; v < paths.size(); ++v) {
@@ -77,10 +77,10 @@ CERTREE_INLINE void add_change(std::span<const double> chance, std::span<const L
 }
 
 // Adds the values of all features for one output, (p,), by sums of what leaves say times products.
-CERTREE_WIDE void sum_up(const Paths& paths, std::span<const double> chance,
-                         std::span<const Lanes> holds, std::span<const double> weight,
-                         const double* value, std::int64_t n_outputs, const Lanes* product,
-                         const Lanes* inverse, Lanes* sum, Lanes* part) noexcept {
+CERTREE_SIMD_CLONES void sum_up(const Paths& paths, std::span<const double> chance,
+                                std::span<const Lanes> holds, std::span<const double> weight,
+                                const double* value, std::int64_t n_outputs, const Lanes* product,
+                                const Lanes* inverse, Lanes* sum, Lanes* part) noexcept {
   const std::size_t n_points = weight.size();
   for (std::size_t v = paths.size(); v-- > 0;) {
     Lanes* const own = sum + v * n_points;
@@ -104,7 +104,7 @@ CERTREE_WIDE void sum_up(const Paths& paths, std::span<const double> chance,
 // Which parts of some rows hold along the paths of a tree, by feature; put(v, w) is where the part
 // of row w at node v stands.
 template <class Real, class Steps, class Put>
-void follow(const TreesView& trees, const Steps& steps, const Branches& branches,
+void follow(const TreesView& trees, const Steps& steps, const MissingRouting& missing,
             const Paths& paths, const Table<const Real>& X, std::int64_t first, std::size_t width,
             const Put& put) {
   for (std::size_t w = 0; w < width; ++w) put(0, w) = 1.0;
@@ -142,9 +142,9 @@ std::vector<double> chances_by_cover(const Paths& paths, std::span<const double>
 // Adds to part, (n_outputs * p,), the values of a tree for the rows of which `holds` speaks.
 void add_values(const TreesView& trees, const Paths& paths, std::span<const double> chance,
                 const Mixture& mixture, std::int64_t p, Scratch& scratch, Lanes* part,
-                Tally& tally) {
+                StepCounter& counter) {
   const auto work = static_cast<std::int64_t>(paths.size() * mixture.point.size() * kLanes);
-  tally.add(work * (1 + trees.value.width));
+  counter.add(work * (1 + trees.value.width));
   multiply_down(paths, chance, scratch.holds, mixture.point, scratch.product.data(),
                 scratch.inverse.data());
   for (std::int64_t k = 0; k < trees.value.width; ++k)
@@ -230,13 +230,13 @@ class Grouping {
 
   // Adds the values of a tree for some rows, which no leaf shares.
   void add(const Paths& paths, const Table<const Real>& X, const Table<double>& part,
-           Tally& tally) {
+           StepCounter& counter) {
     waiting_.assign(1, {0, 0});
     while (!waiting_.empty()) {
       const auto [v, depth] = waiting_.back();
       waiting_.pop_back();
       if (levels_.size() <= depth) levels_.resize(depth + 1);
-      tally.add(X.n_rows + background_.n_rows);
+      counter.add(X.n_rows + background_.n_rows);
       if (v == 0) {
         levels_[0].rows.start(static_cast<std::size_t>(X.n_rows));
         levels_[0].others.start(static_cast<std::size_t>(background_.n_rows));
@@ -245,7 +245,7 @@ class Grouping {
         divide(paths, v, background_, levels_[depth - 1].others, levels_[depth].others);
       }
       if (paths.is_leaf(v)) {
-        add_leaf(paths, v, levels_[depth], part, tally);
+        add_leaf(paths, v, levels_[depth], part, counter);
         continue;
       }
       const auto left = static_cast<std::size_t>(paths.left[v]);
@@ -298,14 +298,14 @@ class Grouping {
   }
 
   void add_leaf(const Paths& paths, std::size_t v, const Level& level, const Table<double>& part,
-                Tally& tally) {
+                StepCounter& counter) {
     const auto n_slots = static_cast<std::size_t>(paths.n_slots[v]);
     if (n_slots == 0) return;
     count(level.others);
     paths.last_nodes(v, feature_);
     for (std::int32_t& one : feature_) one = paths.compared[static_cast<std::size_t>(one)];
     const std::size_t n_groups = level.rows.fails.size();
-    tally.add(static_cast<std::int64_t>(n_groups * level.others.fails.size()));
+    counter.add(static_cast<std::int64_t>(n_groups * level.others.fails.size()));
     change_.assign(n_groups * n_slots, 0.0);
     any_.resize(n_groups);
     for (std::size_t g = 0; g < n_groups; ++g)
@@ -348,7 +348,7 @@ Table<const Real> some_rows(const Table<const Real>& X, std::int64_t first, std:
 }  // namespace
 
 template <class Real>
-void values_by_cover(const TreesView& trees, const Branches& branches, Table<const Real> X,
+void values_by_cover(const TreesView& trees, const MissingRouting& missing, Table<const Real> X,
                      const Mixture& mixture, int n_threads, Table<double> part) {
   fill(part.values(), 0.0);
   const std::vector<Paths> paths = paths_of_all(trees, n_threads);
@@ -356,21 +356,21 @@ void values_by_cover(const TreesView& trees, const Branches& branches, Table<con
   chance.reserve(paths.size());
   for (const Paths& one : paths) chance.push_back(chances_by_cover(one, branches.rows));
   constexpr auto kWidth = static_cast<std::int64_t>(kLanes);
-  with_steps(trees.nodes, [&](const auto& steps) {
+  with_router(trees.nodes, [&](const auto& steps) {
     parallel_for((X.n_rows + kWidth - 1) / kWidth, n_threads, [&](std::int64_t b) {
       const std::int64_t first = b * kWidth;
       const auto width = static_cast<std::size_t>(std::min(kWidth, X.n_rows - first));
       thread_local Scratch scratch;
       std::vector<Lanes> lanes(static_cast<std::size_t>(part.width), Lanes{});
-      Tally tally;
+      StepCounter counter;
       for (std::size_t t = 0; t < paths.size(); ++t) {
         scratch.reserve(paths[t].size(), mixture.point.size());
         follow(trees, steps, branches, paths[t], X, first, width,
                [&](std::size_t v, std::size_t w) -> double& { return scratch.holds[v].at[w]; });
-        add_values(trees, paths[t], chance[t], mixture, X.width, scratch, lanes.data(), tally);
+        add_values(trees, paths[t], chance[t], mixture, X.width, scratch, lanes.data(), counter);
       }
       add_lanes(lanes, first, width, 1.0, part);
-      tally.pay();
+      counter.flush();
     });
   });
 }
@@ -380,9 +380,9 @@ namespace {
 // The values of a tree by each row of the background in turn, where rows go both ways, or paths
 // have more features than a word has bits.
 template <class Real, class Steps>
-void add_pairs(const TreesView& trees, const Steps& steps, const Branches& branches,
+void add_pairs(const TreesView& trees, const Steps& steps, const MissingRouting& missing,
                const Paths& paths, const Table<const Real>& X, const Table<const Real>& background,
-               const Mixture& mixture, const Table<double>& part, Tally& tally) {
+               const Mixture& mixture, const Table<double>& part, StepCounter& counter) {
   thread_local Scratch scratch;
   scratch.reserve(paths.size(), mixture.point.size());
   for (std::int64_t first = 0; first < X.n_rows; first += static_cast<std::int64_t>(kLanes)) {
@@ -393,7 +393,7 @@ void add_pairs(const TreesView& trees, const Steps& steps, const Branches& branc
     for (std::int64_t z = 0; z < background.n_rows; ++z) {
       follow(trees, steps, branches, paths, background, z, 1,
              [&](std::size_t v, std::size_t) -> double& { return scratch.chance[v]; });
-      add_values(trees, paths, scratch.chance, mixture, X.width, scratch, lanes.data(), tally);
+      add_values(trees, paths, scratch.chance, mixture, X.width, scratch, lanes.data(), counter);
     }
     add_lanes(lanes, first, width, 1.0 / static_cast<double>(background.n_rows), part);
   }
@@ -402,9 +402,9 @@ void add_pairs(const TreesView& trees, const Steps& steps, const Branches& branc
 }  // namespace
 
 template <class Real>
-void values_by_background(const TreesView& trees, const Branches& branches, Table<const Real> X,
-                          Table<const Real> background, const Mixture& mixture, int n_threads,
-                          Table<double> part) {
+void values_by_background(const TreesView& trees, const MissingRouting& missing,
+                          Table<const Real> X, Table<const Real> background, const Mixture& mixture,
+                          int n_threads, Table<double> part) {
   fill(part.values(), 0.0);
   const std::vector<Paths> paths = paths_of_all(trees, n_threads);
   std::vector<std::int32_t> widest;  // features of the longest path of each tree
@@ -416,31 +416,31 @@ void values_by_background(const TreesView& trees, const Branches& branches, Tabl
   constexpr std::int64_t kMostRows = 2048;
   const std::int64_t n_blocks = std::max<std::int64_t>(std::min<std::int64_t>(n_threads, X.n_rows),
                                                        (X.n_rows + kMostRows - 1) / kMostRows);
-  with_steps(trees.nodes, [&](const auto& steps) {
+  with_router(trees.nodes, [&](const auto& steps) {
     parallel_for(n_blocks, n_threads, [&](std::int64_t b) {
       const std::int64_t first = X.n_rows * b / n_blocks, last = X.n_rows * (b + 1) / n_blocks;
       const auto rows = some_rows(X, first, last);
       const Table<double> own{part.row(first), last - first, part.width};
       Grouping grouping(trees, steps, background, changes);
-      Tally tally;
+      StepCounter counter;
       for (std::size_t t = 0; t < paths.size(); ++t) {
         if (branches.both.empty() && widest[t] <= kMostSlots)
-          grouping.add(paths[t], rows, own, tally);
+          grouping.add(paths[t], rows, own, counter);
         else
-          add_pairs(trees, steps, branches, paths[t], rows, background, mixture, own, tally);
+          add_pairs(trees, steps, branches, paths[t], rows, background, mixture, own, counter);
       }
-      tally.pay();
+      counter.flush();
     });
   });
 }
 
-template void values_by_cover(const TreesView&, const Branches&, Table<const float>, const Mixture&,
-                              int, Table<double>);
-template void values_by_cover(const TreesView&, const Branches&, Table<const double>,
+template void values_by_cover(const TreesView&, const MissingRouting&, Table<const float>,
                               const Mixture&, int, Table<double>);
-template void values_by_background(const TreesView&, const Branches&, Table<const float>,
+template void values_by_cover(const TreesView&, const MissingRouting&, Table<const double>,
+                              const Mixture&, int, Table<double>);
+template void values_by_background(const TreesView&, const MissingRouting&, Table<const float>,
                                    Table<const float>, const Mixture&, int, Table<double>);
-template void values_by_background(const TreesView&, const Branches&, Table<const double>,
+template void values_by_background(const TreesView&, const MissingRouting&, Table<const double>,
                                    Table<const double>, const Mixture&, int, Table<double>);
 
 }  // namespace certree

@@ -22,14 +22,14 @@ struct Mixture {
 // part: (n_rows, n_outputs * p) of each row and output, the value of each feature. Features that
 // are not known send a row on by branches.rows, the rows of the nodes.
 template <class Real>
-void values_by_cover(const TreesView& trees, const Branches& branches, Table<const Real> X,
+void values_by_cover(const TreesView& trees, const MissingRouting& missing, Table<const Real> X,
                      const Mixture& mixture, int n_threads, Table<double> part);
 
 // The same where features that are not known are those of a row of the background, and what is said
 // is averaged over its rows.
 template <class Real>
-void values_by_background(const TreesView& trees, const Branches& branches, Table<const Real> X,
-                          Table<const Real> background, const Mixture& mixture, int n_threads,
-                          Table<double> part);
+void values_by_background(const TreesView& trees, const MissingRouting& missing,
+                          Table<const Real> X, Table<const Real> background, const Mixture& mixture,
+                          int n_threads, Table<double> part);
 
 }  // namespace certree

@@ -112,7 +112,7 @@ void add_up(std::span<const std::int32_t> rows, const typename Target::Item* ite
   for (std::size_t first = 0; first < rows.size(); first += Target::kBlock) {
     const auto block = rows.subspan(first, std::min(Target::kBlock, rows.size() - first));
     gather(block, items, gathered.data());
-    spend(block.size() * features.size());
+    count_steps(block.size() * features.size());
     const bool by_strips = strip.is_worth_it(codes, block, features.size());
     bool is_copied = false;
     for (std::size_t i = 0; i < n_groups; ++i) {
@@ -196,7 +196,7 @@ class FewSums {
   void add_up(const OfCell& of, const Part<Target>& part, const CodesOf& codes,
               std::span<const std::int32_t> features) {
     restart(features.size());
-    spend(part.rows.size() * features.size());
+    count_steps(part.rows.size() * features.size());
     few_ = part.rows.size() <= kFew;
     for (std::size_t first = 0; first < part.rows.size(); first += kBlock) {
       const auto block = part.block(first, kBlock);
@@ -219,7 +219,7 @@ class FewSums {
                   std::span<const StoredCode> stored, std::size_t zero, std::size_t f) {
     Sum *const sums = at(of, f, 0), *const rest = at(of, f, zero);
     std::uint64_t* const seen = seen_[f].data();
-    spend(stored.size());
+    count_steps(stored.size());
     for (const auto [i, code] : stored) {
       of.add(items[i], sums + code * of.n_sums());
       if (!rows_.empty()) ++rows_[256 * f + code];

@@ -33,7 +33,7 @@ void fit(std::vector<T>& memory, std::size_t size) {
 void copy(std::span<const std::int32_t> from, std::vector<std::int32_t>& to) {
   to.resize(from.size());
   auto at = to.begin();
-  for (const auto part : stretches(from)) at = std::ranges::copy(part, at).out;
+  for (const auto part : chunks(from)) at = std::ranges::copy(part, at).out;
 }
 
 // Sums: what keeps those of cells, in memory of its own.
@@ -57,11 +57,11 @@ BinnedTree grow_by(const BinnedTable& table, const SentRows& rows,
   TreeGrowth tree(table, moved, growth, totals, sums);
   BinnedTree grown{tree.grow(0), {}};
   tree.settle_leaves(grown.columns.left, [&](std::size_t v, std::span<const std::int32_t> some) {
-    for (const auto part : stretches(some))
+    for (const auto part : chunks(some))
       for (const std::int32_t i : part)
         leaf[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(v);
   });
-  for (const std::size_t v : turns(totals.size())) target.write(totals.of(v), grown.sums);
+  for (const std::size_t v : indices(totals.size())) target.write(totals.of(v), grown.sums);
   return grown;
 }
 
@@ -91,7 +91,7 @@ GivenTree grow_gradients_by_sums(const KeptBins& bins, std::span<const std::int3
   GivenSums<Gradients> sums(bins, totals, features, growth, target, known, made);
   TreeGrowth tree(bins, MovedRows<std::int32_t>{}, growth, totals, sums);
   made.tree.columns = tree.grow(0);
-  for (const std::size_t v : turns(totals.size())) target.write(totals.of(v), made.tree.sums);
+  for (const std::size_t v : indices(totals.size())) target.write(totals.of(v), made.tree.sums);
   return made;
 }
 
@@ -104,7 +104,7 @@ struct WeightsSeen {
   bool are_whole = true;
 
   explicit WeightsSeen(std::span<const double> weight) {
-    for (const auto part : stretches(weight))
+    for (const auto part : chunks(weight))
       for (const double one : part) {
         if (!(one >= 0.0 && one < kInfinity))
           throw std::invalid_argument("weights must be finite and not negative, got " +
@@ -126,7 +126,7 @@ struct WholeWeights {
     const FixedPoint fixed(seen.largest, n_draws);
     if (!seen.are_whole) unit = fixed.unit();
     whole.reserve(weight.size());
-    for (const auto part : stretches(weight))
+    for (const auto part : chunks(weight))
       for (const double one : part) {
         whole.push_back(seen.are_whole ? static_cast<std::int64_t>(one) : fixed.whole(one));
         heaviest = std::max(heaviest, whole.back());
@@ -143,7 +143,7 @@ BinnedTrees grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const 
   const auto items = make_buffer<Item>(count.size() + 1),
              room = make_buffer<Item>(count.size() + 1);
   std::size_t n = 0;
-  for (const std::size_t i : turns(count.size())) {
+  for (const std::size_t i : indices(count.size())) {
     const std::int64_t one = count[i] * (weight.whole.empty() ? 1 : weight.whole[i]);
     items[n] = target.item(i, one);
     n += one > 0 ? 1 : 0;
@@ -160,7 +160,7 @@ BinnedTrees grow_drawn(const DrawnRows& rows, const WholeWeights& weight, const 
                   sums);
   BinnedTrees grown{tree.grow(key(Draw::cells)), {0}, {}};
   if (!Target::kSparse) grown.sums.sum.reserve(checked_size(totals.size(), target.most_sums()));
-  for (const std::size_t v : turns(totals.size())) {
+  for (const std::size_t v : indices(totals.size())) {
     grown.sums.begin.push_back(std::ssize(grown.sums.sum));
     target.write(totals.of(v), grown.sums);
   }
@@ -208,12 +208,12 @@ struct WholeNumbers {
     const auto n_columns = static_cast<std::size_t>(target.width);
     std::vector<double> largest(n_columns);
     std::vector<std::int64_t> most(n_columns, 1);
-    for (const std::size_t i : turns(target.n_rows, target.width))
+    for (const std::size_t i : indices(target.n_rows, target.width))
       for (std::size_t k = 0; k < n_columns; ++k)
         largest[k] = std::max(largest[k], std::abs(target.row(i)[k]));
     std::vector<FixedPoint> fixed;
     for (const double one : largest) fixed.emplace_back(one, n);
-    for (const std::size_t i : turns(target.n_rows, target.width))
+    for (const std::size_t i : indices(target.n_rows, target.width))
       for (std::size_t k = 0; k < n_columns; ++k) {
         const std::int64_t one = whole[i * n_columns + k] = fixed[k].whole(target.row(i)[k]);
         most[k] = std::max(most[k], std::abs(one));
@@ -285,7 +285,7 @@ struct WholeLanes {
     const auto n = static_cast<std::size_t>(columns.y.n_rows);
     whole.resize(checked_size(n, q));
     if (factor.size() > q) lane.resize(whole.size());
-    for (const std::size_t i : turns(n, q))
+    for (const std::size_t i : indices(n, q))
       for (std::size_t k = 0; k < q; ++k) {
         const double y = columns.y.row(i)[k];
         const bool is_one = columns.n_classes[k] < 3;
@@ -324,7 +324,7 @@ std::int64_t denominator_of(double number) {
 WeightUnit unit_of_weights(std::span<const double> weight) {
   const WeightsSeen seen(weight);
   std::int64_t n_units = 1;  // of the largest weight
-  for (const auto part : stretches(weight))
+  for (const auto part : chunks(weight))
     for (const double one : part) {
       const double share = one / seen.largest, units = share * static_cast<double>(n_units);
       const double nearest = std::nearbyint(units);
@@ -340,7 +340,7 @@ WeightUnit unit_of_weights(std::span<const double> weight) {
 void whole_weights(std::span<const double> weight, const WeightUnit& of_all,
                    std::span<double> whole) {
   const double unit = of_all.common > 0.0 ? of_all.common : of_all.largest / kMostWhole;
-  for (const std::size_t i : turns(weight.size()))
+  for (const std::size_t i : indices(weight.size()))
     whole[i] = std::max(std::nearbyint(weight[i] / unit), 1.0);
 }
 
@@ -350,16 +350,16 @@ BinnedTrees joined(std::vector<BinnedTrees>&& parts) {
   for (const BinnedTrees& part : parts) n_sums += part.sums.sum.size();
   all.sums.sum.reserve(n_sums);
   for (BinnedTrees& part : parts) {
-    append_moved(part.root, static_cast<std::int64_t>(std::ssize(all.nodes.left)), all.root);
+    append_shifted(part.root, static_cast<std::int64_t>(std::ssize(all.nodes.left)), all.root);
     part.sums.begin.resize(part.nodes.left.size());  // without its end
-    append_moved(part.sums.begin, static_cast<std::int64_t>(std::ssize(all.sums.sum)),
-                 all.sums.begin);
+    append_shifted(part.sums.begin, static_cast<std::int64_t>(std::ssize(all.sums.sum)),
+                   all.sums.begin);
     append(part.nodes, all.nodes);
     append(part.sums.lane, all.sums.lane);
     append(part.sums.sum, all.sums.sum);
     part = {};
   }
-  end_columns(all.nodes);
+  finish_columns(all.nodes);
   all.sums.begin.push_back(std::ssize(all.sums.sum));
   return all;
 }
@@ -368,7 +368,7 @@ void draw_rows(const Drawing& drawing, std::int64_t tree, std::span<std::int32_t
   if (!drawing.group.empty()) {
     std::vector<std::int32_t> of_group(static_cast<std::size_t>(drawing.n_groups));
     draw_rows({drawing.kind, drawing.n_draws, drawing.seed, {}}, tree, of_group);
-    for (const std::size_t i : turns(count.size()))
+    for (const std::size_t i : indices(count.size()))
       count[i] = of_group[static_cast<std::size_t>(drawing.group[i])];
     return;
   }

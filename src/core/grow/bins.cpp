@@ -25,7 +25,7 @@ constexpr auto kMost = static_cast<std::size_t>(kMostBins);
 Buffer<double> column_of(const FeatureValues& values, std::int64_t n) {
   auto column = make_buffer<double>(n);
   const auto copy = [&](const auto& from) {
-    for (const std::size_t i : turns(n))
+    for (const std::size_t i : indices(n))
       column[i] = static_cast<double>(from.data[static_cast<std::int64_t>(i) * from.stride]) + 0.0;
   };
   std::visit(copy, values);
@@ -34,7 +34,7 @@ Buffer<double> column_of(const FeatureValues& values, std::int64_t n) {
 
 // The distinct values, ascending, if there are at most so many; false if there are more.
 bool few_values(std::span<const double> column, std::size_t most, std::vector<double>& values) {
-  for (const auto part : stretches(column))
+  for (const auto part : chunks(column))
     for (const double x : part) {
       if (std::isnan(x)) continue;
       const auto at = std::ranges::lower_bound(values, x);
@@ -49,7 +49,7 @@ bool few_values(std::span<const double> column, std::size_t most, std::vector<do
 using Run = std::pair<double, std::size_t>;
 std::vector<Run> runs_of(const std::vector<double>& values) {
   std::vector<Run> runs;
-  for (const auto part : stretches(std::span(values)))
+  for (const auto part : chunks(std::span(values)))
     for (const double x : part) {
       if (runs.empty() || runs.back().first != x) runs.emplace_back(x, 0);
       ++runs.back().second;
@@ -126,7 +126,7 @@ std::vector<double> balanced_bounds(std::span<const Run> runs, std::size_t n_val
   std::vector<double> bounds;
   BinSizes sizes(n_values, wanted);
   std::size_t n_left = n_values, n = 0;  // behind the bins that are closed; in this one
-  for (const std::size_t i : turns(runs.size())) {
+  for (const std::size_t i : indices(runs.size())) {
     n += runs[i].second;
     const std::size_t n_bins = wanted.most - bounds.size();
     if (i + 1 == runs.size() || n_bins == 1) break;
@@ -140,13 +140,14 @@ std::vector<double> balanced_bounds(std::span<const Run> runs, std::size_t n_val
 
 void sort_numbers(std::vector<double>& values) {
   std::erase_if(values, [](double x) { return std::isnan(x); });
-  looking(values.size(), std::less<>(), [&](const auto& f) { std::ranges::sort(values, f); });
+  with_interrupt_checks(values.size(), std::less<>(),
+                        [&](const auto& f) { std::ranges::sort(values, f); });
 }
 
 std::vector<double> sampled_values(std::span<const double> column,
                                    std::span<const std::int32_t> sample) {
   std::vector<double> values;
-  for (const auto part : stretches(sample))
+  for (const auto part : chunks(sample))
     for (const std::int32_t i : part) values.push_back(column[static_cast<std::size_t>(i)]);
   sort_numbers(values);
   return values;
@@ -155,7 +156,7 @@ std::vector<double> sampled_values(std::span<const double> column,
 // Codes by the number of bounds below a value; bins begin and end with values that occur.
 void encode(std::span<const double> column, std::span<const double> bounds, std::uint8_t* code,
             FeatureBins& bins) {
-  static_assert(kNoNumber == kMissingBin && kMost == kMissingBin);
+  static_assert(kMissingCode == kMissingBin && kMost == kMissingBin);
   std::array<double, kMost> padded;
   padded.fill(kInfinity);
   std::ranges::copy(bounds, padded.begin());
@@ -163,12 +164,12 @@ void encode(std::span<const double> column, std::span<const double> bounds, std:
   std::array<double, kMost + 1> low, high;
   low.fill(kInfinity);
   high.fill(-kInfinity);
-  std::array<double, kCounted> x;
-  std::array<std::uint8_t, kCounted> bin;
+  std::array<double, kValuesAtOnce> x;
+  std::array<std::uint8_t, kValuesAtOnce> bin;
   x.fill(0.0);
-  for (std::size_t first = 0; first < column.size(); first += kCounted) {
-    const std::size_t n = std::min(kCounted, column.size() - first);
-    spend(n);
+  for (std::size_t first = 0; first < column.size(); first += kValuesAtOnce) {
+    const std::size_t n = std::min(kValuesAtOnce, column.size() - first);
+    count_steps(n);
     std::copy_n(column.data() + first, n, x.data());
     count_below(padded.data(), padded.size(), x.data(), bin.data());
     for (std::size_t i = 0; i < n; ++i) {
@@ -209,12 +210,13 @@ std::int32_t level_of(double x) {
 using LevelCount = std::pair<std::int32_t, std::int64_t>;
 std::vector<LevelCount> count_levels(std::span<const double> column) {
   std::vector<std::int32_t> levels;
-  for (const auto part : stretches(column))
+  for (const auto part : chunks(column))
     for (const double x : part)
       if (!std::isnan(x)) levels.push_back(level_of(x));
-  looking(levels.size(), std::less<>(), [&](const auto& f) { std::ranges::sort(levels, f); });
+  with_interrupt_checks(levels.size(), std::less<>(),
+                        [&](const auto& f) { std::ranges::sort(levels, f); });
   std::vector<LevelCount> counts;
-  for (const auto part : stretches(std::span(std::as_const(levels))))
+  for (const auto part : chunks(std::span(std::as_const(levels))))
     for (const std::int32_t level : part) {
       if (counts.empty() || counts.back().first != level) counts.emplace_back(level, 0);
       ++counts.back().second;
@@ -231,7 +233,8 @@ std::vector<std::uint8_t> frequent_levels(const std::vector<LevelCount>& counts)
   const auto is_before = [&](std::size_t a, std::size_t b) {
     return counts[a].second > counts[b].second || (counts[a].second == counts[b].second && a < b);
   };
-  looking(order.size(), is_before, [&](const auto& f) { std::ranges::sort(order, f); });
+  with_interrupt_checks(order.size(), is_before,
+                        [&](const auto& f) { std::ranges::sort(order, f); });
   for (std::size_t i = kMost - 1; i < order.size(); ++i) own[order[i]] = 0;
   return own;
 }
@@ -251,7 +254,7 @@ FeatureBins bin_categories(std::span<const double> column, std::uint8_t* code) {
   const std::vector<LevelCount> counts = count_levels(column);
   for (const LevelCount& one : counts) bins.levels.push_back(one.first);
   bins.n_bins = place_levels(counts, bins.level_bin);
-  for (const auto part : stretches(column))
+  for (const auto part : chunks(column))
     for (const double x : part) {
       *code++ =
           std::isnan(x)
@@ -285,7 +288,7 @@ struct Deciding {
   Deciding(std::span<const std::int32_t> sample, std::int64_t n_rows) : n(sample.size()) {
     if (std::ssize(sample) == n_rows) return;
     marked.resize(static_cast<std::size_t>(n_rows));
-    for (const auto part : stretches(sample))
+    for (const auto part : chunks(sample))
       for (const std::int32_t row : part) marked[static_cast<std::size_t>(row)] = 1;
   }
   bool holds(std::int32_t row) const {
@@ -298,7 +301,7 @@ std::vector<double> bounds_of_stored(std::span<const double> column,
                                      std::span<const std::int32_t> rows, const Deciding& deciding,
                                      const NumberBins& wanted) {
   std::vector<double> values;
-  for (const std::size_t i : turns(rows.size()))
+  for (const std::size_t i : indices(rows.size()))
     if (deciding.holds(rows[i])) values.push_back(column[i]);
   const std::size_t n_zeros = deciding.n - values.size();
   sort_numbers(values);
@@ -380,14 +383,14 @@ BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int3
                                         has_zeros, deciding, wanted, codes.get() + begin, bins[j]);
   });
   stored.start.push_back(0);
-  for (const std::size_t j : turns(p)) {
+  for (const std::size_t j : indices(p)) {
     for (auto k = static_cast<std::size_t>(columns.start[j]);
          std::cmp_less(k, columns.start[j + 1]); ++k) {
       if (codes[k] == stored.zero[j]) continue;
       stored.row.push_back(columns.feature[k]);
       stored.code.push_back(codes[k]);
     }
-    spend(columns.start[j + 1] - columns.start[j]);
+    count_steps(columns.start[j + 1] - columns.start[j]);
     stored.start.push_back(std::ssize(stored.row));
   }
   return columns_of(bins);
@@ -417,7 +420,7 @@ void encode_numbers(std::span<const double> column, std::span<const double> edge
 std::size_t bins_of_levels(std::span<const std::int32_t> levels,
                            std::span<const std::int64_t> n_rows, std::vector<std::uint8_t>& bins) {
   std::vector<LevelCount> counts;
-  for (const std::size_t i : turns(levels.size())) counts.emplace_back(levels[i], n_rows[i]);
+  for (const std::size_t i : indices(levels.size())) counts.emplace_back(levels[i], n_rows[i]);
   return place_levels(counts, bins);
 }
 

@@ -92,15 +92,15 @@ class Part {
       original_[i] = row;
       if (whole.weight) weight_[i] = whole.weight[row];
     }
-    for (const std::size_t k : turns(whole.y.n_rows, m_))
+    for (const std::size_t k : indices(whole.y.n_rows, m_))
       std::ranges::transform(members, y_.get() + static_cast<std::int64_t>(k) * m_,
                              [&](const RankedRow& e) { return whole.y.row(k)[e.row]; });
-    for (const std::size_t l : turns(whole.lists.n_rows, m_)) {
+    for (const std::size_t l : indices(whole.lists.n_rows, m_)) {
       RankedRow* to = rows_.lists.row(l);
       for (const RankedRow& e : Rows::part(whole.lists.row(l), cell))
         *to++ = {e.rank, number[e.row]};
     }
-    for (const std::size_t s : turns(whole.codes.n_rows, m_)) {
+    for (const std::size_t s : indices(whole.codes.n_rows, m_)) {
       std::uint32_t* to = rows_.codes.row(s);
       for (const RankedRow& e : members) *to++ = whole.codes.row(s)[e.row];
     }
@@ -150,7 +150,7 @@ class OwnUnit {
     const auto [least, most] = std::ranges::minmax(weight);
     if (least > 0.0 && most < kInfinity)
       exponent_ = std::max(std::ilogb(least), std::ilogb(most) - kRange);
-    for (const std::size_t i : turns(weight.size()))
+    for (const std::size_t i : indices(weight.size()))
       weight_[i] = std::max(std::ldexp(weight[i], -exponent_), std::ldexp(1.0, -kRange));
     is_plain_ = false;
   }
@@ -207,7 +207,7 @@ TreeColumns grow_with(const Table<const Real>& X, const Ranked& ranked, Table<co
   else
     pick_numbers(ranked, features, n_threads, lists);
   if (features.has_others())
-    for (const std::size_t i : turns(n))
+    for (const std::size_t i : indices(n))
       lists.row(features.n_numbers())[i] = {0, static_cast<std::uint32_t>(i)};
   const CartRows<Y> rows{Values(X),       &features,   &few,      nullptr, y,    unit.weight(),
                          unit.exponent(), are_counted, n_classes, lists,   codes};

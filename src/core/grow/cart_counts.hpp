@@ -20,7 +20,7 @@ class Counts {
     if (rows_.few->empty()) return;
     const auto members = rows_.members(cell);
     std::fill(all_.begin(), all_.end(), 0.0);
-    for (const auto part : stretches(members))
+    for (const auto part : chunks(members))
       for (const RankedRow& e : part) sweep.add(all_.data(), e.row);
     const int n_parts = threads_for(cell, n_threads);
     std::vector<std::vector<double>> others(static_cast<std::size_t>(n_parts - 1));
@@ -65,13 +65,13 @@ class Counts {
 
  private:
   void count_some(std::span<const RankedRow> members, const Sweep& sweep, double* sums) const {
-    Tally tally;
+    StepCounter counter;
     for (const RankedRow& e : members) {
       const auto slots = rows_.few->of_row(rows_.row_of_X(e));
       for (const std::uint32_t slot : slots) sweep.add(sums + slot * width_, e.row);
-      tally.add(std::ssize(slots) + 1);
+      counter.add(std::ssize(slots) + 1);
     }
-    tally.pay();
+    counter.flush();
   }
 
   Rows rows_;

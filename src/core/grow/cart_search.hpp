@@ -83,7 +83,7 @@ class Search : public AnySearch {
   // worth: if not null, the value of each feature's best cut, -HUGE_VAL if there is none.
   Cut best_of(const CartCell& cell, const std::vector<std::int64_t>& features,
               std::vector<double>* worth = nullptr) const {
-    spend(features.size());
+    count_steps(features.size());
     const auto members = rows_.members(cell);
     counts_.count(cell, workspace_.sweep, n_threads_);
     Cut winner;
@@ -165,7 +165,7 @@ class Search : public AnySearch {
   };
 
   static void take(Sweep& sweep, const RankedRow* first, const RankedRow* last) {
-    for (const auto part : stretches(first, last))
+    for (const auto part : chunks(first, last))
       for (const RankedRow& e : part) sweep.take(e.row);
   }
 
@@ -179,7 +179,7 @@ class Search : public AnySearch {
       cut.missing_left = missing_left;
     };
     sweep.restart();
-    for (const auto part : stretches(first, last - 1))
+    for (const auto part : chunks(first, last - 1))
       for (const RankedRow *e = part.data(), *next = e + part.size(); e < next; ++e) {
         sweep.take(e->row);
         if (e->rank != e[1].rank) look(e + 1, false);
@@ -189,7 +189,7 @@ class Search : public AnySearch {
       look(last, false);
       sweep.restart();
       take(sweep, last, end);
-      for (const auto part : stretches(first, last - 1))
+      for (const auto part : chunks(first, last - 1))
         for (const RankedRow *e = part.data(), *next = e + part.size(); e < next; ++e) {
           sweep.take(e->row);
           if (e->rank != e[1].rank) look(e + 1, true);
@@ -251,7 +251,7 @@ class Search : public AnySearch {
     const std::size_t size = checked_size(n_codes, width);
     if (workspace.table.size() < size) workspace.table.resize(size);
     double* const table = workspace.table.data();
-    for (const auto part : stretches(members))
+    for (const auto part : chunks(members))
       for (const RankedRow& e : part) workspace.sweep.add(table + codes[e.row] * width, e.row);
     workspace.groups.clear();
     const auto collect = [&](std::uint32_t code) {
@@ -261,15 +261,16 @@ class Search : public AnySearch {
       std::fill(sums, sums + width, 0.0);
     };
     if (n_codes <= members.size()) {
-      for (const std::size_t code : turns(n_codes, width))
+      for (const std::size_t code : indices(n_codes, width))
         collect(static_cast<std::uint32_t>(code));
       return;
     }
     thread_local std::vector<std::uint32_t> seen;
     seen.clear();
     for (const RankedRow& e : members) seen.push_back(codes[e.row]);
-    looking(seen.size(), std::less<>(), [&](const auto& f) { std::ranges::sort(seen, f); });
-    for (const auto part : stretches(std::span(seen)))
+    with_interrupt_checks(seen.size(), std::less<>(),
+                          [&](const auto& f) { std::ranges::sort(seen, f); });
+    for (const auto part : chunks(std::span(seen)))
       for (const std::uint32_t code : part) collect(code);
   }
 
@@ -306,16 +307,17 @@ class Search : public AnySearch {
     for (std::size_t g = 0; g < groups.size(); ++g)
       mean[groups.code(g)] = sweep.score(groups.sums(g));
     std::vector<std::uint32_t> order;
-    for (const auto part : stretches(rows_.members(cell)))
+    for (const auto part : chunks(rows_.members(cell)))
       for (const RankedRow& e : part) order.push_back(e.row);
     const auto is_before = [&](std::uint32_t a, std::uint32_t b) {
       const std::uint32_t k = codes[a], l = codes[b];
       return mean[k] < mean[l] || (mean[k] == mean[l] && (k < l || (k == l && a < b)));
     };
-    looking(order.size(), is_before, [&](const auto& f) { std::ranges::sort(order, f); });
+    with_interrupt_checks(order.size(), is_before,
+                          [&](const auto& f) { std::ranges::sort(order, f); });
     std::size_t n_left = 0;
     sweep.restart();
-    for (const std::size_t i : turns(order.size() - 1)) {
+    for (const std::size_t i : indices(order.size() - 1)) {
       sweep.take(order[i]);
       if (codes[order[i]] != codes[order[i + 1]] && consider(sweep, cell, j, cut)) n_left = i + 1;
     }
@@ -343,7 +345,7 @@ class Search : public AnySearch {
       std::vector<std::uint32_t> chosen;
       for (std::size_t g = 0; g < left.size(); ++g)
         if (left[g]) chosen.push_back(groups.code(g));
-      for (const auto part : stretches(rows_.members(cell)))
+      for (const auto part : chunks(rows_.members(cell)))
         for (const RankedRow& e : part)
           if (std::ranges::binary_search(chosen, rows_.codes_of(j)[e.row])) sweep.take(e.row);
     }
@@ -365,7 +367,7 @@ class Search : public AnySearch {
         scatter.total += sums[k] * (1.0 - sums[k] / sums[0]);
     if (!numbers && !rows_.weight) return scatter;
     double squares = 0.0;  // of weights
-    for (const auto part : stretches(rows_.members(cell)))
+    for (const auto part : chunks(rows_.members(cell)))
       for (const RankedRow& e : part) {
         const double one = rows_.weight ? rows_.weight[e.row] : 1.0;
         squares += one * one;

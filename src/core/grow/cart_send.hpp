@@ -36,7 +36,7 @@ class Sender {
     const RankedRow* const edge = list.data() + cut.n_left;
     std::int64_t n_missing = 0;
     double balance = 0.0;
-    for (const auto part : stretches(list))
+    for (const auto part : chunks(list))
       for (const RankedRow& e : part) {
         const bool missing = e.rank == kMissing;
         const bool left = missing ? cut.missing_left : &e < edge;
@@ -63,7 +63,7 @@ class Sender {
   std::pair<std::int64_t, double> mark_members(const Cell& cell, const IsLeft& is_left) const {
     std::int64_t n_left = 0;
     double balance = 0.0;
-    for (const auto part : stretches(rows_.members(cell)))
+    for (const auto part : chunks(rows_.members(cell)))
       for (const RankedRow& e : part) {
         const bool left = is_left(e);
         goes_left_[e.row] = left;
@@ -100,7 +100,7 @@ class Sender {
     RankedRow* const list = rows_.lists.row(i);
     RankedRow* to_left = list + cell.begin;
     RankedRow* to_right = right.data();
-    for (const auto part : stretches(list + cell.begin, list + cell.end))
+    for (const auto part : chunks(list + cell.begin, list + cell.end))
       for (const RankedRow entry : part) {
         const std::size_t left = goes_left_[entry.row];
         *to_left = *to_right = entry;  // no branch: it would be guessed wrong too often

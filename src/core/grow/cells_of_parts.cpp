@@ -316,7 +316,7 @@ CutCells cut_by(const KeptBins& bins, const BinnedGrowth& growth, const Target& 
   SumsOfParts<Target> sums(bins, {tables, bins.n_bins.size(), counts_rows}, totals,
                            std::vector(of_root.features), growth, target, made);
   sums.go_on(of_root.least);
-  for (const std::size_t c : turns(cells.n_rows.size(), 64)) {
+  for (const std::size_t c : indices(cells.n_rows.size(), 64)) {
     const CellSums::One total = one_of(cells.totals, c);
     totals = CellSums();
     for (std::size_t l = 0; l < total.lane.size(); ++l) totals.add(total.lane[l], total.sum[l]);
@@ -392,7 +392,7 @@ CellTables tables_of_part(Table<const std::uint8_t> codes, std::span<const std::
   CellTables made;
   with_target(wanted, wanted.counts_rows ? 2 : 1, 0, [&]<class Target>(const Target& target) {
     PartOfCells<Target> part(codes, target, wanted, made);
-    for (const std::size_t c : turns(totals.size(), 64)) {
+    for (const std::size_t c : indices(totals.size(), 64)) {
       const std::int64_t* const range = cells.row(c);
       part.add(order.subspan(static_cast<std::size_t>(range[0]),
                              static_cast<std::size_t>(range[1] - range[0])),
@@ -412,7 +412,7 @@ CellTables added(const GivenTables& one, const GivenTables& other,
   const std::size_t p = width.empty() ? 0 : one.n_bins.size() / width.size();
   const std::int64_t *from = one.sum.data(), *more = other.sum.data();
   const std::uint8_t *bin = one.bin.data(), *next = other.bin.data();
-  for (const std::size_t c : turns(width.size(), 64 * p)) {
+  for (const std::size_t c : indices(width.size(), 64 * p)) {
     const auto n_numbers = static_cast<std::size_t>(width[c]);
     const auto take = [&](const std::int64_t*& sums, const std::uint8_t*& at) {
       made.bin.push_back(*at++);
@@ -463,7 +463,7 @@ CellTables tables_of_some(const CellsInTables& told, const CellsInTables& above,
   }
   made.bin.reserve(n_bins);
   made.sum.reserve(n_sums);
-  for (const std::size_t c : turns(lanes.size(), 64 * p)) {
+  for (const std::size_t c : indices(lanes.size(), 64 * p)) {
     const std::int32_t* const at = places.row(c);
     const auto own = static_cast<std::size_t>(at[0]);
     if (at[1] < 0) {

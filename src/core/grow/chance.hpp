@@ -29,7 +29,7 @@ struct Scatter {
 // B: the squared distance of the groups' means from that of all, summed over rows.
 inline double scatter_between(const Groups& groups, const std::vector<double>& total) {
   double between = 0.0;
-  for (const std::size_t g : turns(groups.size(), groups.width())) {
+  for (const std::size_t g : indices(groups.size(), groups.width())) {
     const double weight = groups.sums(g)[0];
     for (std::size_t k = 1; k < total.size(); ++k) {
       const double beyond = groups.sums(g)[k] - weight * (total[k] / total[0]);

@@ -52,7 +52,7 @@ std::vector<BinsNow> join_bins(const KeptBins& table, std::span<const std::int32
     if (!stays) bins.n_bins[j] = static_cast<std::int32_t>(n_edges + 1);
     for (std::size_t b = n_bins; b-- > 0;) low[into[b]] = table.low_of(j)[b];
     for (std::size_t b = 0; b < n_bins; ++b) high[into[b]] = table.high_of(j)[b];
-    spend(n_bins);
+    count_steps(n_bins);
   }
   return joined;
 }
@@ -78,7 +78,7 @@ void coarsen(const BinnedTable& table, std::span<const std::int32_t> features, s
       std::copy_n(code, table.codes.of_features.width, to);
       continue;
     }
-    for (const auto part : stretches(code, code + table.codes.of_features.width))
+    for (const auto part : chunks(code, code + table.codes.of_features.width))
       for (const std::uint8_t bin : part) *to++ = into[bin];
   }
 }

@@ -61,7 +61,7 @@ struct SquaredSweep {
 
   void start(std::span<const RankedRow> rows) {
     w = s = 0.0;
-    for (const auto stretch : stretches(rows))
+    for (const auto stretch : chunks(rows))
       for (const RankedRow& e : stretch) {
         const double one = weight ? weight[e.row] : 1.0;
         w += one;
@@ -167,23 +167,24 @@ struct AbsoluteSweep {
     thread_local std::vector<std::uint32_t> order;
     order.clear();
     std::uint32_t last = 0;
-    for (const auto stretch : stretches(rows))
+    for (const auto stretch : chunks(rows))
       for (const RankedRow& e : stretch) {
         order.push_back(e.row);
         last = std::max(last, e.row);
       }
     if (place.size() <= last) place.resize(std::size_t{last} + 1);
     const auto is_before = [&](std::uint32_t a, std::uint32_t b) { return y[a] < y[b]; };
-    looking(order.size(), is_before, [&](const auto& f) { std::ranges::sort(order, f); });
+    with_interrupt_checks(order.size(), is_before,
+                          [&](const auto& f) { std::ranges::sort(order, f); });
     numbers.clear();
-    for (const auto stretch : stretches(std::span<const std::uint32_t>(order)))
+    for (const auto stretch : chunks(std::span<const std::uint32_t>(order)))
       for (const std::uint32_t row : stretch) {
         if (numbers.empty() || numbers.back() != y[row]) numbers.push_back(y[row]);
         place[row] = static_cast<std::uint32_t>(numbers.size() - 1);
       }
     all.restart(numbers.size());
     total = {};
-    for (const auto stretch : stretches(rows))
+    for (const auto stretch : chunks(rows))
       for (const RankedRow& e : stretch) add_to(all, total, e.row);
     count.start(rows);
     restart();
@@ -271,7 +272,7 @@ struct ClassSweep {
   void start(std::span<const RankedRow> rows) {
     std::fill(all.begin(), all.end(), 0.0);
     w = 0.0;
-    for (const auto stretch : stretches(rows))
+    for (const auto stretch : chunks(rows))
       for (const RankedRow& e : stretch) {
         const double one = weight ? weight[e.row] : 1.0;
         all[static_cast<std::size_t>(y[e.row])] += one;
@@ -432,7 +433,7 @@ struct CountedEntropySweep {
     n = static_cast<std::uint32_t>(rows.size());
     part.start(n, all.size());
     std::fill(all.begin(), all.end(), 0);
-    for (const auto stretch : stretches(rows))
+    for (const auto stretch : chunks(rows))
       for (const RankedRow& e : stretch) ++all[static_cast<std::size_t>(y[e.row])];
     sum = 0;
     n_present = 0;
@@ -500,7 +501,7 @@ struct BinaryEntropySweep {
     n = static_cast<std::uint32_t>(rows.size());
     part.start(n, n_classes);
     ones = 0;
-    for (const auto stretch : stretches(rows))
+    for (const auto stretch : chunks(rows))
       for (const RankedRow& e : stretch) ones += y[e.row];
     restart();
   }

@@ -57,9 +57,9 @@ class DenseCells {
     copy.codes = {copy.memory.get(), n, from.width};
     std::uint8_t* to = copy.memory.get();
     std::uint32_t row = 0;
-    for (const auto part : stretches(items))
+    for (const auto part : chunks(items))
       for (Item& item : part) {
-        spend(from.width / 16);
+        count_steps(from.width / 16);
         to = std::copy_n(from.row(item.row), from.width, to);
         item.row = row++;
       }
@@ -116,7 +116,7 @@ class SparseCells {
       dealt_[begin_[j] + n_[j]++] = {i, code};
     });
     all_.assign(of.n_sums(), Sum{});
-    for (const auto part : stretches(items))
+    for (const auto part : chunks(items))
       for (const Item& item : part) of.add(item, all_.data());
   }
   bool may_vary(std::int32_t feature) const { return n_[static_cast<std::size_t>(feature)] > 0; }
@@ -133,15 +133,15 @@ class SparseCells {
  private:
   template <class Take>
   void for_stored(std::span<const Item> items, const Take& take) const {
-    Tally tally;
+    StepCounter counter;
     for (std::uint32_t i = 0; i < items.size(); ++i) {
       const auto row = static_cast<std::size_t>(items[i].row);
       const auto end = static_cast<std::size_t>(stored_.start[row + 1]);
       for (auto k = static_cast<std::size_t>(stored_.start[row]); k < end; ++k)
         take(i, static_cast<std::size_t>(stored_.feature[k]), stored_.code[k]);
-      tally.add(stored_.start[row + 1] - stored_.start[row] + 1);
+      counter.add(stored_.start[row + 1] - stored_.start[row] + 1);
     }
-    tally.pay();
+    counter.flush();
   }
 
   const StoredByRow& stored_;

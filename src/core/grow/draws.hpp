@@ -18,7 +18,7 @@ inline std::uint64_t key_of_tree(std::uint64_t seed, std::int64_t tree, Draw dra
 
 inline void draw_some(Random& random, std::int64_t n_draws, std::span<std::int32_t> count) {
   std::int64_t n = std::ssize(count), wanted = n_draws;
-  for (const auto part : stretches(count))
+  for (const auto part : chunks(count))
     for (std::int32_t& one : part) {
       one = random.below(n--) < wanted ? 1 : 0;
       wanted -= one;
@@ -28,9 +28,9 @@ inline void draw_some(Random& random, std::int64_t n_draws, std::span<std::int32
 inline void draw_repeatedly(Random& random, std::int64_t n_draws, std::span<std::int32_t> count) {
   fill(count, 0);
   const std::int64_t n = std::ssize(count);
-  for (std::int64_t left = n_draws; left > 0; left -= kBulk) {
-    const std::int64_t now = std::min(left, kBulk);
-    spend(now);
+  for (std::int64_t left = n_draws; left > 0; left -= kStepsAtOnce) {
+    const std::int64_t now = std::min(left, kStepsAtOnce);
+    count_steps(now);
     for (std::int64_t i = 0; i < now; ++i) ++count[static_cast<std::size_t>(random.below(n))];
   }
 }

@@ -79,7 +79,7 @@ class DyadicRule {
     constexpr std::int64_t kBlock = 8192;
     parallel_for((X.n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
       const std::int64_t end = std::min(X.n_rows, (block + 1) * kBlock);
-      spend((end - block * kBlock) * X.width);
+      count_steps((end - block * kBlock) * X.width);
       for (std::int64_t i = block * kBlock; i < end; ++i) {
         const Real* x = X.row(i);
         std::uint64_t* code = codes_.get() + i * n_features_;
@@ -109,7 +109,7 @@ class DyadicRule {
     Row* const first = rows_.get() + cell.begin;
     Row* const last = rows_.get() + cell.end;
     const auto is_left = [this, j, bit](const Row& row) { return (code(row, j) & bit) == 0; };
-    const Row* const middle = looking(
+    const Row* const middle = with_interrupt_checks(
         last - first, is_left, [&](const auto& f) { return std::partition(first, last, f); });
     const std::int64_t cut = cell.begin + (middle - first);
     left = {cell.begin, cut, depth + 1};
@@ -133,7 +133,7 @@ class DyadicRule {
     const std::int64_t p = n_features_;
     const std::int64_t start = cell.depth % p;
     const Row head = rows_[static_cast<std::size_t>(cell.begin)];
-    Tally tally;
+    StepCounter counter;
     std::int64_t best = -1;
     for (std::int64_t done = 0; done < p;) {
       const std::int64_t j = (start + done) % p;
@@ -142,7 +142,7 @@ class DyadicRule {
       const std::uint64_t bit_now =
           level_now < kBits ? std::uint64_t{1} << (kBits - 1 - level_now) : 0;
       std::uint64_t differ[8] = {};
-      for (std::int64_t i = cell.begin + 1; i < cell.end; ++i, tally.add()) {
+      for (std::int64_t i = cell.begin + 1; i < cell.end; ++i, counter.add()) {
         const Row row = rows_[static_cast<std::size_t>(i)];
         for (std::int64_t w = 0; w < width; ++w) differ[w] |= code(row, j + w) ^ code(head, j + w);
         if (differ[0] & bit_now) return cell.depth + done;

@@ -39,7 +39,7 @@ void sort_by_radix(Buffer<Key<Bits>>& keys, Buffer<Key<Bits>>& others, std::int6
   constexpr int kPasses = (8 * static_cast<int>(sizeof(Bits)) + kDigit - 1) / kDigit;
   const auto digit = [](Bits bits, int pass) { return (bits >> (pass * kDigit)) & (kSize - 1); };
   std::array<std::uint32_t, kSize * kPasses> starts{};
-  for (const auto part : stretches(keys.get(), keys.get() + n))
+  for (const auto part : chunks(keys.get(), keys.get() + n))
     for (const Key<Bits>& key : part)
       for (int pass = 0; pass < kPasses; ++pass)
         ++starts[static_cast<std::size_t>(pass) * kSize + digit(key.bits, pass)];
@@ -47,7 +47,7 @@ void sort_by_radix(Buffer<Key<Bits>>& keys, Buffer<Key<Bits>>& others, std::int6
     std::uint32_t* start = starts.data() + static_cast<std::size_t>(pass) * kSize;
     if (start[digit(keys[0].bits, pass)] == n) continue;
     std::exclusive_scan(start, start + kSize, start, std::uint32_t{0});
-    for (const auto part : stretches(keys.get(), keys.get() + n))
+    for (const auto part : chunks(keys.get(), keys.get() + n))
       for (const Key<Bits> key : part) others[start[digit(key.bits, pass)]++] = key;
     std::swap(keys, others);
   }
@@ -59,7 +59,7 @@ void sort_feature(const Table<const Real>& X, std::int64_t j, RankedRow* list) {
   using Bits = decltype(ordered_bits(Real{}));
   const std::int64_t n = X.n_rows;
   auto keys = make_buffer<Key<Bits>>(n), others = make_buffer<Key<Bits>>(n);
-  for (const std::size_t i : turns(n))
+  for (const std::size_t i : indices(n))
     keys[i] = {ordered_bits(X.row(i)[j]), static_cast<std::uint32_t>(i)};
   if (n < 128)
     std::sort(keys.get(), keys.get() + n, [](const auto& a, const auto& b) {
@@ -70,7 +70,7 @@ void sort_feature(const Table<const Real>& X, std::int64_t j, RankedRow* list) {
   else
     sort_by_radix<11>(keys, others, n);
   std::uint32_t rank = 0;
-  for (const std::size_t i : turns(n)) {
+  for (const std::size_t i : indices(n)) {
     if (i > 0 && keys[i].bits != keys[i - 1].bits) ++rank;
     list[i] = {keys[i].bits == ~Bits{0} ? kMissing : rank, keys[i].row};
   }
@@ -142,10 +142,10 @@ std::uint32_t category(Real x, std::int64_t j) {
 // Replaces the categories (n,) of a feature by their codes; returns what the codes stand for.
 inline std::vector<std::int32_t> encode(std::uint32_t* column, std::int64_t n) {
   std::uint32_t bound = 0;
-  for (const std::size_t i : turns(n))
+  for (const std::size_t i : indices(n))
     if (column[i] != kMissing) bound = std::max(bound, column[i] + 1);
   std::vector<std::uint32_t> code(bound, 0);
-  for (const std::size_t i : turns(n))
+  for (const std::size_t i : indices(n))
     if (column[i] != kMissing) code[column[i]] = 1;
   std::vector<std::int32_t> categories;
   for (std::uint32_t c = 0; c < bound; ++c)
@@ -155,7 +155,7 @@ inline std::vector<std::int32_t> encode(std::uint32_t* column, std::int64_t n) {
     }
   const auto missing = static_cast<std::uint32_t>(categories.size());
   const bool renumbered = missing < bound;  // else every code is its category
-  for (const auto part : stretches(column, column + n))
+  for (const auto part : chunks(column, column + n))
     for (std::uint32_t& c : part) c = c == kMissing ? missing : renumbered ? code[c] : c;
   return categories;
 }
@@ -173,7 +173,7 @@ void encode_all(const Table<const Real>& X, Features& features, int n_threads,
     for (std::int64_t s = 0; s < n_sets; ++s) {
       const std::int64_t j = features.sets[static_cast<std::size_t>(s)];
       std::uint32_t* const column = codes.row(s);
-      spend(end - begin);
+      count_steps(end - begin);
       for (std::int64_t i = begin; i < end; ++i) column[i] = category(X.row(i)[j], j);
     }
   });
@@ -195,7 +195,7 @@ inline void pick(const Ranked& ranked, std::int64_t i, std::int64_t n, RankedRow
   const std::int32_t* const place_of = ranked.place.data();
   const RankedRow* const end = ranked.order.row(i + 1);
   RankedRow* to = list;
-  for (const auto part : stretches(ranked.order.row(i), end)) {
+  for (const auto part : chunks(ranked.order.row(i), end)) {
     for (const RankedRow& from : part) {
       if (to == list + n) return;
       const std::int32_t place = place_of[from.row];

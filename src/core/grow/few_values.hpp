@@ -47,7 +47,7 @@ std::vector<DistinctValues> distinct_values(const Table<const Real>& X,
     for (auto j = block * kBlock; j < std::min(X.width, (block + 1) * kBlock); ++j)
       if (is_categorical.empty() || !is_categorical[static_cast<std::size_t>(j)])
         open.push_back(static_cast<std::size_t>(j));
-    for (const std::size_t i : turns(X.n_rows, kBlock)) {
+    for (const std::size_t i : indices(X.n_rows, kBlock)) {
       if (open.empty()) return;
       const Real* const x = X.row(i);
       std::erase_if(open, [&](std::size_t j) { return !found[j].add(static_cast<double>(x[j])); });
@@ -87,7 +87,7 @@ class FewValues {
     std::vector<double> usual;  // beside each other, as nearly all values are compared with them
     for (const Feature& feature : features_) usual.push_back(feature.values[feature.usual]);
     std::uint32_t* to = slots_.get();
-    for (const std::size_t i : turns(X.n_rows, features_.size())) {
+    for (const std::size_t i : indices(X.n_rows, features_.size())) {
       starts_[i] = to - slots_.get();
       for (std::size_t f = 0; f < features_.size(); ++f) {
         const auto x = static_cast<double>(X.row(i)[features_[f].j]);

@@ -77,8 +77,8 @@ class GivenSums {
         made_(made) {
     if (known.keys.size() > 0 && known.sums.width != static_cast<std::int64_t>(layout_.size()))
       throw std::invalid_argument("sums must be those of the features by their bins");
-    for (const std::size_t i : turns(known.decided.size())) decided_[known.decided[i]] = i;
-    for (const std::size_t i : turns(known.keys.size())) waiting_[known.keys[i]] = i;
+    for (const std::size_t i : indices(known.decided.size())) decided_[known.decided[i]] = i;
+    for (const std::size_t i : indices(known.keys.size())) waiting_[known.keys[i]] = i;
     made_.cuts.resize(checked_size(known.keys.size(), kCutBytes));
   }
 
@@ -156,7 +156,7 @@ class GivenSums {
     typename Target::OfCell of(target_, total, squares);
     const Undecided<Target> known{of, total.sum, cell.size(), bounds, cell.key};
     Cut cut;
-    spend(layout_.size());
+    count_steps(layout_.size());
     for (const std::int32_t j : features) {
       AllBins bins{sums + layout_.start(j), Target::kLanes, layout_.width(j), layout_.n_bins(j),
                    false};

@@ -58,8 +58,8 @@ void add_items(const std::uint8_t* const* codes, const Places& places, const Gra
 
 // Writes the sums of a block by lanes, so wide; `add`: to what is there.
 template <bool add>
-CERTREE_WIDE void unpack(const GradientItem* sums, std::size_t n, std::int64_t* lanes,
-                         std::size_t width) noexcept {
+CERTREE_SIMD_CLONES void unpack(const GradientItem* sums, std::size_t n, std::int64_t* lanes,
+                                std::size_t width) noexcept {
   // What is negative is moved above 0 and back, as there is no vector instruction that shifts it.
   constexpr std::uint64_t kAbove = std::uint64_t{1} << 63;
   std::int64_t *const g = lanes, *const h = lanes + width, *const rows = h + width;
@@ -90,10 +90,11 @@ CERTREE_INLINE double value_of_sides(std::int64_t g_one, std::int64_t h_one, std
 // The values of the cuts behind each bin: G^2 / (H + l2) of both sides; minus infinity where a side
 // has too little. Returns the largest. prefix: (3, width) sums up to each bin, to which `shift` is
 // added.
-CERTREE_WIDE double value_gradient_cuts(const std::int64_t* prefix, std::size_t width,
-                                        std::size_t n_bins, const std::int64_t* shift,
-                                        const std::int64_t* total, const GradientLimits& limits,
-                                        double* value) noexcept {
+CERTREE_SIMD_CLONES double value_gradient_cuts(const std::int64_t* prefix, std::size_t width,
+                                               std::size_t n_bins, const std::int64_t* shift,
+                                               const std::int64_t* total,
+                                               const GradientLimits& limits,
+                                               double* value) noexcept {
   const std::int64_t *const g = prefix, *const h = g + width, *const n = h + width;
   const std::int64_t g_shift = shift[0], h_shift = shift[1], n_shift = shift[2];
   const std::int64_t g_all = total[0], h_all = total[1], n_all = total[2];
@@ -141,7 +142,7 @@ class Gradients {
     // As whole numbers, bits of numbers that are not negative are in the order of these; those of
     // all others are above.
     std::uint64_t g = 0, h = 0;
-    for (const auto part : stretches(rows))
+    for (const auto part : chunks(rows))
       for (const std::int32_t row : part) {
         const auto i = static_cast<std::size_t>(row);
         const double factor = response.factors[i];
@@ -174,7 +175,7 @@ class Gradients {
 
   // The items of rows, by number of row.
   void itemise(std::span<const std::int32_t> rows, Item* items) const {
-    for (const auto part : stretches(rows))
+    for (const auto part : chunks(rows))
       for (const std::int32_t row : part) {
         const auto i = static_cast<std::size_t>(row);
         const double factor = response_.factors[i];
@@ -211,7 +212,7 @@ class Gradients {
 
   void total(std::span<const std::int32_t> rows, const Item* items, CellSums& sums) const {
     std::int64_t g = 0, h = 0;
-    for (const auto part : stretches(rows))
+    for (const auto part : chunks(rows))
       for (const std::int32_t row : part) {
         g += gradient_of(items[row]);
         h += items[row].hessian;
@@ -224,7 +225,7 @@ class Gradients {
   // Sum of the squared gradients of rows, in units of 2^40 squares: what their scatter is told by.
   static std::int64_t squares(std::span<const std::int32_t> rows, const Item* items) {
     std::int64_t sum = 0;
-    for (const auto part : stretches(rows))
+    for (const auto part : chunks(rows))
       for (const std::int32_t row : part) {
         const auto g = static_cast<double>(gradient_of(items[row]));
         sum += static_cast<std::int64_t>(g * g * 0x1p-40);

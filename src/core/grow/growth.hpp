@@ -58,7 +58,7 @@ class Nodes {
   void append(std::int32_t node, Nodes&& part) {
     expect_room(nodes_.size() + part.nodes_.size() - 1);
     const auto shift = static_cast<std::int32_t>(nodes_.size()) - 1;
-    spend(part.nodes_.size());
+    count_steps(part.nodes_.size());
     for (Node& from : part.nodes_)
       if (from.left != kLeaf) from.left += shift;
     at(node) = part.nodes_.front();
@@ -73,7 +73,7 @@ class Nodes {
     TreeColumns columns;
     const auto take = [&](auto& column, auto field) {
       column.reserve(nodes_.size());
-      for (const auto part : stretches(std::span(std::as_const(nodes_))))
+      for (const auto part : chunks(std::span(std::as_const(nodes_))))
         for (const Node& node : part) column.push_back(node.*field);
     };
     take(columns.feature, &Node::feature);
@@ -178,7 +178,7 @@ class Growth {
     while (!stack.empty()) {
       const auto [node, cell] = stack.back();
       stack.pop_back();
-      spend(cell.end - cell.begin);
+      count_steps(cell.end - cell.begin);
       if (cell.end - cell.begin <= grain_) {
         pending_.push_back({node, cell});
         continue;
@@ -249,7 +249,7 @@ struct Box {
   template <class Real>
   explicit Box(const Table<const Real>& X)
       : low(static_cast<std::size_t>(X.width), kInfinity), high(low.size(), -kInfinity) {
-    for (const std::size_t i : turns(X.n_rows, X.width))
+    for (const std::size_t i : indices(X.n_rows, X.width))
       for (std::size_t j = 0; j < low.size(); ++j) {  // comparisons with NaN are false
         const double x = X.row(i)[j];
         low[j] = x < low[j] ? x : low[j];

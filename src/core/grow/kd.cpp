@@ -49,7 +49,7 @@ std::vector<double> inverse_deviation(const Table<const Real>& X, const Stopping
   const auto add = [](ExactSums& to, std::size_t j, double x, double error) {
     add_exactly(to.high[j], to.low[j], x, error);
   };
-  for (const std::size_t i : turns(X.n_rows, X.width)) {
+  for (const std::size_t i : indices(X.n_rows, X.width)) {
     const double w = weight ? weight[i] : 1.0;
     for (std::size_t j = 0; j < p; ++j) {
       const double x = X.row(i)[j];
@@ -85,7 +85,7 @@ class KdRule {
       : X_(X), stopping_(stopping), axis_(axis), rows_(make_buffer<Row>(X.n_rows)) {
     if (axis == Axis::spread) scale_ = inverse_deviation(X, stopping);
     missing_ = !all_of(X.values(), [](Real x) { return !std::isnan(x); });
-    for (const std::size_t i : turns(X.n_rows)) {
+    for (const std::size_t i : indices(X.n_rows)) {
       const auto index = static_cast<std::int32_t>(i);
       rows_[i] = {0.0, index, stopping.class_of(index)};
     }
@@ -127,7 +127,7 @@ class KdRule {
   }
 
   void load(const Cell& cell, std::int64_t j) const {
-    for (const std::size_t turn : turns(cell.end - cell.begin)) {
+    for (const std::size_t turn : indices(cell.end - cell.begin)) {
       const std::int64_t i = cell.begin + static_cast<std::int64_t>(turn);
       prefetch(row_ahead(cell, i) + j, 1);
       Row& row = rows_[static_cast<std::size_t>(i)];
@@ -158,7 +158,7 @@ class KdRule {
     double* const lowest = low.data();
     double* const highest = high.data();
     double* const nans = missing.data();
-    for (const std::size_t turn : turns(cell.end - cell.begin, X_.width)) {
+    for (const std::size_t turn : indices(cell.end - cell.begin, X_.width)) {
       const std::int64_t i = cell.begin + static_cast<std::int64_t>(turn);
       prefetch(row_ahead(cell, i), std::min<std::int64_t>(X_.width, 64));
       const Real* x = X_.row(rows_[static_cast<std::size_t>(i)].index);
@@ -192,7 +192,7 @@ class KdRule {
     Row* const last = rows_.get() + cell.end;
     const std::int64_t n = cell.end - cell.begin;
     Row* const nth = first + (n - 1) / 2;
-    looking(n, below, [&](const auto& f) { std::nth_element(first, nth, last, f); });
+    with_interrupt_checks(n, below, [&](const auto& f) { std::nth_element(first, nth, last, f); });
     const double median = nth->value;
     Row* const equal = std::partition(first, nth, [&](const Row& r) { return r.value < median; });
     Row* const above = std::partition(nth, last, [&](const Row& r) { return r.value <= median; });
@@ -206,7 +206,8 @@ class KdRule {
     const auto is_before = [](const Row& a, const Row& b) {
       return a.value < b.value || (a.value == b.value && a.index < b.index);
     };
-    looking(last - first, is_before, [&](const auto& f) { std::sort(first, last, f); });
+    with_interrupt_checks(last - first, is_before,
+                          [&](const auto& f) { std::sort(first, last, f); });
     const double* const weight_of = stopping_.weight.data();
     double total = 0.0;
     for (const Row* row = first; row != last; ++row) total += weight_of[row->index];

@@ -59,8 +59,8 @@ CERTREE_INLINE double sum_of_lanes(std::size_t n, const Term& term) {
 }
 
 // left: (1 + n_lanes,) what lies left before the first bin; it is added to.
-CERTREE_WIDE void value_by_scatter(const OutputCuts& given, std::size_t n, std::int64_t* left,
-                                   double* value) noexcept {
+CERTREE_SIMD_CLONES void value_by_scatter(const OutputCuts& given, std::size_t n,
+                                          std::int64_t* left, double* value) noexcept {
   const OutputCuts cuts = given;  // at hand: what is written might else change it
   std::int64_t weight = left[0], *const lanes = left + 1;
   for (std::size_t b = 0; b < n; ++b) {
@@ -77,8 +77,9 @@ CERTREE_WIDE void value_by_scatter(const OutputCuts& given, std::size_t n, std::
 }
 
 // The same by cross entropy. uncut: sum of x log x of all classes less that of the columns.
-CERTREE_WIDE void value_by_entropy(const OutputCuts& given, std::size_t n, double n_columns,
-                                   double uncut, std::int64_t* left, double* value) noexcept {
+CERTREE_SIMD_CLONES void value_by_entropy(const OutputCuts& given, std::size_t n, double n_columns,
+                                          double uncut, std::int64_t* left,
+                                          double* value) noexcept {
   const OutputCuts cuts = given;
   std::int64_t weight = left[0], *const lanes = left + 1;
   for (std::size_t b = 0; b < n; ++b) {
@@ -87,10 +88,10 @@ CERTREE_WIDE void value_by_entropy(const OutputCuts& given, std::size_t n, doubl
     const double w = to_double(weight), rest = cuts.all - w;
     const double order = sum_of_lanes(cuts.n_lanes, [&](std::size_t l) {
       const double one = to_double(lanes[l] += sums[1 + l]), other = cuts.total[l] - one;
-      const double own = times_log(one) + times_log(other);
-      return cuts.both[l] ? own + times_log(w - one) + times_log(rest - other) : own;
+      const double own = x_log_x(one) + x_log_x(other);
+      return cuts.both[l] ? own + x_log_x(w - one) + x_log_x(rest - other) : own;
     });
-    value[b] = order - n_columns * (times_log(w) + times_log(rest)) - uncut;
+    value[b] = order - n_columns * (x_log_x(w) + x_log_x(rest)) - uncut;
   }
 }
 
@@ -111,15 +112,16 @@ CERTREE_INLINE void add_row(const OutputsResponse& of, const OutputsItem& item,
 }
 
 // Adds rows to the sums of their bins.
-CERTREE_WIDE void add_rows(const OutputsResponse& given, const OutputsItem* items, std::size_t n,
-                           const std::uint8_t* bin, std::int64_t* sums) noexcept {
+CERTREE_SIMD_CLONES void add_rows(const OutputsResponse& given, const OutputsItem* items,
+                                  std::size_t n, const std::uint8_t* bin,
+                                  std::int64_t* sums) noexcept {
   const OutputsResponse of = given;
   for (std::size_t i = 0; i < n; ++i) add_row(of, items[i], sums + bin[i] * (1 + of.n_lanes));
 }
 
 // Moves the sums of some bins together, and leaves zeros.
-CERTREE_WIDE void move_bins(const std::uint8_t* bin, std::size_t n, std::size_t n_sums,
-                            std::int64_t* from, std::int64_t* to) noexcept {
+CERTREE_SIMD_CLONES void move_bins(const std::uint8_t* bin, std::size_t n, std::size_t n_sums,
+                                   std::int64_t* from, std::int64_t* to) noexcept {
   for (std::size_t i = 0; i < n; ++i) {
     std::int64_t* const sums = from + bin[i] * n_sums;
     std::copy_n(sums, n_sums, to + i * n_sums);
@@ -146,7 +148,7 @@ class OutputsTarget {
   }
   void total(std::span<const Item> items, CellSums& sums) const {
     std::vector<Sum> total(most_sums());
-    for (const auto part : stretches(items))
+    for (const auto part : chunks(items))
       for (const Item& item : part) add(item, total.data());
     for (std::size_t l = 0; l < total.size(); ++l) sums.add(static_cast<std::int32_t>(l), total[l]);
   }
@@ -167,14 +169,14 @@ class OutputsTarget {
       items_ = items;
       const std::int64_t weight = total.sum[0];
       all_ = static_cast<double>(weight);
-      uncut_ = static_cast<double>(of_.n_columns) * -times_log(all_);
+      uncut_ = static_cast<double>(of_.n_columns) * -x_log_x(all_);
       for (std::size_t l = 0; l < of_.n_lanes; ++l) {
         const std::int64_t sum = total.sum[1 + l];
         centre_[l] = weight > 0 ? sum / weight : 0;
         rest_[l] = static_cast<double>(sum - weight * centre_[l]);
         total_[l] = static_cast<double>(sum);
-        if (of_.logs) uncut_ += times_log(total_[l]);
-        if (of_.logs && of_.both[l]) uncut_ += times_log(all_ - total_[l]);
+        if (of_.logs) uncut_ += x_log_x(total_[l]);
+        if (of_.logs && of_.both[l]) uncut_ += x_log_x(all_ - total_[l]);
       }
     }
     std::size_t n_sums() const { return 1 + of_.n_lanes; }
@@ -271,7 +273,7 @@ class OutputsTarget {
       if (of_.classes) return total_[l] * (1.0 - total_[l] / all_);
       const int shift = of_.bits[l] + 4;
       std::int64_t squares = 0;
-      for (const auto part : stretches(items_))
+      for (const auto part : chunks(items_))
         for (const Item& item : part) {
           const auto beyond =
               static_cast<double>(of_.whole[item.place * of_.n_columns + l] - centre_[l]);

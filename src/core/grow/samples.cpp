@@ -11,7 +11,7 @@ template <class T>
 std::vector<T> values_of(std::span<const T> column, Rows rows) {
   std::vector<T> values;
   values.reserve(rows.size());
-  for (const auto part : stretches(rows))
+  for (const auto part : chunks(rows))
     for (const std::int32_t i : part) values.push_back(column[static_cast<std::size_t>(i)]);
   return values;
 }
@@ -29,14 +29,14 @@ BinnedSample binned(const SampledRows& all, Rows rows) {
   const Table<double> X{values.get(), n, p};
   std::vector<FeatureValues> features;
   for (std::int64_t j = 0; j < p; ++j) features.push_back(Strided<double>{values.get() + j, p});
-  for (const std::size_t i : turns(n, p)) std::copy_n(all.X.row(rows[i]), p, X.row(i));
+  for (const std::size_t i : indices(n, p)) std::copy_n(all.X.row(rows[i]), p, X.row(i));
   std::vector<std::int32_t> deciding(static_cast<std::size_t>(std::min(all.n_deciding, n)));
   std::iota(deciding.begin(), deciding.end(), 0);
   BinnedSample sample{bin_features(features, deciding, all.category, {.fine_ends = true}, 1,
                                    {by_feature.get(), p, n}),
                       make_buffer<std::uint8_t>(n, p)};
   std::uint8_t* code = sample.codes.get();
-  for (const std::size_t i : turns(n, p))
+  for (const std::size_t i : indices(n, p))
     for (std::int64_t j = 0; j < p; ++j) *code++ = by_feature[static_cast<std::size_t>(j * n) + i];
   return sample;
 }

@@ -34,7 +34,7 @@ std::int64_t send(std::span<Row> rows, const Codes& codes, const GoesLeft& goes_
                   Row* scratch) {
   Row* to_left = rows.data();
   Row* to_right = scratch;
-  for (const auto part : stretches(rows))
+  for (const auto part : chunks(rows))
     for (const Row row : part) {
       const std::size_t left = goes_left[codes[row_of(row)]];
       *to_left = *to_right = row;  // no branch: it would be guessed wrong too often

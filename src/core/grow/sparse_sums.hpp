@@ -151,7 +151,7 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
     memory_.pool.restart(n_slots_);
     auto& grows = memory_.grows;
     grows.assign(static_cast<std::size_t>(table.n_rows()), 0);
-    for (const auto part : stretches(rows))
+    for (const auto part : chunks(rows))
       for (const std::int32_t row : part) grows[static_cast<std::size_t>(row)] = 1;
     if (std::ssize(memory_.scattered) < table.n_rows())
       memory_.scattered.resize(static_cast<std::size_t>(table.n_rows()));
@@ -238,7 +238,7 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
       const auto at = static_cast<std::size_t>(j);
       const auto begin = static_cast<std::size_t>(stored.start[at]);
       const auto end = static_cast<std::size_t>(stored.start[at + 1]);
-      spend(end - begin);
+      count_steps(end - begin);
       for (std::size_t k = begin; k < end; ++k) {
         const auto row = static_cast<std::size_t>(stored.row[k]);
         const std::uint8_t code = table_.code_now(j, stored.code[k]);
@@ -279,7 +279,7 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
   std::size_t n_stored(std::size_t which) const {
     std::size_t n = 0;
     for (const SlotsOfRows& part : memory_.parts)
-      for (const auto some : stretches(this->rows_of(which)))
+      for (const auto some : chunks(this->rows_of(which)))
         for (const std::int32_t row : some) n += part.of(row).size();
     return n;
   }
@@ -308,17 +308,17 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
 
   void add_up(std::size_t which, const SlotsOfRows& part) const {
     Slots& to = slots(which);
-    Tally tally;
+    StepCounter counter;
     for (const std::int32_t row : this->rows_of(which)) {
       const auto lanes = Target::lanes_of(items_[static_cast<std::size_t>(row)]);
       const std::span<const std::uint32_t> of_row = part.of(row);
-      tally.add(std::ssize(of_row) + 1);
+      counter.add(std::ssize(of_row) + 1);
       for (const std::uint32_t slot : of_row) {
         to.occupied[slot / 64] |= std::uint64_t{1} << slot % 64;
         for (std::size_t l = 0; l < lanes.size(); ++l) to.sum[slot][l] += lanes[l];
       }
     }
-    tally.pay();
+    counter.flush();
   }
 
   // Calls with the marked slots of some features, which lie in a row.
@@ -352,7 +352,7 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
 
   void take_away(std::span<const std::int32_t> features, const Slots& part, Slots& all) const {
     const std::size_t end = start(features.back()) + n_bins(features.back()) + 1;
-    spend((end - start(features[0])) / 64);
+    count_steps((end - start(features[0])) / 64);
     visit(part, start(features[0]), end, [&](std::size_t slot) {
       for (std::size_t l = 0; l < Target::kLanes; ++l) all.sum[slot][l] -= part.sum[slot][l];
     });
@@ -363,9 +363,9 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
     OfCell of = this->of_cell(which);
     const Undecided<Target> cell = this->undecided(which, of);
     const Slots& from = slots(which);
-    Tally tally;
+    StepCounter counter;
     for (const std::int32_t j : features) {
-      tally.add(kStepsOfFeature);
+      counter.add(kStepsOfFeature);
       if (is_worse(j, from, of, found.value)) {
         found.varying.push_back(j);
         continue;
@@ -373,7 +373,7 @@ class SparseSums : public CellPair<Target, SparseSums<Target>> {
       const OccupiedBins bins = bins_of(j, from, cell, work);
       if (decider_.look(cell, j, bins, work.decider, found)) found.varying.push_back(j);
     }
-    tally.pay();
+    counter.flush();
   }
 
   // Whether no cut by a feature that varies is better than `most`: told by sums from both ends up

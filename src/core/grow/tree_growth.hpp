@@ -60,7 +60,7 @@ class TreeGrowth {
   // Hands the leaf of each row on.
   template <class Settle>
   void settle_leaves(std::span<const std::int32_t> children, const Settle& settle) const {
-    for (const std::size_t v : turns(children.size(), 1)) {
+    for (const std::size_t v : indices(children.size(), 1)) {
       if (children[v] != kLeaf) continue;
       settle(v, part_of(rows_.growing, nodes_[v].begin, nodes_[v].end));
       settle(v, part_of(rows_.others, nodes_[v].others_begin, nodes_[v].others_end));

@@ -40,7 +40,7 @@ class Groups {
   // (width,) The sums of all groups.
   std::vector<double> total() const {
     std::vector<double> sums(width_);
-    for (const std::size_t g : turns(size(), width_))
+    for (const std::size_t g : indices(size(), width_))
       for (std::size_t k = 0; k < width_; ++k) sums[k] += this->sums(g)[k];
     return sums;
   }
@@ -64,12 +64,12 @@ inline std::vector<double> principal_scores(const Groups& groups) {
   std::vector<double> mean(n_classes), deviation(n_classes);
   std::vector<double> covariance(checked_size(n_classes, n_classes));
   double total = 0.0;
-  for (const std::size_t g : turns(n_groups, n_classes)) {
+  for (const std::size_t g : indices(n_groups, n_classes)) {
     total += groups.sums(g)[0];
     for (std::size_t k = 0; k < n_classes; ++k) mean[k] += groups.sums(g)[1 + k];
   }
   for (double& share : mean) share /= total;
-  for (const std::size_t g : turns(n_groups, n_classes * n_classes)) {
+  for (const std::size_t g : indices(n_groups, n_classes * n_classes)) {
     for (std::size_t k = 0; k < n_classes; ++k) deviation[k] = groups.share(g, k) - mean[k];
     for (std::size_t k = 0; k < n_classes; ++k)
       for (std::size_t l = 0; l < n_classes; ++l)
@@ -91,7 +91,7 @@ inline std::vector<double> principal_scores(const Groups& groups) {
     for (std::size_t k = 0; k < n_classes; ++k) axis[k] = image[k] / norm;
   }
   std::vector<double> scores(n_groups, 0.0);
-  for (const std::size_t g : turns(n_groups, n_classes))
+  for (const std::size_t g : indices(n_groups, n_classes))
     for (std::size_t k = 0; k < n_classes; ++k) scores[g] += axis[k] * groups.share(g, k);
   return scores;
 }
@@ -136,7 +136,7 @@ class Divider {
     order_by_scores();
     std::size_t best = 0;
     sweep.restart();
-    for (const std::size_t left : turns(order_.size() - 1, groups.width())) {
+    for (const std::size_t left : indices(order_.size() - 1, groups.width())) {
       const std::size_t i = left + 1;
       sweep.take(groups.sums(order_[i - 1]), 1.0);
       if (is_better(sweep, allowed, value)) best = i;
@@ -154,7 +154,8 @@ class Divider {
     const auto is_before = [&](std::uint32_t a, std::uint32_t b) {
       return scores_[a] < scores_[b] || (scores_[a] == scores_[b] && a < b);
     };
-    looking(order_.size(), is_before, [&](const auto& f) { std::ranges::sort(order_, f); });
+    with_interrupt_checks(order_.size(), is_before,
+                          [&](const auto& f) { std::ranges::sort(order_, f); });
   }
 
   // Every division of the merged groups. The last one stays right; in a Gray code, one other moves
@@ -202,10 +203,11 @@ class Divider {
       const auto ordering = compare(a, b);
       return ordering < 0 || (ordering == 0 && a < b);
     };
-    looking(order_.size(), is_before, [&](const auto& f) { std::ranges::sort(order_, f); });
+    with_interrupt_checks(order_.size(), is_before,
+                          [&](const auto& f) { std::ranges::sort(order_, f); });
     merged_.clear();
     part_of_.resize(groups.size());
-    for (const std::size_t i : turns(order_.size(), n_classes)) {
+    for (const std::size_t i : indices(order_.size(), n_classes)) {
       const std::uint32_t g = order_[i];
       if (i > 0 && compare(order_[i - 1], g) == 0)
         merged_.add_to_last(groups.sums(g));

@@ -35,7 +35,7 @@ struct GivenRows {
 template <class Item>
 double squared_weights(std::span<const Item> items) {
   double squares = 0.0;
-  for (const auto part : stretches(items))
+  for (const auto part : chunks(items))
     for (const Item& item : part)
       squares += static_cast<double>(item.weight) * static_cast<double>(item.weight);
   return squares;
@@ -147,7 +147,7 @@ struct PoissonCell {
 // x log x of whole numbers, which most cells have no others than.
 inline std::vector<double> logs_up_to(std::int64_t most) {
   std::vector<double> logs(static_cast<std::size_t>(std::min<std::int64_t>(most, 1 << 16)) + 1);
-  for (const std::size_t x : turns(logs.size())) logs[x] = times_log(static_cast<double>(x));
+  for (const std::size_t x : indices(logs.size())) logs[x] = x_log_x(static_cast<double>(x));
   return logs;
 }
 
@@ -165,7 +165,7 @@ struct LogCell {
   }
   CERTREE_INLINE double at(std::int64_t x) const {
     return std::cmp_less(x, logs.size()) ? logs[static_cast<std::size_t>(x)]
-                                         : times_log(static_cast<double>(x));
+                                         : x_log_x(static_cast<double>(x));
   }
   CERTREE_INLINE double value(std::int64_t left, std::int64_t of_left) const {
     const std::int64_t zeros = left - of_left;
@@ -206,7 +206,7 @@ class PairTarget {
   }
   void total(std::span<const Item> items, CellSums& sums) const {
     Sum total{};
-    for (const auto part : stretches(items))
+    for (const auto part : chunks(items))
       for (const Item& item : part) total += item.pair();
     sums.add(0, total.weight());
     sums.add(1, total.sum());
@@ -277,7 +277,7 @@ class PairTarget {
     std::int64_t squares_beyond_mean(std::span<const Item> items) const {
       const int shift = target_.shift();
       std::int64_t squares = 0;
-      for (const auto part : stretches(items))
+      for (const auto part : chunks(items))
         for (const Item& item : part) {
           const auto w = static_cast<std::int64_t>(item.weight);
           const std::int64_t number = static_cast<std::int64_t>(item.sum) / w;
@@ -400,7 +400,8 @@ struct ClassCuts {
   }
 };
 
-CERTREE_WIDE double value_by_squares(const ClassCuts& cuts, std::size_t n, double* value) noexcept {
+CERTREE_SIMD_CLONES double value_by_squares(const ClassCuts& cuts, std::size_t n,
+                                            double* value) noexcept {
   std::array<double, 257> weight;
   cuts.weigh(n, weight.data());
   std::fill_n(value, n, 0.0);
@@ -418,16 +419,16 @@ CERTREE_WIDE double value_by_squares(const ClassCuts& cuts, std::size_t n, doubl
 }
 
 // uncut: sum of x log x of the classes less that of all.
-CERTREE_WIDE double value_by_logs(const ClassCuts& cuts, std::size_t n, double uncut,
-                                  double* value) noexcept {
+CERTREE_SIMD_CLONES double value_by_logs(const ClassCuts& cuts, std::size_t n, double uncut,
+                                         double* value) noexcept {
   std::array<double, 257> weight;
   cuts.weigh(n, weight.data());
   for (std::size_t b = 0; b < n; ++b)
-    value[b] = -times_log(weight[b]) - times_log(cuts.all - weight[b]);
+    value[b] = -x_log_x(weight[b]) - x_log_x(cuts.all - weight[b]);
   for (std::size_t k = 0; k < cuts.n_classes; ++k)
     for (std::size_t b = 0; b < n; ++b) {
       const double left = cuts.left(k, b);
-      value[b] += times_log(left) + times_log(cuts.total[k] - left);
+      value[b] += x_log_x(left) + x_log_x(cuts.total[k] - left);
     }
   double most = -kInfinity;
   for (std::size_t b = 0; b < n; ++b) {
@@ -462,7 +463,7 @@ class ClassTarget {
   }
   void total(std::span<const Item> items, CellSums& sums) const {
     std::vector<std::int64_t> total(n_classes_);
-    for (const auto part : stretches(items))
+    for (const auto part : chunks(items))
       for (const Item& item : part) total[item.y] += item.weight;
     for (std::size_t k = 0; k < n_classes_; ++k)
       if (total[k] > 0) sums.add(static_cast<std::int32_t>(k), total[k]);
@@ -548,8 +549,8 @@ class ClassTarget {
       }
       all_ = std::accumulate(total_.begin(), total_.end(), 0.0);
       if (!logs_) return;
-      uncut_ = -times_log(all_);
-      for (const double one : total_) uncut_ += times_log(one);
+      uncut_ = -x_log_x(all_);
+      for (const double one : total_) uncut_ += x_log_x(one);
     }
     void sum_up(const FewBins<ClassTarget>& bins, std::vector<std::int64_t>& prefix) const {
       const std::size_t width = bins.n_bins, n_lanes = n_sums() + (bins.rows != nullptr);

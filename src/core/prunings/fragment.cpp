@@ -11,7 +11,7 @@
 // m), whatever the shape of the tree.
 #include <iterator>
 
-#include "prunings/links.hpp"
+#include "prunings/weakest_links.hpp"
 
 namespace certree {
 namespace {
@@ -40,7 +40,7 @@ class BendRow {
     BendRow both;
     both.sums_.reserve(size() + other.size());
     std::size_t i = 0, j = 0;
-    for ([[maybe_unused]] const std::size_t turn : turns(size() + other.size())) {
+    for ([[maybe_unused]] const std::size_t turn : indices(size() + other.size())) {
       const bool own = j == other.size() || (i < size() && sums_[i].price < other.sums_[j].price);
       both.push(own ? step(i++) : other.step(j++));
     }
@@ -131,7 +131,7 @@ class RootSearch {
   Choice below(const std::vector<BendRow>& bends, const Excess& smallest, double factor,
                double constant, Choice best) {
     const auto look_at = [&](double price) {
-      spend(1 + bends.size());
+      count_steps(1 + bends.size());
       Excess pruning = smallest;
       for (const BendRow& row : bends) {
         const Excess above = row.above(price);
@@ -176,7 +176,7 @@ void fragment_pruning(Shape tree, const FragmentPenalty& penalty, std::span<Divi
   const auto as_leaf = [&](std::size_t v) {
     return Choice{penalty.size_penalty[v] + penalty.cell_penalty[v], Division::none, 0.0};
   };
-  for (const std::size_t v : turns(m))
+  for (const std::size_t v : indices(m))
     if (tree.is_leaf(v)) choices[v] = as_leaf(v);
   const auto choose = [&](std::size_t v, const Excess& below) {
     const std::size_t l = tree.left(v);
@@ -190,9 +190,9 @@ void fragment_pruning(Shape tree, const FragmentPenalty& penalty, std::span<Divi
   weakest_links(tree, penalty.gains, bends, choose, {critical.get(), m});
   // Where the fragment has ended above, the price that prunes from there on; where not, below 0.
   const auto price = make_buffer<double>(m);
-  Roots roots(tree);
-  for (const std::size_t v : turns(m)) {
-    if (roots.has(v)) price[v] = -1.0;
+  RootFinder roots(tree);
+  for (const std::size_t v : indices(m)) {
+    if (roots.is_root(v)) price[v] = -1.0;
     const bool ended = price[v] >= 0.0;
     const Division by_price = critical[v] > price[v] ? Division::pruning : Division::none;
     division[v] = ended ? by_price : choices[v].division;

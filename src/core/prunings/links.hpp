@@ -30,7 +30,7 @@ void weakest_links(Shape tree, const SplitGains& gains, Bends& bends, const Visi
                    std::span<double> critical) {
   // Of the pruning that holds above the largest bend; not 0 only where nodes never collapse.
   std::vector<Excess> smallest(tree.size(), Excess{0.0, 0.0});
-  for (const std::size_t v : turns_down(tree.size())) {
+  for (const std::size_t v : indices_down(tree.size())) {
     critical[v] = -1.0;
     if (tree.is_leaf(v)) continue;
     const std::size_t l = tree.left(v);
@@ -44,7 +44,7 @@ void weakest_links(Shape tree, const SplitGains& gains, Bends& bends, const Visi
     };
     double price = crossing();
     while (!bends.empty(v) && price < bends.top(v).price) {
-      spend(1);
+      count_steps(1);
       below.cost -= bends.top(v).cost;
       below.leaves += bends.top(v).leaves;
       bends.pop(v);

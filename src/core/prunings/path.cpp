@@ -8,7 +8,7 @@
 #include <functional>
 #include <queue>
 
-#include "prunings/links.hpp"
+#include "prunings/weakest_links.hpp"
 
 namespace certree {
 namespace {
@@ -59,7 +59,7 @@ void critical_prices(Shape tree, const SplitGains& gains, std::span<double> crit
   BendHeaps bends(tree.size());
   const auto nothing = [](std::size_t, const Excess&) {};
   weakest_links(tree, gains, bends, nothing, critical);
-  for (const std::size_t v : turns(tree.size())) {
+  for (const std::size_t v : indices(tree.size())) {
     if (tree.is_leaf(v)) continue;
     critical[v] = std::fmax(critical[v], 0.0);
     for (const std::size_t child : {tree.left(v), tree.left(v) + 1})
@@ -76,13 +76,13 @@ void merge_order(Shape tree, std::span<const double> rise, std::span<std::int32_
   const auto offer = [&](std::size_t v) {
     if (is_leaf(tree.left(v)) && is_leaf(tree.left(v) + 1)) cheapest.emplace(rise[v], v);
   };
-  for (const std::size_t v : turns(tree.size())) {
+  for (const std::size_t v : indices(tree.size())) {
     if (tree.is_leaf(v)) continue;
     parent[tree.left(v)] = parent[tree.left(v) + 1] = v;
     offer(v);
   }
   for (std::int32_t n_merges = 0; !cheapest.empty(); ++n_merges) {
-    spend(1);
+    count_steps(1);
     const std::size_t v = cheapest.top().second;
     cheapest.pop();
     step[v] = n_merges;

@@ -54,7 +54,7 @@ void hash_blocks(std::int64_t n_rows, std::int64_t steps, int n_threads,
   constexpr std::int64_t kBlock = 1024;
   parallel_for((n_rows + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
     const std::int64_t begin = block * kBlock, end = std::min(n_rows, begin + kBlock);
-    for (const std::size_t i : turns(end - begin, steps)) {
+    for (const std::size_t i : indices(end - begin, steps)) {
       const std::size_t row = static_cast<std::size_t>(begin) + i;
       hash[row] = hash_of(row);
     }

@@ -7,9 +7,9 @@ namespace certree {
 void count(Shape tree, const RoutedRows& rows, std::span<const std::int32_t> y,
            Table<double> counts) {
   fill(counts.values(), 0.0);
-  for (const std::size_t i : turns(rows.size()))
+  for (const std::size_t i : indices(rows.size()))
     counts.row(rows.leaf[i])[y[i]] += rows.weight_of(i);
-  for (const std::size_t v : turns_down(tree.size(), counts.width)) {
+  for (const std::size_t v : indices_down(tree.size(), counts.width)) {
     if (tree.is_leaf(v)) continue;
     const double* l = counts.row(tree.left(v));
     const double* r = l + counts.width;
@@ -23,7 +23,7 @@ void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
   // The mean of equal targets is what they are, else the rounding of a sum would pass for noise.
   const std::span<double> only = squares;  // the one target of a leaf, NaN if there are several
   constexpr double kSeveral = std::numeric_limits<double>::quiet_NaN();
-  for (const std::size_t i : turns(rows.size())) {
+  for (const std::size_t i : indices(rows.size())) {
     const std::size_t leaf = rows.leaf_of(i);
     const double weight = rows.weight_of(i);
     if (weight == 0.0) continue;
@@ -34,10 +34,10 @@ void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
     total[leaf] += weight;
     mean[leaf] += weight * target[i];
   }
-  for (const std::size_t v : turns(tree.size()))
+  for (const std::size_t v : indices(tree.size()))
     if (total[v] > 0.0) mean[v] = std::isnan(only[v]) ? mean[v] / total[v] : only[v] + 0.0;
   fill(squares, 0.0);
-  for (const std::size_t i : turns(rows.size())) {
+  for (const std::size_t i : indices(rows.size())) {
     const double distance = target[i] - mean[rows.leaf_of(i)];
     squares[rows.leaf_of(i)] += rows.weight_of(i) * distance * distance;
   }
@@ -46,7 +46,7 @@ void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
 
 void gather_moments(Shape tree, std::span<double> total, std::span<double> mean,
                     std::span<double> squares) {
-  for (const std::size_t v : turns_down(tree.size())) {
+  for (const std::size_t v : indices_down(tree.size())) {
     if (tree.is_leaf(v)) continue;
     const std::size_t l = tree.left(v), r = l + 1;
     total[v] = total[l] + total[r];
@@ -55,7 +55,7 @@ void gather_moments(Shape tree, std::span<double> total, std::span<double> mean,
     mean[v] = mean[l] + distance * share;
     squares[v] = squares[l] + squares[r] + distance * distance * total[l] * share;
   }
-  for (const std::size_t v : turns(tree.size())) {
+  for (const std::size_t v : indices(tree.size())) {
     if (tree.is_leaf(v)) continue;
     for (const std::size_t child : {tree.left(v), tree.left(v) + 1})
       if (total[child] == 0.0) mean[child] = mean[v];
@@ -67,9 +67,9 @@ void gather_moments(Shape tree, std::span<double> total, std::span<double> mean,
 constexpr double kRounding = 1e-12;
 
 void majority(Shape tree, const Counts& counts, std::span<std::int32_t> label) {
-  Roots roots(tree);
-  for (const std::size_t v : turns(tree.size(), counts.width())) {
-    if (roots.has(v)) label[v] = 0;
+  RootFinder roots(tree);
+  for (const std::size_t v : indices(tree.size(), counts.width())) {
+    if (roots.is_root(v)) label[v] = 0;
     double largest = 0.0;
     counts.each(v, [&](std::int64_t, double weight) { largest = std::max(largest, weight); });
     bool is_found = largest == 0.0;

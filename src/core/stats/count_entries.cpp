@@ -17,10 +17,10 @@ struct RowsByLeaf {
   std::vector<std::size_t> first, order;
 
   RowsByLeaf(std::size_t n_nodes, const RoutedRows& rows) : first(n_nodes + 1), order(rows.size()) {
-    for (const std::size_t i : turns(rows.size())) ++first[rows.leaf_of(i) + 1];
-    for (const std::size_t v : turns(n_nodes)) first[v + 1] += first[v];
+    for (const std::size_t i : indices(rows.size())) ++first[rows.leaf_of(i) + 1];
+    for (const std::size_t v : indices(n_nodes)) first[v + 1] += first[v];
     std::vector<std::size_t> next(first.begin(), first.end() - 1);
-    for (const std::size_t i : turns(rows.size())) order[next[rows.leaf_of(i)]++] = i;
+    for (const std::size_t i : indices(rows.size())) order[next[rows.leaf_of(i)]++] = i;
   }
 };
 
@@ -47,7 +47,7 @@ CountedEntries count_entries(Shape tree, const RoutedRows& rows, std::span<const
   counted.begin.assign(m + 1, 0);
   std::vector<std::vector<Entry>> lists(m);  // of nodes whose parents have not merged them yet
   // From the last node down, so the columns are filled backwards and turned around in the end.
-  for (const std::size_t v : turns_down(m)) {
+  for (const std::size_t v : indices_down(m)) {
     std::vector<Entry>& list = lists[v];
     if (tree.is_leaf(v)) {
       for (std::size_t i = by_leaf.first[v]; i < by_leaf.first[v + 1]; ++i)
@@ -60,7 +60,7 @@ CountedEntries count_entries(Shape tree, const RoutedRows& rows, std::span<const
       l = {}, r = {};
     }
     add_up(list);
-    spend(list.size());
+    count_steps(list.size());
     counted.begin[v + 1] = std::ssize(list);
     for (auto entry = list.rbegin(); entry != list.rend(); ++entry) {
       counted.classes.push_back(entry->of_class);

@@ -51,11 +51,11 @@ class InUnits {
 
 void ends_of_cells(std::span<const std::int32_t> cell, std::span<const double> values,
                    Table<double> ends) {
-  for (const std::size_t c : turns(ends.n_rows)) {
+  for (const std::size_t c : indices(ends.n_rows)) {
     ends.row(c)[0] = kInfinity;
     ends.row(c)[1] = -kInfinity;
   }
-  for (const std::size_t i : turns(values.size())) {
+  for (const std::size_t i : indices(values.size())) {
     double* const of_cell = ends.row(cell[i]);
     of_cell[0] = std::min(of_cell[0], values[i]);
     of_cell[1] = std::max(of_cell[1], values[i]);
@@ -68,13 +68,13 @@ void sums_of_cells(std::span<const std::int32_t> cell, std::span<const double> v
   units.reserve(largest.size());
   for (const double one : largest) units.emplace_back(CellUnits(one, n));
   fill(sums.values(), std::int64_t{0});
-  for (const std::size_t i : turns(values.size()))
+  for (const std::size_t i : indices(values.size()))
     units[static_cast<std::size_t>(cell[i])].add(values[i], sums.row(cell[i]));
 }
 
 void numbers_of_sums(Table<const std::int64_t> sums, std::span<const double> largest,
                      std::int64_t n, std::span<double> numbers) {
-  for (const std::size_t c : turns(numbers.size())) {
+  for (const std::size_t c : indices(numbers.size())) {
     const CellUnits unit(largest[c], n);
     numbers[c] = std::ldexp(static_cast<double>(sums.row(c)[0]), unit.first) +
                  std::ldexp(static_cast<double>(sums.row(c)[1]), unit.second);

@@ -11,10 +11,10 @@ template <class RowsOf, class Total, class AboveRoot>
 void smooth(Shape tree, Smoothing smoothing, const RowsOf& rows_of, const Total& total,
             const AboveRoot& above_root, Table<double> value) {
   const double added = smoothing.rows, unit = smoothing.unit();
-  Roots roots(tree);
-  for (const std::size_t v : turns(tree.size(), value.width)) {
+  RootFinder roots(tree);
+  for (const std::size_t v : indices(tree.size(), value.width)) {
     double* own = value.row(v);  // holds the parent's
-    if (roots.has(v)) std::fill_n(own, value.width, above_root(v));
+    if (roots.is_root(v)) std::fill_n(own, value.width, above_root(v));
     const double n = rows_of(v) / unit + added;
     if (n > 0.0)
       for (std::int64_t k = 0; k < value.width; ++k)

@@ -11,7 +11,7 @@ namespace {
 template <class WeightOf, class LossGain>
 void law_gains(Shape tree, double weight_unit, bool empty_leaves_count, const WeightOf& weight_of,
                const LossGain& loss_gain, std::int64_t steps, Table<double> gains) {
-  for (const std::size_t v : turns(tree.size(), steps)) {
+  for (const std::size_t v : indices(tree.size(), steps)) {
     double* gain = gains.row(v);
     std::fill_n(gain, gains.width, 0.0);
     if (tree.is_leaf(v)) continue;

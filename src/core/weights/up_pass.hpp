@@ -79,7 +79,7 @@ class UpPass {
   CERTREE_INLINE void run_fixed(const double* theta, double* odds, double* log_odds) {
     const std::size_t n_terms = kTerms > 0 ? kTerms : terms_.n_terms();
     const double* const gains = terms_.gains.data;
-    for (const std::size_t step : turns(steps_.size(), n_terms * kLanes)) {
+    for (const std::size_t step : indices(steps_.size(), n_terms * kLanes)) {
       const auto v = static_cast<std::size_t>(steps_[step].node);
       const auto slot = static_cast<std::size_t>(steps_[step].slot);
       put_leaves(v, slot);
@@ -151,14 +151,14 @@ class UpPass {
     const Shape tree = terms_.tree;
     const std::size_t m = tree.size();
     const auto n_inner = make_buffer<std::int32_t>(m);  // at the node or below it
-    for (const std::size_t v : turns_down(m))
+    for (const std::size_t v : indices_down(m))
       n_inner[v] = tree.is_leaf(v) ? 0 : 1 + n_inner[tree.left(v)] + n_inner[tree.left(v) + 1];
     const auto slot = make_buffer<std::int32_t>(m);
     std::int32_t* const end = n_inner.get();  // of the steps below a node that has been reached
     std::int32_t last = -1, n_steps = 0;
-    Roots roots(tree);
-    for (const std::size_t v : turns(m)) {
-      if (roots.has(v)) {  // what its tree leaves in its slot stays there
+    RootFinder roots(tree);
+    for (const std::size_t v : indices(m)) {
+      if (roots.is_root(v)) {  // what its tree leaves in its slot stays there
         end[v] = n_steps += n_inner[v];
         slot[v] = ++last;
         roots_.push_back({static_cast<std::int32_t>(v), slot[v]});

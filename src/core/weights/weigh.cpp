@@ -1,30 +1,30 @@
 // One posterior at one temperature: its weights, and what is asked of its decisions.
 
-#include "weights/up_pass.hpp"
+#include "weights/upward_pass.hpp"
 
 namespace certree {
 namespace {
 
-CERTREE_WIDE void decide(UpPass<1>& pass, Rule rule, const double* theta, double* odds,
-                         double* log_odds) {
+CERTREE_SIMD_CLONES void decide(UpPass<1>& pass, Rule rule, const double* theta, double* odds,
+                                double* log_odds) {
   pass.run(rule, theta, odds, log_odds);
 }
-const Wide<decltype(decide)> decide_here = decide;
+const ClonePointer<decltype(decide)> decide_here = decide;
 
 }  // namespace
 
 double weigh(const Terms& terms, std::span<const double> theta, std::span<const double> root,
              Rule rule, std::span<double> weight, std::span<double> log_odds) {
   const Shape tree = terms.tree;
-  for (const std::size_t v : turns(tree.size()))
+  for (const std::size_t v : indices(tree.size()))
     if (tree.is_leaf(v)) log_odds[v] = -kInfinity;
   UpPass<1> pass(terms);
   decide_here(pass, rule, theta.data(), weight.data(), log_odds.data());
   // Down again: weight holds the odds of a node until it has been reached.
   const auto reached = make_buffer<double>(tree.size());
-  Roots roots(tree);
-  for (const std::size_t v : turns(tree.size())) {
-    if (roots.has(v)) reached[v] = 1.0;
+  RootFinder roots(tree);
+  for (const std::size_t v : indices(tree.size())) {
+    if (roots.is_root(v)) reached[v] = 1.0;
     if (tree.is_leaf(v)) {
       weight[v] = reached[v];
       continue;
@@ -38,9 +38,9 @@ double weigh(const Terms& terms, std::span<const double> theta, std::span<const 
 }
 
 void reach(Shape tree, std::span<const double> log_odds, std::span<double> reached) {
-  Roots roots(tree);
-  for (const std::size_t v : turns(tree.size())) {
-    if (roots.has(v)) reached[v] = 1.0;
+  RootFinder roots(tree);
+  for (const std::size_t v : indices(tree.size())) {
+    if (roots.is_root(v)) reached[v] = 1.0;
     if (tree.is_leaf(v)) continue;
     const std::size_t l = tree.left(v);
     reached[l] = reached[l + 1] = reached[v] / (1.0 + std::exp(-log_odds[v]));
@@ -49,7 +49,7 @@ void reach(Shape tree, std::span<const double> log_odds, std::span<double> reach
 
 void sums_below(Shape tree, std::span<const double> log_odds, std::span<const double> value,
                 std::span<double> sum) {
-  for (const std::size_t v : turns_down(tree.size())) {
+  for (const std::size_t v : indices_down(tree.size())) {
     sum[v] = value[v];
     if (tree.is_leaf(v)) continue;
     const double below = sum[tree.left(v)] + sum[tree.left(v) + 1];
@@ -64,7 +64,7 @@ void likeliest(Shape tree, std::span<const double> log_odds, std::span<const dou
     return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
   };
   const auto best = make_buffer<double>(tree.size());
-  for (const std::size_t v : turns_down(tree.size())) {
+  for (const std::size_t v : indices_down(tree.size())) {
     best[v] = chain_mode[v];
     log_odds_of_pruning[v] = -kInfinity;
     if (tree.is_leaf(v)) continue;
