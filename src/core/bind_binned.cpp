@@ -1,4 +1,4 @@
-// The doors of bins, and of growth from sums over them.
+// Python bindings of binning, and of growth from histograms.
 #include <nanobind/stl/vector.h>
 
 #include "bind_bins.hpp"

@@ -1,4 +1,4 @@
-// The doors of rows.
+// Python bindings of row hashes and samples.
 #include "bind.hpp"
 #include "rows/hashes.hpp"
 
