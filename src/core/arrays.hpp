@@ -1,7 +1,7 @@
-// Arrays as the loops see them, and memory of their own: views own nothing, a Buffer does.
+// Array types of the core: views, which own no memory, and Buffer, which does.
 //
-// A column is a std::span. One that may be left out is empty then. All files of the core include
-// this one, so it brings the standard headers that most of them need.
+// A column is a std::span; an optional column is empty when it is absent. Every file of the core
+// includes this one, so it also includes the standard headers that most of them need.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace certree {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Rows of one width, in C order.
+// View of a two-dimensional array (n_rows, width) in C order.
 template <class T>
 struct Table {
   T* data = nullptr;
@@ -36,7 +36,7 @@ struct Table {
 
   T* row(std::integral auto i) const { return data + static_cast<std::int64_t>(i) * width; }
   std::span<T> values() const { return {data, static_cast<std::size_t>(n_rows * width)}; }
-  // What may be written to may be read.
+  // A writable table converts to a read-only one.
   operator Table<const T>() const
     requires(!std::is_const_v<T>)
   {
@@ -44,23 +44,24 @@ struct Table {
   }
 };
 
-struct Free {
+// Deleter for memory that make_buffer() allocated.
+struct FreeMemory {
   void operator()(void* memory) const noexcept { std::free(memory); }
 };
 
-// Memory for plain numbers that is written before it is read.
+// Owned array of numbers, uninitialised until it is written.
 template <class T>
-using Buffer = std::unique_ptr<T[], Free>;
+using Buffer = std::unique_ptr<T[], FreeMemory>;
 
-// What is thrown where memory does not suffice: std::bad_alloc's own words say nothing to a reader.
+// Thrown when an allocation fails: the message of std::bad_alloc itself does not help a user.
 class OutOfMemory : public std::bad_alloc {
  public:
   const char* what() const noexcept override {
-    return "not enough memory: an array of this size cannot be had";
+    return "not enough memory: an array of this size cannot be allocated";
   }
 };
 
-// The product of lengths, if so many bytes can be addressed.
+// Returns the product of lengths. Throws OutOfMemory if it exceeds the largest size in bytes.
 std::size_t checked_size(std::integral auto... lengths) {
   constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
   std::size_t size = 1;
@@ -74,8 +75,8 @@ std::size_t checked_size(std::integral auto... lengths) {
   return size;
 }
 
-// As many entries as the product of lengths. Not initialised. Large buffers ask for large pages:
-// the first touch of a page costs as much as a hundred nodes of a loop.
+// Allocates an uninitialised array with as many entries as the product of lengths. Throws
+// OutOfMemory. Large buffers request large pages, as the first access to each page is slow.
 template <class T>
 Buffer<T> make_buffer(std::integral auto... lengths) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -86,7 +87,7 @@ Buffer<T> make_buffer(std::integral auto... lengths) {
   if (bytes >= 2 * kLargePage) {
     const std::size_t rounded = (bytes + kLargePage - 1) / kLargePage * kLargePage;
     memory = std::aligned_alloc(kLargePage, rounded);
-    if (memory) madvise(memory, rounded, MADV_HUGEPAGE);  // a hint: failing does no harm
+    if (memory) madvise(memory, rounded, MADV_HUGEPAGE);  // a hint, so its failure is ignored
   }
 #endif
   if (!memory) memory = std::malloc(bytes > 0 ? bytes : 1);

@@ -1,34 +1,39 @@
-// The module, its doors in the order of the flow.
+// The module certree._core: registers the bindings, in the order of the pipeline, and sets up
+// interrupts.
 #include "bind.hpp"
 
 namespace {
 
-void be_main_thread() { certree::bindings::main_thread = PyThread_get_thread_ident(); }
+// Run in the child after a fork, whose only thread becomes the main thread.
+void set_main_thread() { certree::bindings::main_thread = PyThread_get_thread_ident(); }
 
 void bind_interrupts(nanobind::module_& core) {
   const auto main = nanobind::module_::import_("threading").attr("main_thread")();
   certree::bindings::main_thread = nanobind::cast<unsigned long>(main.attr("ident"));
-  // Where there is no fork there is nothing to register.
+  // Systems without fork have no register_at_fork.
   const auto os = nanobind::module_::import_("os");
   if (nanobind::hasattr(os, "register_at_fork"))
     os.attr("register_at_fork")(nanobind::arg("after_in_child") =
-                                    nanobind::cpp_function(&be_main_thread));
+                                    nanobind::cpp_function(&set_main_thread));
   core.def(
-      "looks", [] { return certree::bindings::last_looks; },
-      "How often this thread's last call looked whether to stop.");
+      "looks", [] { return certree::bindings::n_checks_of_last_call; },
+      "Return how often this thread's last call checked for an interrupt.");
   core.def(
       "interrupt_at",
       [](std::int64_t look, std::int64_t steps_between_looks) {
-        using certree::bindings::looking;
+        using certree::bindings::check_schedule;
         if (look < 0 || steps_between_looks < 1)
           throw std::invalid_argument("look must be at least 0, and steps_between_looks 1");
-        const std::int64_t left = looking.stops_at;
-        looking = {steps_between_looks, look == 0 ? certree::kNeverStops : look};
-        return left == certree::kNeverStops ? 0 : left;
+        const std::int64_t left = check_schedule.interrupt_at;
+        check_schedule = {steps_between_looks, look == 0 ? certree::kNeverInterrupts : look};
+        return left == certree::kNeverInterrupts ? 0 : left;
       },
       nanobind::arg("look"), nanobind::arg("steps_between_looks") = certree::kStepsBetweenChecks,
-      "For tests: this thread's look of that number from now on raises KeyboardInterrupt, and 0 "
-      "takes it back. Returns how many looks were left to the one before.");
+      "For tests: raise KeyboardInterrupt at the look-th interrupt check of this thread from now "
+      "on, "
+      "or never if look is 0. Return how many checks were left before an earlier request took "
+      "effect, "
+      "or 0 if there was none.");
 }
 
 }  // namespace

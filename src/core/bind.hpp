@@ -1,8 +1,9 @@
-// The doors of the core: arrays in, new arrays out. Only the files bind*.cpp know Python.
+// What the Python bindings of the core share. Only the files bind*.* use Python.
 //
-// The array type of a parameter is its check (dtype, rank, order; nothing is converted). What would
-// read out of bounds is checked at the door, what makes columns a tree is checked once, by
-// certree.Tree. A door checks, and then run() does what all doors do.
+// A binding takes arrays and returns new arrays. The array type of a parameter checks dtype, rank
+// and memory order; nothing is converted. The binding itself checks whatever could make a loop read
+// out of bounds. That columns make up a valid tree is checked once, by certree.Tree. Then the
+// binding calls run(), which allocates the results and calls the loop without the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -48,18 +49,18 @@ void bind_cells_of_parts(nb::module_& core);
 void bind_boolean(nb::module_& core);
 void bind_explain(nb::module_& core);
 
-// -- what comes in
+// -- arguments
 
 template <class T, int rank>
 using In = nb::ndarray<const T, nb::ndim<rank>, nb::c_contig, nb::device::cpu>;
-// What is written to.
+// An array of the caller that is written to.
 template <class T, int rank>
 using InOut = nb::ndarray<T, nb::ndim<rank>, nb::c_contig, nb::device::cpu>;
 using Ints = In<std::int32_t, 1>;
 using Doubles = In<double, 1>;
 using Doubles2 = In<double, 2>;
 
-// An argument that is an array, and one that may be None.
+// Annotates a parameter as an array, or as an array or None.
 inline auto operator""_array(const char* name, std::size_t) { return nb::arg(name).noconvert(); }
 inline auto operator""_array_or_none(const char* name, std::size_t) {
   return nb::arg(name).noconvert().none();
@@ -84,13 +85,14 @@ Table<T> view(const InOut<T, 2>& table) {
           static_cast<std::int64_t>(table.shape(1))};
 }
 
+// Throws std::invalid_argument unless an array has the expected length.
 inline void expect_length(std::string_view name, std::size_t got, std::size_t expected) {
   if (got != expected)
     throw std::invalid_argument(std::string(name) + " has length " + std::to_string(got) +
                                 ", expected " + std::to_string(expected));
 }
 
-// A view of an array with so many rows.
+// Returns a view of an array after checking its number of rows (and of columns).
 template <class Array>
 auto sized(const char* name, const Array& array, std::size_t n_rows) {
   expect_length(name, array.shape(0), n_rows);
@@ -102,13 +104,14 @@ auto sized(const char* name, const Array& array, std::size_t n_rows, std::size_t
   expect_length(std::string(name) + "'s row", array.shape(1), width);
   return view(array);
 }
-// An empty one where there is no array.
+// Returns an empty view for an array that is None.
 template <class Array>
 auto sized(const char* name, const std::optional<Array>& array, std::size_t n_rows) {
   return array ? sized(name, *array, n_rows) : decltype(view(*array)){};
 }
 
-// Whether all codes lie in 0 .. n_codes - 1. Looked through to the end, so that lanes can be used.
+// Returns whether all codes lie in 0 .. n_codes - 1. It never stops early, so that the loop is
+// vectorised.
 inline bool are_codes(std::span<const std::int32_t> codes, std::int64_t n_codes) {
   const auto most = static_cast<std::uint32_t>(std::clamp<std::int64_t>(n_codes, 0, 1LL << 31));
   unsigned beyond = 0;
@@ -116,6 +119,7 @@ inline bool are_codes(std::span<const std::int32_t> codes, std::int64_t n_codes)
   return beyond == 0;
 }
 
+// Throws std::invalid_argument unless all codes lie in 0 .. n_codes - 1.
 inline void expect_codes(const char* name, std::span<const std::int32_t> codes,
                          std::int64_t n_codes) {
   if (!are_codes(codes, n_codes))
@@ -123,7 +127,7 @@ inline void expect_codes(const char* name, std::span<const std::int32_t> codes,
                                 std::to_string(n_codes - 1));
 }
 
-// Features in the order in which they are looked at; none: as they stand.
+// Returns the order in which growth compares features; none: that of the table.
 inline FeatureOrder order_of_features(const std::optional<Ints>& order, std::size_t p) {
   const auto given = sized("order of features", order, p);
   expect_codes("order of features", given, static_cast<std::int64_t>(p));
@@ -136,13 +140,13 @@ inline FeatureOrder order_of_features(const std::optional<Ints>& order, std::siz
   return {given, p};
 }
 
-// Starts of rows, features and values of what is stored, and the number of features.
+// A CSR table: start of each row, feature and value of each stored value, number of features.
 template <class Real>
 using Sparse = std::tuple<In<std::int64_t, 1>, Ints, In<Real, 1>, std::int64_t>;
 
 template <class Real>
-SparseRows<Real> rows(const Sparse<Real>& given) {
-  const auto& [start, feature, value, width] = given;
+SparseRows<Real> rows(const Sparse<Real>& csr) {
+  const auto& [start, feature, value, width] = csr;
   const auto starts = view(start);
   if (starts.empty() || starts.front() != 0 || !std::ranges::is_sorted(starts) ||
       !std::cmp_equal(starts.back(), feature.size()))
@@ -151,6 +155,7 @@ SparseRows<Real> rows(const Sparse<Real>& given) {
   return {starts, view(feature), sized("values", value, feature.size()), width};
 }
 
+// Returns the shape of trees after checking that children are nodes behind their parents.
 inline Shape shape(const Ints& left) {
   if (left.size() == 0 || left.size() > 2147483647u)
     throw std::invalid_argument("a tree has between 1 and 2147483647 nodes, got " +
@@ -167,8 +172,9 @@ inline Shape shape(const Ints& left) {
 
 using Flags = In<std::uint8_t, 1>;
 
-// Single rows must be fast, so the columns are not looked through here: Tree has done it.
-// category_start is empty where no node compares categories.
+// Returns a view of the columns of a tree, checking only their lengths: predictions of single rows
+// must be fast, and certree.Tree has checked the values. category_start is empty if no node has a
+// set of categories.
 inline TreeView tree_of(const Ints& feature, const Doubles& threshold, const Ints& left,
                         const Flags& missing_left, const In<std::int64_t, 1>& category_start,
                         const Ints& categories) {
@@ -183,7 +189,7 @@ inline TreeView tree_of(const Ints& feature, const Doubles& threshold, const Int
   return tree;
 }
 
-// X, whose rows are numbered in int32.
+// Returns a view of a table after checking that int32 can number its rows.
 template <class Real>
 Table<const Real> rows(const In<Real, 2>& X) {
   if (X.shape(0) > 2147483647u) throw std::invalid_argument("X has more than 2147483647 rows");
@@ -195,13 +201,13 @@ Table<const Real> rows(const In<Real, 2>& X) {
 using Entries = std::tuple<In<std::int64_t, 1>, Ints, Doubles, std::int64_t>;
 using ClassCounts = std::variant<Doubles2, Entries>;
 
-inline Counts counts_of(const std::string& name, const ClassCounts& given, const Shape& tree) {
-  if (const auto* table = std::get_if<Doubles2>(&given)) {
+inline Counts counts_of(const std::string& name, const ClassCounts& counts, const Shape& tree) {
+  if (const auto* table = std::get_if<Doubles2>(&counts)) {
     const auto rows = sized(name.c_str(), *table, tree.size());
     if (rows.width == 0) throw std::invalid_argument(name + " has no classes");
     return {rows, {}, rows.width};
   }
-  const auto& [begin, classes, weight, n_classes] = std::get<Entries>(given);
+  const auto& [begin, classes, weight, n_classes] = std::get<Entries>(counts);
   if (n_classes < 1) throw std::invalid_argument(name + " has no classes");
   const auto starts = sized((name + "'s begin").c_str(), begin, tree.size() + 1);
   if (starts.front() != 0 || !std::ranges::is_sorted(starts) ||
@@ -211,28 +217,30 @@ inline Counts counts_of(const std::string& name, const ClassCounts& given, const
   return {{}, {starts, view(classes), sized("weight", weight, classes.size())}, n_classes};
 }
 
-// -- posteriors, and what nodes vote for
+// -- posteriors over prunings, and the votes of nodes
 
-inline Terms terms(const Ints& left, const Doubles2& gains, const Doubles& stop,
-                   const Doubles& split) {
+inline PosteriorFamily family_of(const Ints& left, const Doubles2& gains, const Doubles& stop,
+                                 const Doubles& split) {
   const Shape tree = shape(left);
   return {tree, sized("gains", gains, tree.size()), sized("stop", stop, tree.size()),
           sized("split", split, tree.size())};
 }
 
-inline Rule rule_of(bool prune) { return prune ? Rule::prune : Rule::average; }
+inline PruningMode mode_of(bool prune) {
+  return prune ? PruningMode::single : PruningMode::average;
+}
 
-// Shares of classes in every node, or what they are made of: counts, the smoothing, and the mean
-// weight of a row.
+// Class probabilities of every node as a table, or what to compute them from: class counts, the
+// number of smoothing rows, and the mean weight of a row.
 using SmoothedEntries = std::tuple<Entries, double, double>;
 using Frequency = std::optional<std::variant<Doubles2, SmoothedEntries>>;
 
-inline Values values(const Shape& tree, const std::optional<Ints>& label, const Doubles2* frequency,
-                     std::int64_t n_classes) {
+inline Votes votes_of(const Shape& tree, const std::optional<Ints>& label,
+                      const Doubles2* frequency, std::int64_t n_classes) {
   if (n_classes < 1) throw std::invalid_argument("n_classes must be at least 1");
   if (label.has_value() == (frequency != nullptr))
     throw std::invalid_argument("expected either label or frequency");
-  Values result;
+  Votes result;
   result.n_classes = n_classes;
   if (frequency) {
     result.frequency =
@@ -244,13 +252,14 @@ inline Values values(const Shape& tree, const std::optional<Ints>& label, const 
   return result;
 }
 
-inline Values values(const Shape& tree, const std::optional<Ints>& label,
-                     const Frequency& frequency, std::int64_t n_classes) {
+inline Votes votes_of(const Shape& tree, const std::optional<Ints>& label,
+                      const Frequency& frequency, std::int64_t n_classes) {
   const auto* entries = frequency ? std::get_if<SmoothedEntries>(&*frequency) : nullptr;
   if (!entries)
-    return values(tree, label, frequency ? std::get_if<Doubles2>(&*frequency) : nullptr, n_classes);
+    return votes_of(tree, label, frequency ? std::get_if<Doubles2>(&*frequency) : nullptr,
+                    n_classes);
   if (label) throw std::invalid_argument("expected either label or frequency");
-  Values result;
+  Votes result;
   result.counts = counts_of("frequency", std::get<Entries>(*entries), tree);
   result.smoothing = {std::get<1>(*entries), std::get<2>(*entries)};
   result.n_classes = result.counts.n_classes;
@@ -259,12 +268,13 @@ inline Values values(const Shape& tree, const std::optional<Ints>& label,
   return result;
 }
 
-// -- what goes out: arrays that own their memory, read-only but for those that users are given
+// -- results: arrays that own their memory. They are read-only, except for predictions.
 
 template <class T, int rank = 1>
 using Out = nb::ndarray<nb::numpy, T, nb::ndim<rank>>;
 
-// A result of the core's own making: allocated, filled once, then handed over as T, or const T.
+// An array that the core allocates and fills, and then hands over to Python, read-only if Handed is
+// const.
 template <class Handed, int rank>
 class Result {
   using T = std::remove_const_t<Handed>;
@@ -284,7 +294,7 @@ class Result {
   }
   Out<Handed, rank> hand_over() {
     T* data = data_.release();
-    nb::capsule owner(data, [](void* memory) noexcept { Free()(memory); });
+    nb::capsule owner(data, [](void* memory) noexcept { FreeMemory()(memory); });
     return Out<Handed, rank>(data, rank, shape_.data(), owner);
   }
 
@@ -297,35 +307,38 @@ template <class T>
 using Column = Result<const T, 1>;
 template <class T>
 using Rows = Result<const T, 2>;
-// Predictions, which whoever asks for them may write to.
+// Predictions, which users may write to.
 template <class T>
 using PredictedColumn = Result<T, 1>;
 template <class T>
 using PredictedRows = Result<T, 2>;
 
-// -- what stops a call
+// -- interrupts
 
-// The thread that runs the handlers of signals; set when the module is made, and after a fork.
+// The thread that runs Python's signal handlers; set when the module is loaded, and after a fork.
 inline unsigned long main_thread = 0;
-// How often the last call of a thread looked whether to stop.
-inline constinit thread_local std::int64_t last_looks = 0;
-// How the calls of a thread look, which tests tell.
-inline constinit thread_local Looking looking{};
+// Number of interrupt checks of the last call of this thread.
+inline constinit thread_local std::int64_t n_checks_of_last_call = 0;
+// When the next calls of this thread check; tests change it.
+inline constinit thread_local CheckSchedule check_schedule{};
 
-// A call that stops where the handler of a signal raises, as Ctrl-C does.
+// A call from Python. It stops when a signal handler raises, as that of Ctrl-C does.
 class PythonCall : public Call {
  public:
-  PythonCall() : Call(looking) {}
+  PythonCall() : Call(check_schedule) {}
   ~PythonCall() override {
-    last_looks = looks();
-    if (looking.stops_at == kNeverStops) return;
-    looking.stops_at = looks() < looking.stops_at ? looking.stops_at - looks() : kNeverStops;
+    n_checks_of_last_call = n_checks();
+    // The checks of later calls go on from those of this one, until a test's interrupt has come.
+    std::int64_t& interrupt_at = check_schedule.interrupt_at;
+    if (interrupt_at == kNeverInterrupts) return;
+    interrupt_at = n_checks() < interrupt_at ? interrupt_at - n_checks() : kNeverInterrupts;
   }
 
+  // Raises the exception of a signal handler, if there was one.
   void raise_if_stopped() const {
     if (raised_) throw nb::python_error(*raised_);
   }
-  // What stopped it, or Ctrl-C where a test did.
+  // Raises the exception of the signal handler, or KeyboardInterrupt if a test stopped the call.
   [[noreturn]] void raise() const {
     raise_if_stopped();
     PyErr_SetNone(PyExc_KeyboardInterrupt);
@@ -333,7 +346,7 @@ class PythonCall : public Call {
   }
 
  private:
-  bool should_stop() override {
+  bool has_stop_request() override {
     if (!is_main_) return false;
     const nb::gil_scoped_acquire hold;
     if (PyErr_CheckSignals() == 0) return false;
@@ -345,25 +358,26 @@ class PythonCall : public Call {
   std::optional<nb::python_error> raised_;
 };
 
-// Runs a loop without the interpreter's lock. In the middle of a loop a handler may call the core
-// again; the inner loop gets a thread of its own, as loops keep scratch memory by thread.
+// Runs a loop without the GIL, so that Ctrl-C can interrupt it, and returns its result. A signal
+// handler may call the core while a loop runs. The inner loop then runs in a thread of its own, as
+// loops have thread-local scratch memory.
 template <class Loop>
-auto unlocked(const Loop& loop) {
+auto run_without_gil(const Loop& loop) {
   PythonCall call;
-  const auto working = [&] {
-    const CallScope here(&call);
+  const auto work = [&] {
+    const CallScope scope(&call);
     return loop();
   };
-  const auto released = [&] {
+  const auto work_without_gil = [&] {
     const nb::gil_scoped_release release;
-    return thread_work.call ? std::async(std::launch::async, working).get() : working();
+    return thread_work.call ? std::async(std::launch::async, work).get() : work();
   };
   try {
     if constexpr (std::is_void_v<decltype(loop())>) {
-      released();
+      work_without_gil();
       call.raise_if_stopped();
     } else {
-      auto value = released();
+      auto value = work_without_gil();
       call.raise_if_stopped();
       return value;
     }
@@ -372,19 +386,19 @@ auto unlocked(const Loop& loop) {
   }
 }
 
-// What every door does once it has checked: lets the loop fill the results without the
-// interpreter's lock, and hands them over, behind them what the loop returns.
+// Calls loop(views of the results...) without the GIL. Returns the results as arrays, followed by
+// the return value of the loop if it has one; a single value is not wrapped in a tuple.
 template <class Loop, class... Results>
 auto run(const Loop& loop, Results... results) {
-  const auto filling = [&] { return loop(results.view()...); };
-  constexpr bool returns = !std::is_void_v<decltype(filling())>;
+  const auto fill_results = [&] { return loop(results.view()...); };
+  constexpr bool returns = !std::is_void_v<decltype(fill_results())>;
   if constexpr (returns && sizeof...(results) == 0) {
-    return unlocked(filling);
+    return run_without_gil(fill_results);
   } else if constexpr (returns) {
-    auto value = unlocked(filling);
+    auto value = run_without_gil(fill_results);
     return std::tuple(results.hand_over()..., value);
   } else {
-    unlocked(filling);
+    run_without_gil(fill_results);
     if constexpr (sizeof...(results) == 1)
       return (results.hand_over(), ...);
     else
@@ -392,7 +406,8 @@ auto run(const Loop& loop, Results... results) {
   }
 }
 
-// Vectors that a loop returns are handed over without a copy.
+// Converts a vector to an array of the given lengths (of its own length if there are none), without
+// a copy.
 template <class T, class... Lengths>
 auto owned(std::vector<T>&& values, Lengths... lengths) {
   constexpr int rank = sizeof...(lengths) == 0 ? 1 : sizeof...(lengths);

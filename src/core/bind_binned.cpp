@@ -1,4 +1,6 @@
-// The doors of bins, and of growth from sums over them.
+// Python bindings of binning, and of growth from histograms.
+#include <nanobind/stl/vector.h>
+
 #include "bind_bins.hpp"
 #include "grow/coarser.hpp"
 #include "grow/samples.hpp"

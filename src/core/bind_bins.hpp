@@ -1,4 +1,4 @@
-// What doors of growth from bins take.
+// Arguments that the bindings of growth from bins share.
 #pragma once
 
 #include <nanobind/stl/vector.h>

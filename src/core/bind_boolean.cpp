@@ -1,4 +1,4 @@
-// The doors of polynomials over bits.
+// Python bindings of polynomials over bits.
 #include <bit>
 
 #include "bind.hpp"
@@ -29,21 +29,22 @@ auto spectrum_of_trees(const Ints& bit, const Ints& left, const In<std::int64_t,
   expect_codes("bit", trees.bit, std::ssize(trees.mean));
   if (!std::ranges::all_of(trees.mean, [](double mu) { return std::abs(mu) < 1.0; }))
     throw std::invalid_argument("mean must lie between -1 and 1");
-  Polynomial found = run([&] { return spectrum_of(trees, {degree, most_terms}, n_threads); });
-  const std::int64_t k = found.size();
-  return std::tuple(owned(std::move(found.masks), k, found.n_words),
-                    owned(std::move(found.coefficients), k, found.n_outputs));
+  Polynomial spectrum =
+      run([&] { return compute_spectrum(trees, {degree, most_terms}, n_threads); });
+  const std::int64_t k = spectrum.size();
+  return std::tuple(owned(std::move(spectrum.masks), k, spectrum.n_words),
+                    owned(std::move(spectrum.coefficients), k, spectrum.n_outputs));
 }
 
 auto walsh_hadamard(const Doubles& values, double scale, int n_threads) {
-  const auto given = view(values);
-  if (given.size() > kMostEntries || !std::has_single_bit(given.size()))
+  const auto input = view(values);
+  if (input.size() > kMostEntries || !std::has_single_bit(input.size()))
     throw std::invalid_argument("values must have 1, 2, 4, ... or 2^26 entries, got " +
-                                std::to_string(given.size()));
+                                std::to_string(input.size()));
   const auto loop = [&](auto transformed) {
-    certree::walsh_hadamard(given, scale, n_threads, transformed);
+    certree::walsh_hadamard(input, scale, n_threads, transformed);
   };
-  return run(loop, Column<double>(given.size()));
+  return run(loop, Column<double>(input.size()));
 }
 
 auto multiply_features(const Doubles2& feature, const In<std::int64_t, 1>& start, const Ints& bits,
@@ -65,11 +66,13 @@ auto multiply_features(const Doubles2& feature, const In<std::int64_t, 1>& start
 void bind_boolean(nb::module_& core) {
   core.def("spectrum_of_trees", &spectrum_of_trees, "bit"_array, "left"_array, "root"_array,
            "value"_array, "left_is_one"_a, "mean"_array, "degree"_a, "most_terms"_a, "n_threads"_a,
-           "Masks (k, words), ascending, and coefficients (k, K) of the sum of trees over bits.");
+           "Return the Fourier spectrum of the sum of trees over bits: the masks of sets of bits, "
+           "(k, n_words), ascending, and their coefficients, (k, n_outputs).");
   core.def("walsh_hadamard", &walsh_hadamard, "values"_array, "scale"_a, "n_threads"_a,
-           "Sums of the values times each character, times a scale.");
+           "Return the Walsh-Hadamard transform of values, multiplied by scale.");
   core.def("multiply_features", &multiply_features, "feature"_array, "start"_array, "bits"_array,
-           "n_threads"_a, "Products (k, n) of rows of features (n_bits, n), by sets of bits.");
+           "n_threads"_a,
+           "Return, for k sets of bits, the product of their rows of feature (n_bits, n): (k, n).");
 }
 
 }  // namespace certree::bindings

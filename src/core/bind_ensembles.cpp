@@ -1,4 +1,4 @@
-// The doors of the ensembles.
+// Python bindings of ensembles.
 #include <nanobind/stl/vector.h>
 
 #include "bind_bins.hpp"
@@ -334,7 +334,7 @@ auto attribute(const Ints& feature, const Doubles& threshold, const Ints& left,
   const MissingRouting missing{sized("both", both, left.size()), sized("n", n, left.size())};
   const auto x = rows(X);
   const std::size_t width = checked_size(value.shape(1), x.width);
-  return run([&](auto part) { certree::attribute(trees, branches, x, n_threads, part); },
+  return run([&](auto part) { certree::attribute(trees, missing, x, n_threads, part); },
              Rows<double>(x.n_rows, width));
 }
 

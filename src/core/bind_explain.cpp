@@ -1,4 +1,4 @@
-// The doors of the explanations.
+// Python bindings of explanations.
 #include "bind_packed.hpp"
 #include "explain/interactions.hpp"
 #include "explain/shapley.hpp"
@@ -20,17 +20,17 @@ auto values_of_features(const Ints& feature, const Doubles& threshold, const Int
     throw std::invalid_argument("n must be given with both, and without a background");
   const Mixture mixture{view(point), sized("weight", weight, point.size())};
   const auto x = rows(X);
-  Table<const Real> others;
+  Table<const Real> background_rows;
   if (background) {
-    others = sized("background", *background, background->shape(0), X.shape(1));
-    if (others.n_rows == 0) throw std::invalid_argument("background has no rows");
+    background_rows = sized("background", *background, background->shape(0), X.shape(1));
+    if (background_rows.n_rows == 0) throw std::invalid_argument("background has no rows");
   }
   const std::size_t width = checked_size(value.shape(1), x.width);
-  const auto loop = [&](auto part) {
+  const auto loop = [&](auto attribution) {
     if (background)
-      values_by_background(trees, branches, x, others, mixture, n_threads, part);
+      values_by_background(trees, missing, x, background_rows, mixture, n_threads, attribution);
     else
-      values_by_cover(trees, branches, x, mixture, n_threads, part);
+      values_by_cover(trees, missing, x, mixture, n_threads, attribution);
   };
   return run(loop, Rows<double>(x.n_rows, width));
 }
@@ -46,42 +46,48 @@ auto interactions(const Ints& feature, const Doubles& threshold, const Ints& lef
   const MissingRouting missing{sized("both", both, left.size()), sized("n", n, left.size())};
   if (both && !n) throw std::invalid_argument("n must be given with both");
   const std::size_t p = cells.shape(1);
-  const Cells known{view(cells), sized("mass", mass, cells.shape(0), p)};
+  const FeatureBins bins{view(cells), sized("mass", mass, cells.shape(0), p)};
   const auto drawn = sized("draws", draws, draws.shape(0), p);
-  expect_codes("draws", drawn.values(), known.mass.n_rows);
+  expect_codes("draws", drawn.values(), bins.probability.n_rows);
   for (std::int64_t i = 0; i < drawn.n_rows; ++i)
     for (std::size_t j = 0; j < p; ++j)
-      if (!(known.mass.row(drawn.row(i)[j])[j] > 0.0))
+      if (!(bins.probability.row(drawn.row(i)[j])[j] > 0.0))
         throw std::invalid_argument("draws must be cells that have a mass");
-  Interactions found;
+  Interactions result;
   auto [single, fitted] = run(
-      [&](auto alone, auto sum) {
-        found = certree::interactions(trees, branches, known, drawn, wants_total, n_threads, alone,
-                                      sum);
+      [&](auto single_variance, auto fitted_values) {
+        result = certree::interactions(trees, missing, bins, drawn, wants_total, n_threads,
+                                       single_variance, fitted_values);
       },
       Column<double>(p), Rows<double>(drawn.n_rows, value.shape(1)));
-  return std::tuple(single, owned(std::move(found.first)), owned(std::move(found.second)),
-                    owned(std::move(found.variance)), fitted, found.total);
+  return std::tuple(single, owned(std::move(result.first)), owned(std::move(result.second)),
+                    owned(std::move(result.variance)), fitted, result.total);
 }
 
 template <class Real>
 void bind_explain_of(nb::module_& core) {
-  core.def("values_of_features", &values_of_features<Real>, "feature"_array, "threshold"_array,
-           "left"_array, "missing_left"_array, "category_start"_array, "categories"_array,
-           "root"_array, "value"_array, "X"_array, "background"_array_or_none, "both"_array_or_none,
-           "n"_array_or_none, "point"_array, "weight"_array, "n_threads"_a,
-           "Shapley's values of features (n_rows, n_outputs * p), or others by their mixture.");
+  core.def(
+      "values_of_features", &values_of_features<Real>, "feature"_array, "threshold"_array,
+      "left"_array, "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
+      "value"_array, "X"_array, "background"_array_or_none, "both"_array_or_none, "n"_array_or_none,
+      "point"_array, "weight"_array, "n_threads"_a,
+      "Return the Shapley values of features, (n_rows, n_outputs * p), or other averages over "
+      "coalitions by the quadrature (point, weight). n: weights of nodes, for unknown features "
+      "without a background, or for nodes in both, where missing values go both ways.");
 }
 
 }  // namespace
 
 void bind_explain(nb::module_& core) {
-  core.def("interactions", &interactions, "feature"_array, "threshold"_array, "left"_array,
-           "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
-           "value"_array, "both"_array_or_none, "n"_array_or_none, "cells"_array, "mass"_array,
-           "draws"_array, "wants_total"_a, "n_threads"_a,
-           "(variance of each feature, first and second of each pair, variance of each pair, what "
-           "is said at draws without higher orders, whole variance).");
+  core.def(
+      "interactions", &interactions, "feature"_array, "threshold"_array, "left"_array,
+      "missing_left"_array, "category_start"_array, "categories"_array, "root"_array, "value"_array,
+      "both"_array_or_none, "n"_array_or_none, "cells"_array, "mass"_array, "draws"_array,
+      "wants_total"_a, "n_threads"_a,
+      "Analyse the variance of summed trees by independent features, each with bins of values "
+      "(cells) and probabilities (mass). Return the variances of single features, the first and "
+      "second features of pairs, the variances of pairs, the mean plus these components at draws, "
+      "and the total variance.");
   bind_explain_of<float>(core);
   bind_explain_of<double>(core);
 }

@@ -1,4 +1,4 @@
-// The doors of the growers.
+// Python bindings of growers that compare values, not bins.
 #include "bind.hpp"
 #include "grow/grow.hpp"
 

@@ -1,4 +1,4 @@
-// The doors of the leaves of forests.
+// Python bindings of the leaves of forests.
 #include "bind_bins.hpp"
 #include "bind_packed.hpp"
 #include "ensembles/leaves.hpp"

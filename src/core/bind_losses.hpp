@@ -1,4 +1,4 @@
-// What doors of losses and of rounds take.
+// Arguments that the bindings of losses and boosting rounds share.
 #pragma once
 
 #include <nanobind/stl/vector.h>

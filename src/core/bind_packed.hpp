@@ -1,4 +1,4 @@
-// Trees as they are walked many rows at a time, as Python has them.
+// Packed trees as arguments from Python.
 #pragma once
 
 #include "bind.hpp"
@@ -6,14 +6,15 @@
 
 namespace certree::bindings {
 
-// First nodes of trees.
+// First node of each tree.
 using Roots = In<std::int64_t, 1>;
 
-// Packed nodes, as rows of two numbers.
+// Packed nodes, as rows of two integers.
 using Packed = In<std::uint64_t, 2>;
 static_assert(sizeof(PackedNode) == 2 * sizeof(std::uint64_t));
 
-// Single rows must be fast, so the columns are not looked through here: Trees has done it.
+// Returns a view of packed trees, checking only lengths: predictions of single rows must be fast,
+// and certree.Trees has checked the values.
 inline TreesView packed_trees(const Packed& packed, const In<std::int64_t, 1>& category_start,
                               const Ints& categories, const Roots& root) {
   const std::size_t m = packed.shape(0);

@@ -1,4 +1,4 @@
-// The doors of rows.
+// Python bindings of row hashes, column sums and samples.
 #include "bind_bins.hpp"
 #include "rows/column_sums.hpp"
 #include "rows/hashes.hpp"

@@ -1,4 +1,4 @@
-// The doors of the statistics.
+// Python bindings of node statistics.
 #include "bind.hpp"
 #include "stats/stats.hpp"
 
@@ -24,9 +24,9 @@ auto count_entries(const Ints& left, const Ints& leaf, const Ints& y,
   const RoutedRows rows{view(leaf), sized("weight", weight, leaf.size())};
   expect_codes("y", classes, std::numeric_limits<std::int32_t>::max());
   expect_codes("leaf", rows.leaf, std::ssize(tree.children));
-  auto found = run([&] { return certree::count_entries(tree, rows, classes); });
-  return std::tuple(owned(std::move(found.begin)), owned(std::move(found.classes)),
-                    owned(std::move(found.weight)));
+  auto entries = run([&] { return certree::count_entries(tree, rows, classes); });
+  return std::tuple(owned(std::move(entries.begin)), owned(std::move(entries.classes)),
+                    owned(std::move(entries.weight)));
 }
 
 auto moments(const Ints& left, const Ints& leaf, const Doubles& target,
@@ -42,56 +42,55 @@ auto moments(const Ints& left, const Ints& leaf, const Doubles& target,
              Column<double>(tree.size()));
 }
 
-// Of the leaves, some by their numbers.
-auto gather_moments(const Ints& left, const Ints& leaf, const Doubles& weight, const Doubles& mean,
-                    const Doubles& squares) {
+// leaf: numbers of the leaves that have rows; weight, mean, squares: their moments.
+auto combine_moments(const Ints& left, const Ints& leaf, const Doubles& weight, const Doubles& mean,
+                     const Doubles& squares) {
   const Shape tree = shape(left);
   const std::size_t n = leaf.size();
   expect_codes("leaf", view(leaf), std::ssize(tree.children));
-  const std::array given{sized("weight", weight, n), sized("mean", mean, n),
-                         sized("squares", squares, n)};
+  const std::array leaf_moments{sized("weight", weight, n), sized("mean", mean, n),
+                                sized("squares", squares, n)};
   const auto loop = [&](auto total, auto means, auto all_squares) {
     const std::array<std::span<double>, 3> columns{total, means, all_squares};
     for (std::size_t k = 0; k < 3; ++k) {
       fill(columns[k], 0.0);
       for (std::size_t i = 0; i < n; ++i)
-        columns[k][static_cast<std::size_t>(leaf.data()[i])] = given[k][i];
+        columns[k][static_cast<std::size_t>(leaf.data()[i])] = leaf_moments[k][i];
     }
-    certree::gather_moments(tree, total, means, all_squares);
+    certree::combine_moments(tree, total, means, all_squares);
   };
   return run(loop, Column<double>(tree.size()), Column<double>(tree.size()),
              Column<double>(tree.size()));
 }
 
-auto ends_of_cells(const Ints& cell, const Doubles& values, std::int64_t n_cells) {
-  expect_codes("cell", view(cell), n_cells);
-  const auto numbers = sized("values", values, cell.size());
-  return run([&](auto ends) { certree::ends_of_cells(view(cell), numbers, ends); },
-             Rows<double>(static_cast<std::size_t>(n_cells), 2));
+auto group_ranges(const Ints& group, const Doubles& values, std::int64_t n_groups) {
+  expect_codes("cell", view(group), n_groups);
+  const auto numbers = sized("values", values, group.size());
+  return run([&](auto ranges) { certree::group_ranges(view(group), numbers, ranges); },
+             Rows<double>(static_cast<std::size_t>(n_groups), 2));
 }
 
-auto sums_of_cells(const Ints& cell, const Doubles& values, const Doubles& largest,
-                   std::int64_t n) {
-  expect_codes("cell", view(cell), static_cast<std::int64_t>(largest.size()));
-  const auto numbers = sized("values", values, cell.size());
+auto exact_sums(const Ints& group, const Doubles& values, const Doubles& largest, std::int64_t n) {
+  expect_codes("cell", view(group), static_cast<std::int64_t>(largest.size()));
+  const auto numbers = sized("values", values, group.size());
   for (std::size_t i = 0; i < numbers.size(); ++i)
-    if (!(std::abs(numbers[i]) <= largest.data()[cell.data()[i]]))
+    if (!(std::abs(numbers[i]) <= largest.data()[group.data()[i]]))
       throw std::invalid_argument("values must be at most the largest ones of their cells");
-  return run(
-      [&](auto sums) { certree::sums_of_cells(view(cell), numbers, view(largest), n, sums); },
-      Rows<std::int64_t>(largest.size(), 2));
+  return run([&](auto sums) { certree::exact_sums(view(group), numbers, view(largest), n, sums); },
+             Rows<std::int64_t>(largest.size(), 2));
 }
 
-auto numbers_of_sums(const In<std::int64_t, 2>& sums, const Doubles& largest, std::int64_t n) {
+auto exact_sums_to_doubles(const In<std::int64_t, 2>& sums, const Doubles& largest,
+                           std::int64_t n) {
   const auto table = sized("sums", sums, largest.size(), 2);
-  return run([&](auto numbers) { certree::numbers_of_sums(table, view(largest), n, numbers); },
+  return run([&](auto totals) { certree::exact_sums_to_doubles(table, view(largest), n, totals); },
              Column<double>(largest.size()));
 }
 
 auto majority(const Ints& left, const ClassCounts& counts) {
   const Shape tree = shape(left);
-  const Counts known = counts_of("counts", counts, tree);
-  return run([&](auto label) { certree::majority(tree, known, label); },
+  const Counts weights = counts_of("counts", counts, tree);
+  return run([&](auto label) { certree::majority(tree, weights, label); },
              Column<std::int32_t>(tree.size()));
 }
 
@@ -117,28 +116,39 @@ auto smoothed_means(const Ints& left, const Doubles& rows, const Doubles& mean, 
 
 void bind_stats(nb::module_& core) {
   core.def("count", &count, "left"_array, "leaf"_array, "y"_array, "weight"_array_or_none,
-           "n_classes"_a, "Weight of the rows of each class in each node.");
+           "n_classes"_a,
+           "Sum up row weights by node and class, (m, n_classes). leaf: the leaf of each row.");
   core.def(
       "count_entries", &count_entries, "left"_array, "leaf"_array, "y"_array,
       "weight"_array_or_none,
-      "(begin, classes, weight) of the classes in each node, without those it has no rows of.");
-  core.def("majority", &majority, "left"_array, "counts"_array,
-           "The largest class of each node; a node without rows has its parent's.");
-  core.def("frequencies", &frequencies, "left"_array, "counts"_array, "smoothing"_a,
-           "weight_unit"_a,
-           "Shares of the classes in each node; a node without rows has its parent's.");
-  core.def("moments", &moments, "left"_array, "leaf"_array, "target"_array, "weight"_array_or_none,
-           "(rows, mean, sum of squared distances from it) of the targets in each node.");
-  core.def("gather_moments", &gather_moments, "left"_array, "leaf"_array, "weight"_array,
-           "mean"_array, "squares"_array, "The same of all nodes by what is known of leaves.");
-  core.def("ends_of_cells", &ends_of_cells, "cell"_array, "values"_array, "n_cells"_a,
-           "The smallest and the largest value of each cell, infinite where it has none.");
-  core.def("sums_of_cells", &sums_of_cells, "cell"_array, "values"_array, "largest"_array, "n"_a,
-           "Sums of finite values by cell as two whole numbers each, which add up.");
-  core.def("numbers_of_sums", &numbers_of_sums, "sums"_array, "largest"_array, "n"_a,
-           "What such sums mean.");
+      "Sum up row weights by node and class as sparse entries: node v has the classes and weights "
+      "begin[v], ..., begin[v + 1] - 1. Return (begin, classes, weight).");
+  core.def(
+      "majority", &majority, "left"_array, "counts"_array,
+      "Return the class of the largest weight in each node; a node without rows has its parent's.");
+  core.def(
+      "frequencies", &frequencies, "left"_array, "counts"_array, "smoothing"_a, "weight_unit"_a,
+      "Return class probabilities of each node, (m, n_classes), smoothed towards its parent's.");
+  core.def(
+      "moments", &moments, "left"_array, "leaf"_array, "target"_array, "weight"_array_or_none,
+      "Return (weight, mean, sum of squared distances from the mean) of the targets in each node.");
+  core.def("gather_moments", &combine_moments, "left"_array, "leaf"_array, "weight"_array,
+           "mean"_array, "squares"_array,
+           "Return the moments of all nodes, as moments() does, from those of the leaves given.");
+  core.def(
+      "ends_of_cells", &group_ranges, "cell"_array, "values"_array, "n_cells"_a,
+      "Return the smallest and the largest value of each group of rows, (n_cells, 2); (inf, -inf) "
+      "for an empty group. cell: the group of each row.");
+  core.def(
+      "sums_of_cells", &exact_sums, "cell"_array, "values"_array, "largest"_array, "n"_a,
+      "Sum up finite values by group of rows, as two integers per group whose sums over blocks of "
+      "rows do not depend on the blocks. largest: bound of the absolute values of each group; n: "
+      "bound of the number of rows.");
+  core.def("numbers_of_sums", &exact_sums_to_doubles, "sums"_array, "largest"_array, "n"_a,
+           "Convert the integers of sums_of_cells() to float64, with the same largest and n.");
   core.def("smoothed_means", &smoothed_means, "left"_array, "rows"_array, "mean"_array,
-           "smoothing"_a, "weight_unit"_a, "Means that are drawn to those of the parents.");
+           "smoothing"_a, "weight_unit"_a,
+           "Return the mean of each node, smoothed towards its parent's.");
 }
 
 }  // namespace certree::bindings

@@ -1,4 +1,4 @@
-// The doors of the tree.
+// Python bindings of single trees.
 #include "bind.hpp"
 #include "grow/thresholds.hpp"
 
@@ -25,7 +25,7 @@ auto blend(const Ints& feature, const Doubles& threshold, const Ints& left,
   const MissingRouting missing{sized("both", both, m), sized("n", n, m)};
   const auto scores = sized("score", score, m);
   const auto x = rows(X);
-  const auto loop = [&](auto out) { certree::blend(tree, branches, x, scores, n_threads, out); };
+  const auto loop = [&](auto out) { certree::blend(tree, missing, x, scores, n_threads, out); };
   return run(loop, Rows<double>(x.n_rows, scores.width));
 }
 
@@ -62,14 +62,17 @@ template <class Real>
 void bind_tree_of(nb::module_& core) {
   core.def("apply", &apply<Real>, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array, "X"_array,
-           "n_threads"_a, "The leaf that each row of X reaches.");
-  core.def("blend", &blend<Real>, "feature"_array, "threshold"_array, "left"_array,
-           "missing_left"_array, "category_start"_array, "categories"_array, "X"_array,
-           "both"_array, "n"_array, "score"_array, "n_threads"_a,
-           "Scores of the leaves that each row of X reaches, by the parts of it that do.");
+           "n_threads"_a, "Return the leaf that each row of X reaches.");
+  core.def(
+      "blend", &blend<Real>, "feature"_array, "threshold"_array, "left"_array, "missing_left"_array,
+      "category_start"_array, "categories"_array, "X"_array, "both"_array, "n"_array, "score"_array,
+      "n_threads"_a,
+      "Return the average score of the leaves that each row of X reaches, (n_rows, K), weighted by "
+      "the fractions of the row. At nodes in both, rows with missing values go both ways, in "
+      "proportion to the node weights n.");
   core.def("mark_lacking", &mark_lacking<Real>, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array, "X"_array,
-           "Whether a row that reaches a node has NaN in the feature that it compares.");
+           "Return, for each node, whether a row that reaches it has NaN in the feature it tests.");
 }
 
 }  // namespace
@@ -77,9 +80,12 @@ void bind_tree_of(nb::module_& core) {
 void bind_tree(nb::module_& core) {
   bind_tree_of<float>(core);
   bind_tree_of<double>(core);
-  core.def("thresholds_near", &thresholds_near, "wanted"_array, "low"_array, "high"_array,
-           "at_middle"_a, "Thresholds in [low, high) that keep both apart as float32, too.");
-  core.def("depths", &depths, "left"_array, "chain"_array, "Number of cells above each node.");
+  core.def(
+      "thresholds_near", &thresholds_near, "wanted"_array, "low"_array, "high"_array, "at_middle"_a,
+      "Return thresholds in [low, high), near wanted or at the middle, which separate low and high "
+      "also as float32.");
+  core.def("depths", &depths, "left"_array, "chain"_array,
+           "Return the number of regions above each node: the sum of chain over its ancestors.");
 }
 
 }  // namespace certree::bindings

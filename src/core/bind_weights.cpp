@@ -1,4 +1,4 @@
-// The doors of the posteriors over prunings.
+// Python bindings of posteriors over prunings.
 #include "bind.hpp"
 
 namespace certree::bindings {
@@ -11,12 +11,12 @@ void expect_terms(std::int64_t n_terms) {
 auto error_gains(const Ints& left, const ClassCounts& counts, const Ints& label, double weight_unit,
                  std::int64_t n_terms, bool empty_leaves_count) {
   const Shape tree = shape(left);
-  const Counts known = counts_of("counts", counts, tree);
+  const Counts weights = counts_of("counts", counts, tree);
   const auto labels = sized("label", label, tree.size());
-  expect_codes("label", labels, known.n_classes);
+  expect_codes("label", labels, weights.n_classes);
   expect_terms(n_terms);
   const auto loop = [&](auto gains) {
-    certree::error_gains(tree, known, labels, weight_unit, empty_leaves_count, gains);
+    certree::error_gains(tree, weights, labels, weight_unit, empty_leaves_count, gains);
   };
   return run(loop, Rows<double>(tree.size(), n_terms));
 }
@@ -35,11 +35,11 @@ auto squared_gains(const Ints& left, const Doubles& rows, const Doubles& mean, d
 
 auto weigh(const Ints& left, const Doubles2& gains, const Doubles& stop, const Doubles& split,
            const Doubles& theta, const Doubles& root, bool prune) {
-  const Terms posterior = terms(left, gains, stop, split);
-  const auto temperatures = sized("theta", theta, posterior.n_terms());
-  const auto at_root = sized("root", root, posterior.n_terms());
+  const PosteriorFamily family = family_of(left, gains, stop, split);
+  const auto parameters = sized("theta", theta, family.n_terms());
+  const auto root_features = sized("root", root, family.n_terms());
   const auto loop = [&](auto weight, auto log_odds) {
-    return certree::weigh(posterior, temperatures, at_root, rule_of(prune), weight, log_odds);
+    return certree::weigh(family, parameters, root_features, mode_of(prune), weight, log_odds);
   };
   return run(loop, Column<double>(left.size()), Column<double>(left.size()));
 }
@@ -70,20 +70,29 @@ auto likeliest(const Ints& left, const Doubles& log_odds, const Doubles& chain_m
 }  // namespace
 
 void bind_weights(nb::module_& core) {
-  core.def("error_gains", &error_gains, "left"_array, "counts"_array, "label"_array,
-           "weight_unit"_a, "n_terms"_a, "empty_leaves_count"_a,
-           "Gains in errors, square roots of rows and, with three terms, leaves.");
+  core.def(
+      "error_gains", &error_gains, "left"_array, "counts"_array, "label"_array, "weight_unit"_a,
+      "n_terms"_a, "empty_leaves_count"_a,
+      "Return the gains (m, n_terms) of each split in errors, square roots of rows and, with three "
+      "terms, leaves. label: the label of each node; weight_unit: mean weight of a row.");
   core.def("squared_gains", &squared_gains, "left"_array, "rows"_array, "mean"_array, "unit"_a,
            "weight_unit"_a, "n_terms"_a, "empty_leaves_count"_a,
-           "Gains in sums of squares over unit, square roots of rows and leaves.");
-  core.def("weigh", &weigh, "left"_array, "gains"_array, "stop"_array, "split"_array, "theta"_array,
-           "root"_array, "prune"_a, "(weight, log_odds, log evidence) of one posterior.");
+           "Return the gains (m, n_terms) of each split in squared error divided by unit, square "
+           "roots of "
+           "rows and, with three terms, leaves. rows, mean: weight and mean of each node.");
+  core.def(
+      "weigh", &weigh, "left"_array, "gains"_array, "stop"_array, "split"_array, "theta"_array,
+      "root"_array, "prune"_a,
+      "Compute one posterior over prunings, or the best pruning. Return the probability of each "
+      "node to be a leaf, its log odds of being split, and the log evidence.");
   core.def("reach", &reach, "left"_array, "log_odds"_array,
-           "Probability that each node is in the pruning.");
-  core.def("sums_below", &sums_below, "left"_array, "log_odds"_array, "value"_array,
-           "Expected sum over the leaves of the pruning below each node that is reached.");
+           "Return the probability that each node is in the pruning, as a leaf or above one.");
+  core.def(
+      "sums_below", &sums_below, "left"_array, "log_odds"_array, "value"_array,
+      "Return, for each node, the expected sum of value over the leaves of the pruning at or below "
+      "it, given that it is in the pruning.");
   core.def("likeliest", &likeliest, "left"_array, "log_odds"_array, "chain_mode"_array,
-           "Log odds (infinite) of the likeliest single pruning.");
+           "Find the most probable pruning. Return +inf for nodes that it splits, else -inf.");
 }
 
 }  // namespace certree::bindings

@@ -1,5 +1,3 @@
-// The prior mass of a classifier: of all prunings that label every point as it does; and the chance
-// that draws in order stay between two boundaries.
 #include "certificates.hpp"
 
 namespace certree {
@@ -8,7 +6,7 @@ void log_masses(Shape tree, std::span<const std::int32_t> label, const LabelledP
                 std::span<double> mass) {
   constexpr std::int32_t kMixed = -1;
   const std::size_t m = tree.size();
-  const auto common = make_buffer<std::int32_t>(m);  // the label of all leaves below
+  const auto common = make_buffer<std::int32_t>(m);  // label of all leaves below, or kMixed
   for (const std::size_t v : indices_down(m)) {
     const std::size_t l = tree.left(v);
     if (tree.is_leaf(v))
@@ -16,7 +14,7 @@ void log_masses(Shape tree, std::span<const std::int32_t> label, const LabelledP
     else
       common[v] = common[l] == common[l + 1] ? common[l] : kMixed;
   }
-  const auto below = make_buffer<double>(m);
+  const auto below = make_buffer<double>(m);  // log mass at or below each node
   for (std::size_t j = 0; j < mass.size(); ++j) {
     const double* const log_stop = priors.log_stop.row(j);
     const double* const log_split = priors.log_split.row(j);
@@ -37,11 +35,13 @@ void log_masses(Shape tree, std::span<const std::int32_t> label, const LabelledP
 
 namespace {
 
-// Probabilities that a Poisson process has had so many events, among those numbers that it may
-// have.
-class Events {
+// A Poisson process whose number of events is required to lie between bounds at certain times.
+// Holds the probability of each number of events at the current time together with having met all
+// bounds so far.
+class BoundedPoisson {
  public:
-  explicit Events(std::size_t n)
+  // n: the largest number of events.
+  explicit BoundedPoisson(std::size_t n)
       : log_factorial_(make_buffer<double>(n + 1)),
         now_(make_buffer<double>(n + 1)),
         next_(make_buffer<double>(n + 1)),
@@ -51,29 +51,31 @@ class Events {
     now_[0] = 1;
   }
 
-  // Goes on while so many events are expected, after which there must be least .. most.
+  // Advances the time by the interval in which `expected` events are expected; after it the number
+  // of events must lie in least, ..., most.
   void advance(double expected, std::size_t least, std::size_t most) {
     const std::size_t n_steps = likely_steps(expected, most - first_);
     fill(std::span(&next_[least], most - least + 1), 0.0);
     count_steps((most - least + 1) * n_steps);
     for (std::size_t d = 0; d < n_steps; ++d) {
-      const double chance = step_[d];
+      const double probability = step_[d];
       const std::size_t from = std::max(first_ + d, least), to = std::min(last_ + d, most);
-      for (std::size_t k = from; k <= to; ++k) next_[k] += chance * now_[k - d];
+      for (std::size_t k = from; k <= to; ++k) next_[k] += probability * now_[k - d];
     }
     now_.swap(next_);
     first_ = least, last_ = most;
   }
 
-  // Given that there are n in all, of which n were expected.
-  double given_all(std::size_t n) const {
-    const auto all = static_cast<double>(n);
-    return now_[n] * std::exp(all - all * std::log(all) + log_factorial_[n]);
+  // Returns the probability of having met all bounds given that there are n events now, when n are
+  // expected: now_[n] divided by the Poisson probability of n.
+  double condition_on(std::size_t n) const {
+    const auto events = static_cast<double>(n);
+    return now_[n] * std::exp(events - events * std::log(events) + log_factorial_[n]);
   }
 
  private:
-  // Probabilities of 0, 1, ... events; what is left out can only lower the chance that is asked
-  // for.
+  // Writes the probabilities of 0, 1, ... events in an interval to step_, and returns how many it
+  // wrote. Negligible ones are left out, which can only lower the result.
   std::size_t likely_steps(double expected, std::size_t most) {
     constexpr double kNegligible = 1e-30;
     const double log_expected = std::log(expected);
@@ -93,11 +95,12 @@ class Events {
 
 }  // namespace
 
-double chance_in_order(std::span<const double> lower, std::span<const double> upper) {
-  // Uniform draws are the times of a Poisson process, given that it has had n events at time 1.
-  // Their number is asked at both ends of every interval: at lower[k] at most k, at upper[k] more.
+double order_statistics_probability(std::span<const double> lower, std::span<const double> upper) {
+  // n ordered uniform draws are distributed as the times of a Poisson process that has n events at
+  // time 1. Counting from k = 0, the k-th draw lies in its interval if there are at most k events
+  // at lower[k], and at least k + 1 at upper[k].
   const std::size_t n = lower.size();
-  Events events(n);
+  BoundedPoisson events(n);
   double now = 0;
   for (std::size_t i = 0, j = 0; j < n;) {
     const bool is_lower = i < n && lower[i] <= upper[j];
@@ -109,7 +112,7 @@ double chance_in_order(std::span<const double> lower, std::span<const double> up
     (is_lower ? i : j) += 1;
   }
   events.advance(static_cast<double>(n) * (1 - now), n, n);
-  return events.given_all(n);
+  return events.condition_on(n);
 }
 
 }  // namespace certree

@@ -1,4 +1,4 @@
-// Where numbers stand among thresholds.
+// Binning of values: how many thresholds lie below each.
 #pragma once
 
 #include <array>
@@ -9,16 +9,17 @@ namespace certree {
 namespace {
 
 constexpr std::size_t kPivots = 7;
-constexpr std::uint8_t kMissingCode = 255;
-// So many values are looked up side by side.
+constexpr std::uint8_t kMissingCode = 255;  // bin of NaN
+// Values that one call of count_below() bins.
 constexpr std::size_t kValuesAtOnce = 256;
 
-// How many thresholds lie below each value: searches side by side, without branches, which would be
-// guessed wrong half of the time. Comparing with all of the first few takes less than looking one
-// up for each value.
+// Writes to code[r] the number of thresholds below x[r], or kMissingCode for NaN.
 //
-// threshold: (n,) ascending, as many as a search by halves looks at, and at least kPivots; x and
-// code: (kValuesAtOnce,).
+// Branch-free binary searches of all values advance together, as branches would be mispredicted
+// half of the time. The first three levels compare with all kPivots pivots, which takes less time
+// than to fetch one threshold per value and level.
+//
+// threshold: (n,) ascending, with n = 2^k - 1 >= kPivots; x and code: (kValuesAtOnce,).
 CERTREE_SIMD_CLONES void count_below(const double* threshold, std::size_t n, const double* x,
                                      std::uint8_t* code) noexcept {
   std::array<std::uint64_t, kValuesAtOnce> below;

@@ -2,25 +2,25 @@
 
 namespace certree {
 
-bool Call::is_to_stop() {
-  if (!stops_ && std::this_thread::get_id() == caller_ && Clock::now() >= next_question_) {
-    if (should_stop()) stops_ = true;
-    next_question_ = Clock::now() + kBetweenQuestions;
+bool Call::poll() {
+  if (!is_stopped_ && std::this_thread::get_id() == caller_ && Clock::now() >= next_poll_) {
+    if (has_stop_request()) is_stopped_ = true;
+    next_poll_ = Clock::now() + kPollInterval;
   }
-  return stops_;
+  return is_stopped_;
 }
 
-void Call::look() {
-  if (++looks_ >= looking_.stops_at) stops_ = true;
-  if (is_to_stop()) throw Interrupted();
+void Call::check() {
+  if (++n_checks_ >= schedule_.interrupt_at) is_stopped_ = true;
+  if (poll()) throw Interrupted();
 }
 
 void count_steps_out_of_line(std::int64_t steps) { count_steps(steps); }
 
-void look() {
+void check_interrupt() {
   Call* const call = thread_work.call;
-  thread_work.steps_left = call ? call->steps_between_looks() : kStepsBetweenChecks;
-  if (call) call->look();
+  thread_work.steps_left = call ? call->steps_between_checks() : kStepsBetweenChecks;
+  if (call) call->check();
 }
 
 }  // namespace certree

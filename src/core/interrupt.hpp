@@ -1,8 +1,8 @@
-// Stopping a call of the core in the middle of its loops.
+// Cooperative interruption: how Ctrl-C stops a call of the core in the middle of its loops.
 //
-// Loops pay for their steps, and after every kStepsBetweenChecks of them a thread looks whether its
-// call is to stop; the loop then ends by an exception. Steps are counted, not seconds: it is known
-// how often a loop looks, whatever the machine.
+// Loops count their steps. After every kStepsBetweenChecks steps a thread checks whether its call
+// is interrupted, and throws Interrupted if so. Steps are counted instead of seconds, so that the
+// checks of a loop come at the same places on every machine, and tests can stop it at each of them.
 #pragma once
 
 #include <atomic>
@@ -15,138 +15,144 @@
 
 namespace certree {
 
-// What a look throws where the call is to stop.
+// Thrown by a check when the call is interrupted.
 class Interrupted : public std::exception {
  public:
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-// About a tenth of a millisecond to a millisecond.
+// Steps between two checks of a thread: about a tenth of a millisecond to a millisecond of work.
 inline constexpr std::int64_t kStepsBetweenChecks = std::int64_t{1} << 17;
 
-// How often the threads of a call look, and which of the looks stops it.
-inline constexpr std::int64_t kNeverStops = std::numeric_limits<std::int64_t>::max();
-struct Looking {
-  std::int64_t steps_between = kStepsBetweenChecks;
-  std::int64_t stops_at = kNeverStops;
+// When the threads of a call check. Tests set interrupt_at, the number of the check that
+// interrupts.
+inline constexpr std::int64_t kNeverInterrupts = std::numeric_limits<std::int64_t>::max();
+struct CheckSchedule {
+  std::int64_t steps_between_checks = kStepsBetweenChecks;
+  std::int64_t interrupt_at = kNeverInterrupts;
 };
 
-// A call of the core, which has threads of its own at times.
+// One call of the core from outside, which may run on several threads.
 class Call {
  public:
-  static constexpr std::chrono::milliseconds kBetweenQuestions{50};
+  static constexpr std::chrono::milliseconds kPollInterval{50};
 
   virtual ~Call() = default;
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // Throws if the call is to stop.
-  void look();
-  // For the caller that waits for its threads: asks without a look.
-  bool is_to_stop();
-  std::int64_t looks() const { return looks_; }
-  std::int64_t steps_between_looks() const { return looking_.steps_between; }
+  // Counts one check; throws Interrupted if the call is to stop.
+  void check();
+  // Returns whether the call is to stop. On the thread that made the call it first polls for
+  // signals, at most once per kPollInterval. Counts no check.
+  bool poll();
+  std::int64_t n_checks() const { return n_checks_; }
+  std::int64_t steps_between_checks() const { return schedule_.steps_between_checks; }
 
  protected:
-  explicit Call(Looking looking) : looking_(looking) {}
-  // Whether anybody wants the call to stop. Only the thread that made the call asks.
-  virtual bool should_stop() = 0;
+  explicit Call(CheckSchedule schedule) : schedule_(schedule) {}
+  // Whether the caller wants to stop the call. Only the thread that made the call asks.
+  virtual bool has_stop_request() = 0;
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  const Looking looking_;
+  const CheckSchedule schedule_;
   const std::thread::id caller_ = std::this_thread::get_id();
-  Clock::time_point next_question_ = Clock::now() + kBetweenQuestions;
-  std::atomic<bool> stops_ = false;
-  std::atomic<std::int64_t> looks_ = 0;
+  Clock::time_point next_poll_ = Clock::now() + kPollInterval;
+  std::atomic<bool> is_stopped_ = false;
+  std::atomic<std::int64_t> n_checks_ = 0;
 };
 
-// What a thread works for, and how many steps it may take before it looks.
-struct Work {
+// The call that a thread works for (or null), and the steps it may take before its next check.
+struct ThreadWork {
   Call* call;
   std::int64_t steps_left;
 };
-inline constinit thread_local Work thread_work{nullptr, kStepsBetweenChecks};
+inline constinit thread_local ThreadWork thread_work{nullptr, kStepsBetweenChecks};
 
-// While it lives, the thread works for a call.
+// Assigns the current thread to a call for the lifetime of this object.
 class CallScope {
  public:
   explicit CallScope(Call* call)
-      : before_(std::exchange(
-            thread_work, Work{call, call ? call->steps_between_looks() : kStepsBetweenChecks})) {}
+      : before_(std::exchange(thread_work, ThreadWork{call, call ? call->steps_between_checks()
+                                                                 : kStepsBetweenChecks})) {}
   ~CallScope() { thread_work = before_; }
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
 
  private:
-  Work before_;
+  ThreadWork before_;
 };
 
-void look();
+// Checks whether the call of this thread is interrupted, and starts to count steps anew.
+void check_interrupt();
 
-// Pays for steps.
+// Counts steps of this thread, and checks for an interrupt when enough have been counted.
 inline void count_steps(std::integral auto steps) {
-  if ((thread_work.steps_left -= static_cast<std::int64_t>(steps)) < 0) look();
+  if ((thread_work.steps_left -= static_cast<std::int64_t>(steps)) < 0) check_interrupt();
 }
 
-// The same out of the way of a loop, which pays for many steps at once.
+// The same, but never inlined: for loops that count many steps at once, so seldom.
 void count_steps_out_of_line(std::int64_t steps);
 inline constexpr std::int64_t kStepsAtOnce = kStepsBetweenChecks / 4;
 
-// How many of n turns of a loop are paid for at a time, where a turn takes so many steps.
-inline std::int64_t turns_at_once(std::int64_t n, std::int64_t steps) {
+// Number of iterations, out of n of so many steps each, that are counted together.
+inline std::int64_t iterations_at_once(std::int64_t n, std::int64_t steps) {
   if (steps <= kStepsAtOnce && n * steps <= kStepsAtOnce) [[likely]]
     return n;
   return std::max<std::int64_t>(kStepsAtOnce / steps, 1);
 }
 
-// For steps that nobody knows beforehand, such as those of a search: counted here, paid in bulk.
+// Collects the steps of a loop whose number is not known beforehand, such as those of a search, and
+// counts them kStepsAtOnce at a time. The owner calls flush() when the loop has ended.
 class StepCounter {
  public:
   void add(std::int64_t steps = 1) {
     if ((steps_ += steps) >= kStepsAtOnce) [[unlikely]]
-      pay();
+      flush();
   }
-  void pay() { count_steps_out_of_line(std::exchange(steps_, 0)); }
+  void flush() { count_steps_out_of_line(std::exchange(steps_, 0)); }
 
  private:
   std::int64_t steps_ = 0;
 };
 
-// The numbers 0, ..., n - 1 of a loop whose turns take so many steps; down: in reverse.
-template <bool down>
-class Turns {
+// The range 0, ..., n - 1 of a loop that counts `steps` steps for each iteration; descending if
+// is_reversed.
+template <bool is_reversed>
+class Indices {
  public:
-  Turns(std::integral auto n, std::integral auto steps)
+  Indices(std::integral auto n, std::integral auto steps)
       : n_(static_cast<std::size_t>(n)), steps_(static_cast<std::int64_t>(steps)) {}
 
   class Iterator {
    public:
-    explicit Iterator(const Turns& turns)
-        : left_(static_cast<std::int64_t>(turns.n_)),
-          steps_(turns.steps_),
-          at_once_(turns_at_once(left_, steps_)),
-          at_(down ? turns.n_ - 1 : 0) {
-      pay();
+    explicit Iterator(const Indices& indices)
+        : left_(static_cast<std::int64_t>(indices.n_)),
+          steps_(indices.steps_),
+          at_once_(iterations_at_once(left_, steps_)),
+          index_(is_reversed ? indices.n_ - 1 : 0) {
+      count();
     }
-    std::size_t operator*() const { return at_; }
+    std::size_t operator*() const { return index_; }
     void operator++() {
-      at_ += down ? std::size_t(-1) : 1;
+      index_ += is_reversed ? std::size_t(-1) : 1;
       --left_;
-      if (--paid_ == 0) [[unlikely]]
-        pay();
+      if (--counted_ == 0) [[unlikely]]
+        count();
     }
     bool operator!=(std::default_sentinel_t) const { return left_ != 0; }
 
    private:
-    void pay() {
-      paid_ = std::min(left_, at_once_);
-      if (paid_ > 0) count_steps_out_of_line(paid_ * steps_);
+    // Counts the steps of the next iterations before they run.
+    void count() {
+      counted_ = std::min(left_, at_once_);
+      if (counted_ > 0) count_steps_out_of_line(counted_ * steps_);
     }
 
-    std::int64_t left_, steps_, at_once_, paid_ = 0;
-    std::size_t at_;
+    std::int64_t left_, steps_, at_once_, counted_ = 0;
+    std::size_t index_;
   };
 
   Iterator begin() const { return Iterator(*this); }
@@ -157,43 +163,46 @@ class Turns {
   std::int64_t steps_;
 };
 
+// Loop over 0, ..., n - 1, upwards or downwards, that Ctrl-C can stop: for (auto i : indices(n)).
+// steps: about how many steps one iteration takes.
 inline auto indices(std::integral auto n, std::integral auto steps) {
-  return Turns<false>(n, steps);
+  return Indices<false>(n, steps);
 }
-inline auto indices(std::integral auto n) { return Turns<false>(n, 1); }
+inline auto indices(std::integral auto n) { return Indices<false>(n, 1); }
 inline auto indices_down(std::integral auto n, std::integral auto steps) {
-  return Turns<true>(n, steps);
+  return Indices<true>(n, steps);
 }
-inline auto indices_down(std::integral auto n) { return Turns<true>(n, 1); }
+inline auto indices_down(std::integral auto n) { return Indices<true>(n, 1); }
 
-// The stretches of a column, one after the other: inner loops over them stay plain. Growers have
-// millions of cells with a few rows; who hands over such short columns pays.
+// Cuts a column into consecutive chunks and counts the steps of each, so that the inner loops over
+// chunks can be plain ones. Columns of at most kShort entries are not counted: growers have
+// millions of nodes with a few rows, and count the steps of those themselves.
 template <class T>
-class Stretches {
+class Chunks {
  public:
-  explicit Stretches(std::span<T> column) : column_(column) {}
+  explicit Chunks(std::span<T> column) : column_(column) {}
 
   class Iterator {
    public:
-    explicit Iterator(std::span<T> rest) : rest_(rest) { pay(); }
-    std::span<T> operator*() const { return rest_.first(paid_); }
+    explicit Iterator(std::span<T> rest) : rest_(rest) { count(); }
+    std::span<T> operator*() const { return rest_.first(counted_); }
     void operator++() {
-      rest_ = rest_.subspan(paid_);
-      pay();
+      rest_ = rest_.subspan(counted_);
+      count();
     }
     bool operator!=(std::default_sentinel_t) const { return !rest_.empty(); }
 
    private:
     static constexpr std::size_t kShort = 32;
 
-    void pay() {
-      paid_ = std::min(rest_.size(), static_cast<std::size_t>(kStepsAtOnce));
-      if (paid_ > kShort) [[unlikely]]
-        count_steps_out_of_line(static_cast<std::int64_t>(paid_));
+    void count() {
+      counted_ = std::min(rest_.size(), static_cast<std::size_t>(kStepsAtOnce));
+      if (counted_ > kShort) [[unlikely]]
+        count_steps_out_of_line(static_cast<std::int64_t>(counted_));
     }
 
     std::span<T> rest_;
-    std::size_t paid_ = 0;
+    std::size_t counted_ = 0;
   };
 
   Iterator begin() const { return Iterator(column_); }
@@ -205,14 +214,16 @@ class Stretches {
 
 template <class T>
 auto chunks(std::span<T> column) {
-  return Stretches<T>(column);
+  return Chunks<T>(column);
 }
 template <class T>
 auto chunks(T* first, T* last) {
-  return Stretches<T>(std::span<T>(first, static_cast<std::size_t>(last - first)));
+  return Chunks<T>(std::span<T>(first, static_cast<std::size_t>(last - first)));
 }
 
-// Calls algorithm(f), which asks f of n items or so; among many, f looks now and then.
+// Calls algorithm(f), where a standard algorithm, such as std::sort of n items, calls f about once
+// per item or comparison. Returns its result. For long inputs f also counts steps, so that the
+// algorithm can be interrupted.
 template <class F, class Algorithm>
 auto with_interrupt_checks(std::integral auto n, const F& f, const Algorithm& algorithm) {
   count_steps(n);
@@ -224,27 +235,30 @@ auto with_interrupt_checks(std::integral auto n, const F& f, const Algorithm& al
   });
 }
 
+// -- algorithms of the standard library that can be interrupted
+
 template <class T>
 void fill(std::span<T> column, T value) {
-  for (const auto part : chunks(column)) std::ranges::fill(part, value);
+  for (const auto chunk : chunks(column)) std::ranges::fill(chunk, value);
 }
 
+// Appends `from` to `to`.
 template <class T>
 void append(const std::vector<T>& from, std::vector<T>& to) {
-  for (const auto part : chunks(std::span(from))) to.insert(to.end(), part.begin(), part.end());
+  for (const auto chunk : chunks(std::span(from))) to.insert(to.end(), chunk.begin(), chunk.end());
 }
 
-// Adds so much to what is appended.
+// Appends every value of `from`, plus `shift`, to `to`.
 template <class T>
 void append_shifted(const std::vector<T>& from, T shift, std::vector<T>& to) {
-  for (const auto part : chunks(std::span(from)))
-    for (const T one : part) to.push_back(one + shift);
+  for (const auto chunk : chunks(std::span(from)))
+    for (const T value : chunk) to.push_back(value + shift);
 }
 
-template <class T, class Holds>
-bool all_of(std::span<T> column, const Holds& holds) {
-  for (const auto part : chunks(column))
-    if (!std::ranges::all_of(part, holds)) return false;
+template <class T, class Predicate>
+bool all_of(std::span<T> column, const Predicate& predicate) {
+  for (const auto chunk : chunks(column))
+    if (!std::ranges::all_of(chunk, predicate)) return false;
   return true;
 }
 

@@ -1,4 +1,4 @@
-// exp and log in plain arithmetic, so that loops over lanes are vectorised.
+// exp and log written as branch-free arithmetic, so that compilers vectorise loops that call them.
 #pragma once
 
 #include <array>
@@ -6,11 +6,12 @@
 
 #include "arrays.hpp"
 
-// Compiles a function once more for processors with wider registers, and picks when loading. The
-// bits do not depend on it: nothing is contracted, and fma is one rounding everywhere.
+// Compiles clones of a function for AVX2 (x86-64-v3) and AVX-512 (x86-64-v4); the loader picks the
+// widest that the processor has. Results are the same to the bit in all of them: products and sums
+// are not contracted to fma, and std::fma rounds once on every processor.
 //
-// The function that picks counts as one that never throws, so that an exception that leaves it ends
-// the process. What is compiled so is noexcept, or is called through Wide.
+// GCC treats the dispatching function as noexcept, so an exception through it ends the process.
+// Functions with clones must be noexcept, or be called through a ClonePointer.
 #if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
     defined(__GLIBC__)
 #define CERTREE_SIMD_CLONES \
@@ -26,12 +27,13 @@
 
 namespace certree {
 
-// A pointer through which exceptions pass: volatile, as compilers call what they know directly.
+// Pointer to a function with clones through which exceptions pass. It is volatile, as otherwise
+// compilers would see its target and call the dispatching function directly.
 template <class Function>
-using Wide = Function* volatile;
+using ClonePointer = Function* volatile;
 
-// Asks for n entries that will be read soon. It is inlined, as compilers take a function that does
-// nothing else for one that may be left out.
+// Loads n entries into the cache ahead of their use. It must be inlined: compilers drop a call of a
+// function that only prefetches, as it has no other effect.
 template <class T>
 CERTREE_INLINE void prefetch([[maybe_unused]] const T* begin, [[maybe_unused]] std::int64_t n) {
 #if defined(__GNUC__)
@@ -41,9 +43,10 @@ CERTREE_INLINE void prefetch([[maybe_unused]] const T* begin, [[maybe_unused]] s
 #endif
 }
 
-// Odd and even powers are summed apart: neither sum waits for the other.
+// Returns sum_i coefficient[i] x^i. Odd and even powers are summed separately, so that the
+// processor computes both sums at the same time.
 template <std::size_t n>
-CERTREE_INLINE double polynomial(const std::array<double, n>& coefficient, double x) {
+CERTREE_INLINE double evaluate_polynomial(const std::array<double, n>& coefficient, double x) {
   const double square = x * x;
   const auto sum = [&]<std::size_t... i>(std::index_sequence<i...>) {
     double part[2] = {coefficient[n - 1], coefficient[n - 2]};
@@ -53,7 +56,8 @@ CERTREE_INLINE double polynomial(const std::array<double, n>& coefficient, doubl
   return sum(std::make_index_sequence<n - 2>());
 }
 
-// exp(-a) for a >= 0, right to a unit or two in the last place; 0 where it is below 1e-307.
+// Returns exp(-a) for a >= 0, with an error of at most two units in the last place; 0 for a >= 708,
+// where exp(-a) < 1e-307.
 CERTREE_INLINE double exp_minus(double a) {
   constexpr auto series = [] {
     std::array<double, 14> c{1.0};
@@ -62,8 +66,8 @@ CERTREE_INLINE double exp_minus(double a) {
   }();
   constexpr double kLog2E = 0x1.71547652b82fep+0, kShift = 0x1.8p52;
   constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
-  // By bits, which are in the order of the numbers: what is chosen by a comparison of numbers
-  // becomes a branch, which keeps lanes apart.
+  // Bit patterns of positive numbers have the order of the numbers. They are compared instead of
+  // the numbers, as compilers make branches of the latter, which prevents vectorisation.
   constexpr auto kMost = std::bit_cast<std::int64_t>(708.0);
   const auto bits = std::bit_cast<std::int64_t>(std::abs(a));
   const auto near = std::bit_cast<double>(std::min(bits, kMost));
@@ -73,33 +77,34 @@ CERTREE_INLINE double exp_minus(double a) {
   const double r = (k * kLn2High - near) + k * kLn2Low;
   const auto scale = std::bit_cast<double>(std::bit_cast<std::uint64_t>(1.0) -
                                            (std::bit_cast<std::uint64_t>(shifted) << 52));
-  const double power = polynomial(series, r) * scale;
+  const double power = evaluate_polynomial(series, r) * scale;
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(power) & is_near);
 }
 
-// log((1 + s) / (1 - s)) for |s| <= 0.1716.
+// Returns log((1 + s) / (1 - s)) for |s| <= 0.1716.
 CERTREE_INLINE double log_ratio(double s) {
   constexpr auto series = [] {
     std::array<double, 11> c{};
     for (std::size_t i = 0; i < c.size(); ++i) c[i] = 2.0 / static_cast<double>(2 * i + 1);
     return c;
   }();
-  return s * polynomial(series, s * s);
+  return s * evaluate_polynomial(series, s * s);
 }
 
 inline constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 
-// log(1 + e) for 0 <= e <= 1, in relative precision.
+// Returns log(1 + e) for 0 <= e <= 1, with a small relative error also near e = 0.
 CERTREE_INLINE double log_one_plus(double e) {
-  const double one = e > 0.41421356 ? 1.0 : 0.0;  // chosen once: a branch would keep lanes apart
-  return log_ratio((e - one) / (e + (2.0 + one))) + one * kLn2;
+  // 1 if log 2 is split off; used as a factor, as a branch would prevent vectorisation.
+  const double n_halvings = e > 0.41421356 ? 1.0 : 0.0;
+  return log_ratio((e - n_halvings) / (e + (2.0 + n_halvings))) + n_halvings * kLn2;
 }
 
-// log x for normal numbers x > 0.
+// Returns log(x) for x > 0 that are not subnormal.
 CERTREE_INLINE double log_positive(double x) {
   constexpr std::uint64_t kRootHalf = 0x3FE6A09E00000000u, kMantissa = 0x000FFFFFFFFFFFFFu;
   constexpr double kShift = 0x1.8p52;
-  // x = 2^k m with m between the roots of 1/2 and 2; k is never negative in its biased form.
+  // x = 2^k m with m in [sqrt(1/2), sqrt(2)); the biased exponent k + 1023 is never negative.
   const std::uint64_t offset = std::bit_cast<std::uint64_t>(x) + (0x3FF0000000000000u - kRootHalf);
   const std::uint64_t biased = offset >> 52;
   const auto m = std::bit_cast<double>((offset & kMantissa) + kRootHalf);
@@ -107,7 +112,7 @@ CERTREE_INLINE double log_positive(double x) {
   return log_ratio((m - 1.0) / (m + 1.0)) + (k - 1023.0) * kLn2;
 }
 
-// x log x, 0 for what is not positive.
+// Returns x log(x), or 0 if x is not positive.
 CERTREE_INLINE double x_log_x(double x) {
   const double positive = x > 0.0 ? x : 1.0;
   return positive * log_positive(positive);

@@ -1,4 +1,4 @@
-// Threads, each of which takes the next task until there is none.
+// Each thread takes the next task from a shared counter until none is left.
 
 #include "parallel.hpp"
 
@@ -17,39 +17,39 @@ void parallel_for(std::int64_t n_tasks, int n_threads, Task task) {
   std::atomic<std::int64_t> next{0};
   std::exception_ptr failure;
   std::int64_t n_running = workers;
-  std::mutex lock;  // of the two
-  std::condition_variable ended;
+  std::mutex lock;  // guards failure and n_running
+  std::condition_variable all_ended;
   const auto run = [&] {
-    std::exception_ptr own;
+    std::exception_ptr caught;
     try {
       for (std::int64_t i = next++; i < n_tasks; i = next++) task(i);
     } catch (...) {
-      own = std::current_exception();
-      next = n_tasks;
+      caught = std::current_exception();
+      next = n_tasks;  // the other threads take no further task
     }
     const std::lock_guard<std::mutex> hold(lock);
-    if (!failure) failure = own;
-    if (--n_running == 0) ended.notify_one();
+    if (!failure) failure = caught;
+    if (--n_running == 0) all_ended.notify_one();
   };
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(workers - 1));
   try {
     while (std::ssize(threads) < workers - 1)
       threads.emplace_back([&] {
-        const CallScope here(call);
+        const CallScope scope(call);
         run();
       });
   } catch (...) {
-    // The system gave fewer threads than asked for; those that run, and this one, do the work.
+    // The system started fewer threads than requested: those that run and this one do all tasks.
     const std::lock_guard<std::mutex> hold(lock);
     n_running -= workers - 1 - std::ssize(threads);
   }
   run();
-  // Only this thread can ask whether the call is to stop, so it does while others work.
+  // Only the caller's thread can poll for signals, so it goes on polling while the others work.
   std::unique_lock<std::mutex> hold(lock);
-  while (!ended.wait_for(hold, Call::kBetweenQuestions, [&] { return n_running == 0; })) {
+  while (!all_ended.wait_for(hold, Call::kPollInterval, [&] { return n_running == 0; })) {
     hold.unlock();
-    if (call) call->is_to_stop();
+    if (call) call->poll();
     hold.lock();
   }
   hold.unlock();

@@ -1,4 +1,4 @@
-// parallel_for: the one place where the core starts threads.
+// parallel_for: the only place where the core starts threads.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@
 
 namespace certree {
 
-// A function of the number of a task, which lives as long as the call that it is given to. Threads
-// are started by one code for all of them: of each kind the core would have its own.
+// A reference to a function of the task's number, without ownership: the function must outlive the
+// call of parallel_for. Unlike a template parameter it lets all loops share one compiled
+// parallel_for, and unlike std::function it allocates nothing.
 class Task {
  public:
   template <class Function>
-  Task(const Function& function)  // NOLINT: callers give the function itself
-      : function_(&function), call_([](const void* given, std::int64_t i) {
-          (*static_cast<const Function*>(given))(i);
-        }) {}
+  Task(const Function& function)  // NOLINT: implicit, as callers pass a lambda
+      : function_(&function),
+        call_([](const void* task, std::int64_t i) { (*static_cast<const Function*>(task))(i); }) {}
 
   void operator()(std::int64_t i) const { call_(function_, i); }
 
@@ -24,9 +24,9 @@ class Task {
   void (*call_)(const void*, std::int64_t);
 };
 
-// Calls task(i) for i = 0 .. n_tasks - 1 on at most n_threads threads. Tasks must not share what
-// they write: then the result does not depend on n_threads. The first exception is thrown to the
-// caller, once all threads have ended.
+// Calls task(i) for i = 0, ..., n_tasks - 1 on at most n_threads threads, the caller's included.
+// Tasks must write to separate memory; then the result does not depend on n_threads. After an
+// exception no further task starts; once all threads have ended, the first one is thrown again.
 void parallel_for(std::int64_t n_tasks, int n_threads, Task task);
 
 }  // namespace certree

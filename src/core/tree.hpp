@@ -1,19 +1,20 @@
-// The layout of a tree, shared by everything in the core.
+// The layout of a tree, shared by the whole core.
 //
 // A tree with m nodes is a set of columns of length m.
-//   feature[v]      int32    feature that node v compares (0 at leaves)
-//   threshold[v]    float64  a row x goes left when x[feature] <= threshold, else right
+//   feature[v]      int32    feature that node v tests (0 at leaves)
+//   threshold[v]    float64  a row x goes left if x[feature] <= threshold, else right
 //   left[v]         int32    left child, or kLeaf; the right child is left[v] + 1
-//   chain[v]        int32    how many nested cells with the same rows node v stands for (>= 1)
+//   chain[v]        int32    number (>= 1) of nested regions with the same rows that v stands for
 //   missing_left[v] uint8    whether NaN goes left
-// A node may compare categories instead, 0, 1, ... as floats: those of its set go to the side
-// opposite to missing_left[v], all other values go where NaN goes. The set of node v is, ascending,
-// categories[category_start[v]], ..., categories[category_start[v + 1] - 1]; an empty one means
-// that the node compares with its threshold.
-// Trees stand one after the other. The root of each is its first node, children come after their
-// parents and siblings are adjacent. So a loop from m - 1 down to 0 sees children before parents, a
-// loop from 0 up sees parents before children, and no pass needs recursion, a stack or parent
-// pointers.
+// A node may test for a set of categories instead, which are stored as the numbers 0, 1, ...: the
+// categories of its set go to the side opposite to NaN, all other values to the side of NaN. The
+// set of node v is categories[category_start[v]], ..., categories[category_start[v + 1] - 1],
+// ascending. A node whose set is empty compares with its threshold.
+//
+// The nodes of several trees are stored one tree after the other. The root of each tree is its
+// first node, children come after their parents, and siblings are adjacent. So a loop from m - 1
+// down to 0 visits children before parents, a loop from 0 up visits parents before children, and no
+// pass needs recursion, a stack or parent pointers.
 #pragma once
 
 #include "sparse_rows.hpp"
@@ -22,71 +23,76 @@ namespace certree {
 
 inline constexpr std::int32_t kLeaf = -1;
 
-// Which nodes have children, and where: all that a pass over the nodes has to know of a tree.
+// The shape of a tree, or of several: which nodes have children, and where. Passes over the nodes
+// that do not route rows need no other column.
 struct Shape {
-  std::span<const std::int32_t> children;  // the column `left`
+  std::span<const std::int32_t> children;  // (m,) the column `left`
 
   std::size_t size() const { return children.size(); }
   bool is_leaf(std::size_t v) const { return children[v] == kLeaf; }
   std::size_t left(std::size_t v) const { return static_cast<std::size_t>(children[v]); }
 };
 
-// Tells roots apart in a loop over all nodes from 0 up: a tree ends with the last child in it.
-class Roots {
+// Finds the roots of several trees in a loop over all nodes from 0 up: a node is a root if no node
+// before it has it as a child.
+class RootFinder {
  public:
-  explicit Roots(Shape tree) : tree_(tree) {}
+  explicit RootFinder(Shape tree) : tree_(tree) {}
 
-  // Has to be asked of every node.
-  bool has(std::size_t v) {
-    const bool is_root = v >= end_;
+  // Returns whether v is a root. Must be called once for every node, in ascending order.
+  bool is_root(std::size_t v) {
+    const bool is_first = v >= end_;
     end_ = std::max(end_, tree_.is_leaf(v) ? v + 1 : tree_.left(v) + 2);
-    return is_root;
+    return is_first;
   }
 
  private:
   Shape tree_;
-  std::size_t end_ = 0;
+  std::size_t end_ = 0;  // behind the last child so far
 };
 
-// What a row that walks down a tree has to know of it.
+// The columns that are needed to route rows to leaves.
 struct TreeView {
   std::span<const std::int32_t> feature;
   std::span<const double> threshold;
   std::span<const std::int32_t> left;
   std::span<const std::uint8_t> missing_left;
-  std::span<const std::int64_t> category_start;  // (m + 1,), or empty: no node compares categories
+  std::span<const std::int64_t> category_start;  // (m + 1,), or empty: no node has a set
   std::span<const std::int32_t> categories;
 };
 
-// What a step of many walks reads, in one piece of memory. A leaf leads to itself, so that walks go
-// on side by side until all have arrived.
+// The test of a node in 16 bytes, for walks of many rows. The children of a leaf are the leaf
+// itself, so that rows can take further steps until all of them have arrived.
 struct PackedNode {
-  std::uint64_t bits;      // of the threshold; or one for each category of the set, 0: look it up
-  std::uint32_t compared;  // twice the feature, and one more where NaN goes left
-  std::int32_t left;       // its complement where a set is compared
+  // The threshold's bits; or the set as a bit mask, 0 if it has a category >= 64 and must be read
+  // from `categories`.
+  std::uint64_t threshold_or_set;
+  std::uint32_t feature_and_missing;  // 2 * feature + missing_left
+  std::int32_t left;                  // left child; its complement if the node tests for a set
 };
 
-// packed: (m,)
+// Packs the nodes of trees. packed: (m,).
 void pack(const TreeView& tree, std::span<PackedNode> packed);
 
-// The columns of a tree that is being grown; they become NumPy arrays without a copy.
+// The columns of a tree that is being grown. They become NumPy arrays without a copy.
 struct TreeColumns {
   std::vector<std::int32_t> feature;
   std::vector<double> threshold;
   std::vector<std::int32_t> left;
   std::vector<std::int32_t> chain;
   std::vector<std::uint8_t> missing_left;
-  std::vector<std::int64_t> category_start;  // empty: no node compares categories
+  std::vector<std::int64_t> category_start;  // empty: no node has a set
   std::vector<std::int32_t> categories;
-  bool heuristic = false;  // whether some split may not be the best of its cell
+  bool heuristic = false;  // whether some split may not be the best of its node
 };
 
-// Puts a tree behind others, as one of them: its children are numbered among the nodes of all. Its
-// chains are left out, and the end of its last set, which finish_columns() writes once for all.
+// Appends the columns of a tree, but for `chain`, to those of several trees, and renumbers its
+// children. Throws std::invalid_argument if there would be more than 2^31 - 1 nodes. After the last
+// tree the caller calls finish_columns(), which writes the end of the last set.
 void append(const TreeColumns& tree, TreeColumns& all);
 void finish_columns(TreeColumns& all);
 
-// leaf: int32 (n_rows,) the leaf that each row reaches.
+// Routes the rows of X to leaves. leaf: (n_rows,) the leaf that each row reaches.
 template <class Real>
 void apply(const TreeView& tree, Table<const Real> X, int n_threads, std::span<std::int32_t> leaf);
 
@@ -94,24 +100,27 @@ template <class Real>
 void apply(const TreeView& tree, const SparseRows<Real>& X, int n_threads,
            std::span<std::int32_t> leaf);
 
-// How rows that lack a value are sent on.
+// How rows whose value is missing are routed. At the nodes in `both_ways` such a row goes to both
+// children, in fractions proportional to the node_weight of the children; at the others it follows
+// missing_left.
 struct MissingRouting {
-  // (m,) whether they go both ways where they lack the value; empty: nowhere
-  std::span<const std::uint8_t> both;
-  std::span<const double> rows;  // (m,) rows by which the children share them
+  std::span<const std::uint8_t> both_ways;  // (m,), or empty: at no node
+  std::span<const double> node_weight;      // (m,) weight of the training rows in each node
 };
 
-// out: (n_rows, K) the scores of the leaves that each row reaches, by the parts of it that do.
-// score: (m, K).
+// Averages the scores of the leaves that each row reaches, weighted by the fractions of the row
+// that reach them. score: (m, K); out: (n_rows, K).
 template <class Real>
 void blend(const TreeView& tree, const MissingRouting& missing, Table<const Real> X,
            Table<const double> score, int n_threads, Table<double> out);
 
-// lacks: uint8 (m,) whether a row that reaches a node has NaN in the feature it compares.
+// Finds nodes that rows reach with a missing value in the feature that the node tests.
+// lacks: (m,) 1 for these nodes, else 0.
 template <class Real>
 void mark_lacking(const TreeView& tree, Table<const Real> X, std::span<std::uint8_t> lacks);
 
-// depth: int64 (m,) number of cells above the first cell of each node's chain.
+// Computes depths. depth: (m,) number of regions above the first region of each node's chain, the
+// sum of chain over its ancestors; 0 at roots.
 void depths(Shape tree, std::span<const std::int32_t> chain, std::span<std::int64_t> depth);
 
 }  // namespace certree

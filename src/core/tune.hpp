@@ -1,4 +1,4 @@
-// What many posteriors on one tree say of judging rows, and mixtures of such posteriors.
+// Validation losses of many posteriors of a family at once, and mixtures of posteriors.
 #pragma once
 
 #include "votes.hpp"
@@ -6,36 +6,39 @@
 
 namespace certree {
 
-enum class Loss { error, log_loss, squared };
+enum class VoteLoss { error, log_loss, squared };
 
-// Laws of one family: theta is (n, n_terms).
-struct Grid {
-  Table<const double> theta;
-  Rule rule;
+// Posteriors of one family to compare.
+struct ThetaGrid {
+  Table<const double> theta;  // (n_grid, n_terms)
+  PruningMode mode;
 };
 
-// loss[g]: summed loss of the vote under each posterior on judging rows, whose weights by node and
-// class are judging, as count() sums them, or (rows, mean, squares) by node, as moments() does, for
-// the squared loss.
-void score_grid(const Terms& terms, const Grid& grid, const Values& values, const Counts& judging,
-                Loss kind, int n_threads, std::span<double> loss);
+// Computes the validation loss of the vote under every posterior of a grid.
+//   validation: class counts of the validation rows by node, as count() sums them up; for
+//               VoteLoss::squared moments (weight, mean, squares) by node, as of moments()
+//   loss:       (n_grid,) result: summed over the validation rows
+void score_grid(const PosteriorFamily& family, const ThetaGrid& grid, const Votes& votes,
+                const Counts& validation, VoteLoss kind, int n_threads, std::span<double> loss);
 
-// The vote's share of the right class, or of numbers its mean. Held-out rows that reach the same
-// leaf, and are of the same class, are one row here; rows: (n,) their weight, truth: (n,) 1 or
-// their mean, vote: (n, n_grid), of classes at least the rounding unit.
-struct JudgedVotes {
-  std::vector<double> rows;
-  std::vector<double> truth;
-  std::vector<double> vote;
+// What the vote under every posterior gives to the true class of the validation rows. Rows of one
+// class in one leaf are a single entry, as are all rows of a leaf for a numeric target.
+struct ValidationVotes {
+  std::vector<double> rows;   // (n,) weight of the rows of an entry
+  std::vector<double> truth;  // (n,) what the vote should be: 1, or the mean target of the rows
+  std::vector<double> vote;   // (n, n_grid) probability of the true class, at least the rounding
+                              // unit; for a numeric target the prediction
 };
 
-JudgedVotes judged_votes(const Terms& terms, const Grid& grid, const Values& values,
-                         const Counts& judging, Loss kind, int n_threads);
+ValidationVotes validation_votes(const PosteriorFamily& family, const ThetaGrid& grid,
+                                 const Votes& votes, const Counts& validation, VoteLoss kind,
+                                 int n_threads);
 
-// proportion: (n_posteriors,) of posteriors in a mixture, from equal ones by so many steps of the
-// EM algorithm, each of which lowers the log loss of the mixture on judging rows. Returns that
-// loss. rows: (n,), share: (n, n_posteriors).
-double mix(std::span<const double> rows, Table<const double> share, std::int64_t n_steps,
-           std::span<double> proportion);
+// Fits the proportions of a mixture of posteriors to validation rows by n_steps steps of the EM
+// algorithm, from equal proportions. Each step lowers the log loss of the mixture. rows: (n,)
+// weights; probability: (n, n_posteriors) of the true class; proportion: (n_posteriors,) result.
+// Returns the log loss, summed over the rows.
+double fit_mixture(std::span<const double> rows, Table<const double> probability,
+                   std::int64_t n_steps, std::span<double> proportion);
 
 }  // namespace certree

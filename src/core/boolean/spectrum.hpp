@@ -1,19 +1,21 @@
-// What trees compute over bits, as polynomials: sums of characters, which are products of features.
+// Fourier spectra of trees whose features are bits: the trees as polynomials, that is, sums of
+// characters with coefficients.
 //
-// A bit b stands for x = (-1)^b, and a character for the set of its bits. Features are independent
-// with means that are given, and phi = (x - mean) / deviation takes the place of x: over fair bits
-// it is x itself. A node that asks for a bit is
+// A bit b stands for x = (-1)^b. Bits are independent, and x has a given mean. The character of a
+// set of bits is the product of phi = (x - mean) / deviation over the set; for fair bits phi = x. A
+// node that tests a bit is the polynomial
 //
 //   f = Pr[b = 0] f0 + Pr[b = 1] f1 + deviation / 2 (f0 - f1) phi
 //
-// with what its children are for either value, so trees are gone through from the leaves up.
+// of its children f0, reached if the bit is 0, and f1, so spectra are computed from the leaves up.
 #pragma once
 
 #include "tree.hpp"
 
 namespace certree {
 
-// Sets of bits in ascending order (by their last word first), and the coefficients of each.
+// k sets of bits in ascending order as integers (the last word is the most significant), and the
+// coefficients of their characters. A mask has a bit set for each bit of its set.
 struct Polynomial {
   std::int64_t n_words;
   std::int64_t n_outputs;
@@ -22,26 +24,27 @@ struct Polynomial {
 
   std::int64_t size() const { return std::ssize(masks) / n_words; }
   const std::uint64_t* mask(std::int64_t i) const { return masks.data() + i * n_words; }
-  const double* row(std::int64_t i) const { return coefficients.data() + i * n_outputs; }
+  const double* coefficient(std::int64_t i) const { return coefficients.data() + i * n_outputs; }
 };
 
-// Trees one behind the other.
+// Trees whose features are bits, with their nodes stored one tree after the other.
 struct BitTrees {
-  std::span<const std::int32_t> bit;   // (all nodes,) that a node asks for; 0 at leaves
-  std::span<const std::int32_t> left;  // (all nodes,)
-  std::span<const std::int64_t> root;  // (n_trees,)
-  Table<const double> value;           // (all nodes, K) what a node adds for all that it contains
-  bool left_is_one;                    // the value of the bit that leads to the left
-  std::span<const double> mean;        // (n_bits,) of x
+  std::span<const std::int32_t> bit;   // (m,) bit that a node tests; 0 at leaves
+  std::span<const std::int32_t> left;  // (m,)
+  std::span<const std::int64_t> root;  // (n_trees,) first node of each tree
+  Table<const double> value;  // (m, n_outputs) added to the outputs of all inputs that reach a node
+  bool left_is_one;           // whether an input goes left if the bit is 1
+  std::span<const double> mean;  // (n_bits,) mean of x = (-1)^b, inside (-1, 1)
 };
 
-// What is enumerated: sets of at most so many bits, and no more terms than a limit.
-struct Enumeration {
-  std::int64_t degree;
-  std::int64_t most_terms;
+// Limits of a spectrum.
+struct SpectrumLimits {
+  std::int64_t degree;      // largest number of bits in a set; larger sets are left out
+  std::int64_t most_terms;  // largest number of sets; more are an error
 };
 
-// The sum of the trees. Throws std::invalid_argument where there are more terms than the limit.
-Polynomial spectrum_of(const BitTrees& trees, const Enumeration& limits, int n_threads);
+// Returns the spectrum of the sum of the trees. Throws std::invalid_argument if it, or a spectrum
+// on the way to it, has more than most_terms terms.
+Polynomial compute_spectrum(const BitTrees& trees, const SpectrumLimits& limits, int n_threads);
 
 }  // namespace certree

@@ -1,5 +1,5 @@
-// Two passes over memory: entries that lie together, which fit into the cache, are transformed
-// among themselves, and then what stands at the same place of each such block.
+// The transform makes two passes over memory: one transforms each block of adjacent entries, which
+// fits into the cache, the other transforms across blocks, at each place of a block.
 #include "boolean/transform.hpp"
 
 #include <bit>
@@ -10,12 +10,14 @@
 namespace certree {
 namespace {
 
-// Entries of a block, and entries of each block that are taken together: a line of the cache.
+// Entries of a block, and of a cache line, the unit of the second pass.
 constexpr std::int64_t kBlock = std::int64_t{1} << 12;
 constexpr std::int64_t kLine = 8;
 
-// Transforms n rows of so many entries as a whole, two levels at a time.
-CERTREE_SIMD_CLONES void transform_rows(double* data, std::int64_t n, std::int64_t width) noexcept {
+// Transforms the columns of a table (n, width) in place; n is a power of two. Each pass over the
+// table does two levels of the butterfly.
+CERTREE_SIMD_CLONES void transform_columns(double* data, std::int64_t n,
+                                           std::int64_t width) noexcept {
   std::int64_t half = 1;
   if (std::countr_zero(static_cast<std::uint64_t>(n)) % 2 == 1) {
     for (std::int64_t i = 0; i < n * width; i += 2 * width)
@@ -44,6 +46,7 @@ CERTREE_SIMD_CLONES void transform_rows(double* data, std::int64_t n, std::int64
   }
 }
 
+// Number of steps to count for a transform of n entries.
 std::int64_t steps_of(std::int64_t n) {
   return n * std::bit_width(static_cast<std::uint64_t>(n)) / 4;
 }
@@ -57,23 +60,24 @@ void walsh_hadamard(std::span<const double> values, double scale, int n_threads,
   double* const data = transformed.data();
   parallel_for(n_blocks, n_threads, [&](std::int64_t i) {
     count_steps(steps_of(block));
-    double* const own = data + i * block;
+    double* const first = data + i * block;
     for (std::int64_t j = 0; j < block; ++j)
-      own[j] = scale * values[static_cast<std::size_t>(i * block + j)];
-    transform_rows(own, block, 1);
+      first[j] = scale * values[static_cast<std::size_t>(i * block + j)];
+    transform_columns(first, block, 1);
   });
   if (n_blocks == 1) return;
-  // Blocks lie a power of two apart, where few lines fit into the cache together: they are copied.
+  // Lines of different blocks are a power of two apart, so the cache can hold only few of them at a
+  // time. They are copied to adjacent memory.
   parallel_for(block / kLine, n_threads, [&](std::int64_t line) {
     count_steps(steps_of(n_blocks * kLine));
-    thread_local std::vector<double> together;
-    together.resize(static_cast<std::size_t>(n_blocks * kLine));
+    thread_local std::vector<double> lines;
+    lines.resize(static_cast<std::size_t>(n_blocks * kLine));
     double* const first = data + line * kLine;
     for (std::int64_t i = 0; i < n_blocks; ++i)
-      std::copy_n(first + i * block, kLine, together.data() + i * kLine);
-    transform_rows(together.data(), n_blocks, kLine);
+      std::copy_n(first + i * block, kLine, lines.data() + i * kLine);
+    transform_columns(lines.data(), n_blocks, kLine);
     for (std::int64_t i = 0; i < n_blocks; ++i)
-      std::copy_n(together.data() + i * kLine, kLine, first + i * block);
+      std::copy_n(lines.data() + i * kLine, kLine, first + i * block);
   });
 }
 
@@ -81,12 +85,12 @@ void multiply_features(Table<const double> feature, std::span<const std::int64_t
                        std::span<const std::int32_t> bits, int n_threads, Table<double> product) {
   parallel_for(product.n_rows, n_threads, [&](std::int64_t i) {
     const auto place = static_cast<std::size_t>(i);
-    double* const own = product.row(i);
-    std::fill_n(own, product.width, 1.0);
+    double* const row = product.row(i);
+    std::fill_n(row, product.width, 1.0);
     count_steps(product.width);
     for (std::int64_t b = start[place]; b < start[place + 1]; ++b) {
       const double* const factor = feature.row(bits[static_cast<std::size_t>(b)]);
-      for (std::int64_t j = 0; j < product.width; ++j) own[j] *= factor[j];
+      for (std::int64_t j = 0; j < product.width; ++j) row[j] *= factor[j];
       count_steps(product.width);
     }
   });

@@ -35,13 +35,15 @@ std::size_t left_of(const TreesView& trees, std::size_t v) {
 }
 
 std::uint32_t feature_of(const TreesView& trees, std::size_t v) {
-  return trees.packed[v].compared / 2;
+  return trees.packed[v].feature_and_missing / 2;
 }
 
-bool missing_left(const TreesView& trees, std::size_t v) { return trees.packed[v].compared % 2; }
+bool missing_left(const TreesView& trees, std::size_t v) {
+  return trees.packed[v].feature_and_missing % 2;
+}
 
 double threshold_of(const TreesView& trees, std::size_t v) {
-  return std::bit_cast<double>(trees.packed[v].bits);
+  return std::bit_cast<double>(trees.packed[v].threshold_or_set);
 }
 
 std::span<const std::int32_t> set_of(const TreesView& trees, std::size_t v) {

@@ -155,7 +155,7 @@ template <class Real>
 void find_out_of_bag(const TreesView& trees, const Drawing& drawing, Table<const Real> X,
                      int n_threads, Table<std::int32_t> leaf) {
   fill(leaf.values(), 0);
-  with_packed_router(trees.nodes, [&](const auto& steps) {
+  with_packed_router(trees.nodes, [&](const auto& router) {
     // Rows pass a tree that stays in the cache, as trees are larger than rows.
     parallel_for(leaf.n_rows, n_threads, [&](std::int64_t t) {
       const std::vector<std::int32_t> out = out_of_bag(drawing, t, leaf.width);
@@ -167,7 +167,7 @@ void find_out_of_bag(const TreesView& trees, const Drawing& drawing, Table<const
         std::int32_t node[kWalksAtOnce];
         std::fill_n(node, width, first_of(trees.root, t));
         walk_to_leaves(
-            trees.packed.data(), steps, [&](std::int64_t w) { return X.row(row[w]); }, width, node,
+            trees.packed.data(), router, [&](std::int64_t w) { return X.row(row[w]); }, width, node,
             counter);
         for (std::int64_t w = 0; w < width; ++w) leaf.row(t)[row[w]] = ~node[w];
       }

@@ -15,13 +15,13 @@ constexpr std::int64_t kBlocksOfThread = 4;
 constexpr std::int64_t kCodedRows = 512;
 
 // The leaves of a tree, (width,), that some rows reach.
-template <class Real, class Steps>
-CERTREE_INLINE void walk_rows(const TreesView& trees, const Steps& steps,
+template <class Real, class Router>
+CERTREE_INLINE void walk_rows(const TreesView& trees, const Router& router,
                               const Table<const Real>& X, std::size_t t, std::int64_t first,
                               std::int64_t width, std::int32_t* node, StepCounter& counter) {
   std::fill_n(node, width, static_cast<std::int32_t>(trees.root[t]));
   walk_to_leaves(
-      trees.packed.data(), steps, [&](std::int64_t w) { return X.row(first + w); }, width, node,
+      trees.packed.data(), router, [&](std::int64_t w) { return X.row(first + w); }, width, node,
       counter);
 }
 
@@ -39,7 +39,7 @@ void take_walked(const TreesView& trees, std::size_t first, std::size_t last,
   const std::int64_t block = std::max({kBlockBytes / row_bytes / kWalksAtOnce, std::int64_t{4},
                                        std::min(most, n_nodes / kWalksAtOnce)}) *
                              kWalksAtOnce;
-  with_packed_router(trees.nodes, [&](const auto& steps) {
+  with_packed_router(trees.nodes, [&](const auto& router) {
     parallel_for((X.n_rows + block - 1) / block, n_threads, [&](std::int64_t b) {
       StepCounter counter;
       const std::int64_t end = std::min(X.n_rows, (b + 1) * block);
@@ -47,7 +47,7 @@ void take_walked(const TreesView& trees, std::size_t first, std::size_t last,
         for (std::int64_t i = b * block; i < end; i += kWalksAtOnce) {
           const std::int64_t width = std::min(kWalksAtOnce, end - i);
           std::int32_t node[kWalksAtOnce];
-          walk_rows(trees, steps, X, t, i, width, node, counter);
+          walk_rows(trees, router, X, t, i, width, node, counter);
           take(t, i, width, node);
         }
       counter.flush();
@@ -98,8 +98,8 @@ void take_leaves(const TreesView& trees, std::size_t first, std::size_t last,
 }
 
 // The same for a row that many trees walk with side by side.
-template <class Real, class Steps, class Take>
-void take_row(const TreesView& trees, std::size_t first, std::size_t last, const Steps& steps,
+template <class Real, class Router, class Take>
+void take_row(const TreesView& trees, std::size_t first, std::size_t last, const Router& router,
               const Real* x, std::int64_t i, const Take& take, StepCounter& counter) {
   for (std::size_t t = first; t < last; t += kWalksAtOnce) {
     const auto width = std::min<std::int64_t>(kWalksAtOnce, static_cast<std::int64_t>(last - t));
@@ -107,15 +107,15 @@ void take_row(const TreesView& trees, std::size_t first, std::size_t last, const
     for (std::int64_t w = 0; w < width; ++w)
       node[w] = static_cast<std::int32_t>(trees.root[t + static_cast<std::size_t>(w)]);
     walk_to_leaves(
-        trees.packed.data(), steps, [&](std::int64_t) { return x; }, width, node, counter);
+        trees.packed.data(), router, [&](std::int64_t) { return x; }, width, node, counter);
     for (std::int64_t w = 0; w < width; ++w) take(t + static_cast<std::size_t>(w), i, 1, node + w);
   }
 }
 
 // Adds what the values of a tree change along the paths of a row from where it waits, (n_outputs,
 // p).
-template <class Real, class Steps>
-CERTREE_INLINE void attribute_row(const TreesView& trees, const Steps& steps,
+template <class Real, class Router>
+CERTREE_INLINE void attribute_row(const TreesView& trees, const Router& router,
                                   const MissingRouting& missing, const Real* x, std::int64_t p,
                                   std::vector<RowFraction>& waiting, double* part) {
   while (!waiting.empty()) {
@@ -125,10 +125,10 @@ CERTREE_INLINE void attribute_row(const TreesView& trees, const Steps& steps,
     if (trees.nodes.left[v] == kLeaf) continue;
     const double* const before = trees.value.row(at.node);
     double* const own = part + trees.nodes.feature[v];
-    go_on(trees.nodes, steps, branches, x, at, [&](const RowFraction& next) {
+    for_each_child_reached(trees.nodes, router, missing, x, at, [&](const RowFraction& next) {
       const double* const after = trees.value.row(next.node);
       for (std::int64_t k = 0; k < trees.value.width; ++k)
-        own[k * p] += next.part * (after[k] - before[k]);
+        own[k * p] += next.fraction * (after[k] - before[k]);
       waiting.push_back(next);
     });
   }
@@ -166,9 +166,9 @@ class AddLeaves {
 template <class Real, class Take>
 void take_sparse(const TreesView& trees, std::size_t first, std::size_t last,
                  const SparseRows<Real>& X, int n_threads, const Take& take) {
-  with_packed_router(trees.nodes, [&](const auto& steps) {
+  with_packed_router(trees.nodes, [&](const auto& router) {
     for_each_dense_row(X, n_threads, [&](std::int64_t i, const Real* x, StepCounter& counter) {
-      take_row(trees, first, last, steps, x, i, take, counter);
+      take_row(trees, first, last, router, x, i, take, counter);
     });
   });
 }
@@ -183,10 +183,10 @@ void add_trees(const TreesView& trees, std::size_t first, std::size_t last, std:
     take_leaves(trees, first, last, X, n_threads, add);
     return;
   }
-  with_packed_router(trees.nodes, [&](const auto& steps) {
+  with_packed_router(trees.nodes, [&](const auto& router) {
     StepCounter counter;
     for (std::int64_t i = 0; i < X.n_rows; ++i)
-      take_row(trees, first, last, steps, X.row(i), i, add, counter);
+      take_row(trees, first, last, router, X.row(i), i, add, counter);
     counter.flush();
   });
 }
@@ -219,12 +219,12 @@ template <class Real>
 void attribute(const TreesView& trees, const MissingRouting& missing, Table<const Real> X,
                int n_threads, Table<double> part) {
   fill(part.values(), 0.0);
-  with_router(trees.nodes, [&](const auto& steps) {
+  with_router(trees.nodes, [&](const auto& router) {
     parallel_for(X.n_rows, n_threads, [&](std::int64_t i) {
       std::vector<RowFraction> waiting;
       for (const std::size_t t : indices(trees.root.size(), 32 * trees.value.width)) {
         waiting.assign(1, {static_cast<std::int32_t>(trees.root[t]), 1.0});
-        attribute_row(trees, steps, branches, X.row(i), X.width, waiting, part.row(i));
+        attribute_row(trees, router, missing, X.row(i), X.width, waiting, part.row(i));
       }
     });
   });

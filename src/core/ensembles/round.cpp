@@ -111,7 +111,8 @@ double mix_priors(Shape tree, std::span<const double> own, std::span<const doubl
   std::vector<double> gains(m, 0.0), log_stop(m, 0.0), log_split(m, 0.0), log_odds(m);
   for (std::size_t v = 0; v < m; ++v)
     if (!tree.is_leaf(v)) gains[v] = own[tree.left(v)] + own[tree.left(v) + 1] - own[v];
-  const Terms posterior{tree, {gains.data(), static_cast<std::int64_t>(m), 1}, log_stop, log_split};
+  const PosteriorFamily posterior{
+      tree, {gains.data(), static_cast<std::int64_t>(m), 1}, log_stop, log_split};
   std::vector<double> evidence(n_posteriors), part(n_posteriors * m);
   const double theta = 1.0;
   for (std::size_t j = 0; j < n_posteriors; ++j) {
@@ -122,7 +123,8 @@ double mix_priors(Shape tree, std::span<const double> own, std::span<const doubl
       log_split[v] = splits;
     }
     const std::span weights(part.data() + j * m, m);
-    evidence[j] = weigh(posterior, {&theta, 1}, {own.data(), 1}, Rule::average, weights, log_odds);
+    evidence[j] =
+        weigh(posterior, {&theta, 1}, {own.data(), 1}, PruningMode::average, weights, log_odds);
   }
   const double best = std::ranges::max(evidence);
   double total = 0.0;

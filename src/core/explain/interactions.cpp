@@ -7,84 +7,89 @@
 namespace certree {
 namespace {
 
-// Consecutive cells that a leaf accepts, all with the same part of their rows.
+// Consecutive bins of a feature of which a leaf accepts the same fraction: 1, or less if rows of
+// missing values go both ways.
 struct Run {
   std::int32_t begin, end;
-  double part;
+  double fraction;
 };
 
-// What a leaf asks of one feature of its path.
-struct Asked {
+// One side of a box: the bins of one feature that a leaf accepts.
+struct Condition {
   std::int32_t feature;
-  double chance;  // probability of the cells that it accepts
-  std::size_t first_run, last_run;
+  double probability;               // of the accepted bins
+  std::size_t first_run, last_run;  // range of Boxes::runs
 };
 
-// A leaf that has a chance.
+// A leaf of positive probability.
 struct Box {
-  std::size_t node;  // among all nodes
-  double chance;
-  std::size_t first, last;  // of what it asks, by feature
+  std::size_t node;  // number among the nodes of all trees
+  double probability;
+  std::size_t first, last;  // range of Boxes::conditions, by ascending feature
 };
 
 struct Boxes {
   std::vector<Box> boxes;
-  std::vector<Asked> asked;
+  std::vector<Condition> conditions;
   std::vector<Run> runs;
 
-  std::span<const Asked> of(const Box& box) const {
-    return {asked.data() + box.first, box.last - box.first};
-  }
-  std::span<const Run> of(const Asked& one) const {
-    return {runs.data() + one.first_run, one.last_run - one.first_run};
+  std::span<const Run> runs_of(const Condition& condition) const {
+    return {runs.data() + condition.first_run, condition.last_run - condition.first_run};
   }
 
   void append(const Boxes& others) {
     for (Box box : others.boxes) {
-      box.first += asked.size();
-      box.last += asked.size();
+      box.first += conditions.size();
+      box.last += conditions.size();
       boxes.push_back(box);
     }
-    for (Asked one : others.asked) {
-      one.first_run += runs.size();
-      one.last_run += runs.size();
-      asked.push_back(one);
+    for (Condition condition : others.conditions) {
+      condition.first_run += runs.size();
+      condition.last_run += runs.size();
+      conditions.push_back(condition);
     }
     runs.insert(runs.end(), others.runs.begin(), others.runs.end());
   }
 };
 
-// Which cells have a mass, and the masses of each feature in a row.
-struct Masses {
-  explicit Masses(const Cells& cells)
-      : n_cells(static_cast<std::size_t>(cells.mass.width), 0),
-        most(static_cast<std::size_t>(cells.mass.n_rows)),
-        mass(n_cells.size() * most) {
+// The probabilities of the bins, by feature, and the number of bins of each feature.
+struct BinProbabilities {
+  explicit BinProbabilities(const FeatureBins& bins)
+      : n_bins(static_cast<std::size_t>(bins.probability.width), 0),
+        most(static_cast<std::size_t>(bins.probability.n_rows)),
+        probability(n_bins.size() * most) {
     for (std::size_t c = 0; c < most; ++c)
-      for (std::size_t j = 0; j < n_cells.size(); ++j) {
-        const double own = cells.mass.row(c)[j];
-        mass[j * most + c] = own;
-        if (own > 0.0) n_cells[j] = c + 1;
+      for (std::size_t j = 0; j < n_bins.size(); ++j) {
+        const double q = bins.probability.row(c)[j];
+        probability[j * most + c] = q;
+        if (q > 0.0) n_bins[j] = c + 1;
       }
   }
-  const double* of(std::int32_t j) const { return &mass[static_cast<std::size_t>(j) * most]; }
-  std::size_t size(std::int32_t j) const { return n_cells[static_cast<std::size_t>(j)]; }
+  const double* of(std::int32_t j) const {
+    return &probability[static_cast<std::size_t>(j) * most];
+  }
+  std::size_t size(std::int32_t j) const { return n_bins[static_cast<std::size_t>(j)]; }
 
-  std::vector<std::size_t> n_cells;
-  std::size_t most;
-  std::vector<double> mass;
+  std::vector<std::size_t> n_bins;  // (p,) without those of probability 0 at the end
+  std::size_t most;                 // C
+  std::vector<double> probability;  // (p, C)
 };
 
-template <class Steps>
-class Boxing {
+// Computes the boxes of single trees.
+template <class Router>
+class BoxFinder {
  public:
-  Boxing(const TreesView& trees, const Steps& steps, const MissingRouting& missing,
-         const Cells& cells, const Masses& masses)
-      : trees_(trees), steps_(steps), branches_(branches), cells_(cells), masses_(masses) {}
+  BoxFinder(const TreesView& trees, const Router& router, const MissingRouting& missing,
+            const FeatureBins& bins, const BinProbabilities& probabilities)
+      : trees_(trees),
+        router_(router),
+        missing_(missing),
+        bins_(bins),
+        probabilities_(probabilities) {}
 
-  // The leaves of a tree as boxes. Parts of cells that go on to each node come from the root down.
-  Boxes of(const Paths& paths) {
-    accepted_.assign(paths.size() * masses_.most, 0.0);
+  // Returns the boxes of a tree. The accepted bins of nodes are computed from the root down.
+  Boxes find_boxes(const Paths& paths) {
+    accepted_.assign(paths.size() * probabilities_.most, 0.0);
     range_.assign(paths.size(), {0, 0});
     Boxes found;
     StepCounter counter;
@@ -94,15 +99,17 @@ class Boxing {
         continue;
       }
       const auto left = static_cast<std::size_t>(paths.left[v]);
-      const std::int32_t e = paths.before[left];
+      const std::int32_t e = paths.previous[left];
       const auto above = static_cast<std::size_t>(std::max(e, 0));
-      const Range cells = e < 0 ? Range{0, masses_.size(paths.compared[left])} : range_[above];
-      counter.add(static_cast<std::int64_t>(cells.end - cells.begin));
-      for (std::size_t c = cells.begin; c < cells.end; ++c) {
-        const double whole = e < 0 ? 1.0 : accepted(above)[c];
-        if (whole == 0.0) continue;
-        go_from(trees_, steps_, branches_, paths, v, cells_.value.row(c),
-                [&](std::size_t side, double part) { accept(left + side, c, whole * part); });
+      const Range bins = e < 0 ? Range{0, probabilities_.size(paths.feature[left])} : range_[above];
+      counter.add(static_cast<std::int64_t>(bins.end - bins.begin));
+      for (std::size_t c = bins.begin; c < bins.end; ++c) {
+        const double accepted_above = e < 0 ? 1.0 : accepted(above)[c];
+        if (accepted_above == 0.0) continue;
+        for_each_side_reached(trees_, router_, missing_, paths, v, bins_.value.row(c),
+                              [&](std::size_t side, double fraction) {
+                                accept(left + side, c, accepted_above * fraction);
+                              });
       }
     }
     counter.flush();
@@ -114,10 +121,11 @@ class Boxing {
     std::size_t begin, end;
   };
 
-  double* accepted(std::size_t v) { return &accepted_[v * masses_.most]; }
+  // Fractions (C,) of the bins of a node's feature that the edges of the path to it accept.
+  double* accepted(std::size_t v) { return &accepted_[v * probabilities_.most]; }
 
-  void accept(std::size_t v, std::size_t c, double part) {
-    accepted(v)[c] = part;
+  void accept(std::size_t v, std::size_t c, double fraction) {
+    accepted(v)[c] = fraction;
     if (range_[v].end == 0) range_[v].begin = c;
     range_[v].end = c + 1;
   }
@@ -125,136 +133,144 @@ class Boxing {
   void add_leaf(const Paths& paths, std::size_t v, Boxes& found) {
     paths.last_nodes(v, nodes_);
     std::ranges::sort(nodes_, {},
-                      [&](std::int32_t u) { return paths.compared[static_cast<std::size_t>(u)]; });
-    Box box{paths.root + v, 1.0, found.asked.size(), 0};
+                      [&](std::int32_t u) { return paths.feature[static_cast<std::size_t>(u)]; });
+    Box box{paths.root + v, 1.0, found.conditions.size(), 0};
     const std::size_t n_runs = found.runs.size();
     for (const std::int32_t u : nodes_) {
       const auto node = static_cast<std::size_t>(u);
-      const Asked own = asked(paths.compared[node], accepted(node), range_[node], found.runs);
-      found.asked.push_back(own);
-      box.chance *= own.chance;
+      const Condition condition =
+          find_condition(paths.feature[node], accepted(node), range_[node], found.runs);
+      found.conditions.push_back(condition);
+      box.probability *= condition.probability;
     }
-    box.last = found.asked.size();
-    if (box.chance > 0.0) {
+    box.last = found.conditions.size();
+    if (box.probability > 0.0) {
       found.boxes.push_back(box);
       return;
     }
-    // No row comes here.
-    found.asked.resize(box.first);
+    // No input reaches this leaf: it gets no box.
+    found.conditions.resize(box.first);
     found.runs.resize(n_runs);
   }
 
-  Asked asked(std::int32_t feature, const double* part, const Range& cells,
-              std::vector<Run>& runs) const {
-    Asked own{feature, 0.0, runs.size(), 0};
-    const double* const mass = masses_.of(feature);
-    for (std::size_t place = cells.begin; place < cells.end; ++place) {
-      if (part[place] == 0.0) continue;
-      own.chance += mass[place] * part[place];
-      const auto c = static_cast<std::int32_t>(place);
-      if (runs.size() > own.first_run && runs.back().end == c && runs.back().part == part[place])
+  // Returns the condition that accepts these fractions of the bins of a feature, and appends its
+  // runs.
+  Condition find_condition(std::int32_t feature, const double* fraction, const Range& bins,
+                           std::vector<Run>& runs) const {
+    Condition condition{feature, 0.0, runs.size(), 0};
+    const double* const probability = probabilities_.of(feature);
+    for (std::size_t bin = bins.begin; bin < bins.end; ++bin) {
+      if (fraction[bin] == 0.0) continue;
+      condition.probability += probability[bin] * fraction[bin];
+      const auto c = static_cast<std::int32_t>(bin);
+      if (runs.size() > condition.first_run && runs.back().end == c &&
+          runs.back().fraction == fraction[bin])
         ++runs.back().end;
       else
-        runs.push_back({c, c + 1, part[place]});
+        runs.push_back({c, c + 1, fraction[bin]});
     }
-    own.last_run = runs.size();
-    return own;
+    condition.last_run = runs.size();
+    return condition;
   }
 
   const TreesView& trees_;
-  const Steps& steps_;
-  const MissingRouting& branches_;
-  const Cells& cells_;
-  const Masses& masses_;
-  std::vector<double> accepted_;  // parts of the cells that go on to each node
-  std::vector<Range> range_;      // of those that are not 0
+  const Router& router_;
+  const MissingRouting& missing_;
+  const FeatureBins& bins_;
+  const BinProbabilities& probabilities_;
+  std::vector<double> accepted_;  // (n_nodes, C), see accepted()
+  std::vector<Range> range_;      // bins of each node that are not 0
   std::vector<std::int32_t> nodes_;
 };
 
-Boxes boxes_of(const TreesView& trees, const MissingRouting& missing, const Cells& cells,
-               const Masses& masses, int n_threads) {
-  const std::vector<Paths> paths = paths_of_all(trees, n_threads);
-  std::vector<Boxes> parts(paths.size());
-  with_router(trees.nodes, [&](const auto& steps) {
+// Returns the boxes of all trees.
+Boxes find_boxes(const TreesView& trees, const MissingRouting& missing, const FeatureBins& bins,
+                 const BinProbabilities& probabilities, int n_threads) {
+  const std::vector<Paths> paths = find_all_paths(trees, n_threads);
+  std::vector<Boxes> by_tree(paths.size());
+  with_router(trees.nodes, [&](const auto& router) {
     parallel_for(std::ssize(paths), n_threads, [&](std::int64_t t) {
-      Boxing boxing(trees, steps, branches, cells, masses);
-      parts[static_cast<std::size_t>(t)] = boxing.of(paths[static_cast<std::size_t>(t)]);
+      BoxFinder finder(trees, router, missing, bins, probabilities);
+      by_tree[static_cast<std::size_t>(t)] = finder.find_boxes(paths[static_cast<std::size_t>(t)]);
     });
   });
   Boxes all;
-  for (const Boxes& part : parts) all.append(part);
+  for (const Boxes& boxes : by_tree) all.append(boxes);
   return all;
 }
 
-// -- parts of one order, as tables over cells
+// -- components of one feature, or of two, as tables over their bins
 
-// What a leaf adds to the table of one feature, or of two.
-struct Entry {
-  std::size_t box, first, second;  // the latter among all that is asked
+// A box that contributes to a component, and its conditions on the one or two features.
+struct Contribution {
+  std::size_t box, first, second;  // the latter two among Boxes::conditions
 };
 
-// Entries by the features that they belong to.
-struct Entries {
-  std::vector<std::int32_t> first, second;  // the features of each group
-  std::vector<std::size_t> begin;
-  std::vector<Entry> entries;
+// The contributions of all boxes, grouped by features. Groups are in ascending order of features.
+struct Contributions {
+  std::vector<std::int32_t> first, second;  // (n_groups,) features of each group
+  std::vector<std::size_t> begin;           // (n_groups + 1,)
+  std::vector<Contribution> entries;
 
-  std::span<const Entry> of(std::size_t group) const {
+  std::span<const Contribution> of(std::size_t group) const {
     return {entries.data() + begin[group], begin[group + 1] - begin[group]};
   }
 };
 
-// Calls say(box, first, second) for every two features of every box; for each one where single.
-template <class Say>
-void each_pair(const Boxes& all, bool single, const Say& say) {
+// Calls visit(box, first, second) for each pair of conditions of each box, or visit(box, i, i) for
+// each single condition.
+template <class Visit>
+void for_each_pair(const Boxes& all, bool is_single, const Visit& visit) {
   StepCounter counter;
   for (std::size_t b = 0; b < all.boxes.size(); ++b) {
     const Box& box = all.boxes[b];
     for (std::size_t i = box.first; i < box.last; ++i) {
       counter.add(static_cast<std::int64_t>(box.last - i));
-      if (single)
-        say(b, i, i);
+      if (is_single)
+        visit(b, i, i);
       else
-        for (std::size_t j = i + 1; j < box.last; ++j) say(b, i, j);
+        for (std::size_t j = i + 1; j < box.last; ++j) visit(b, i, j);
     }
   }
   counter.flush();
 }
 
-Entries sorted(const Boxes& all, bool single) {
-  // Groups are numbered as they come, and counted; then in the order of their features.
+Contributions group_by_features(const Boxes& all, bool is_single) {
+  // Groups are first numbered by their first occurrence and counted, then sorted by features.
   std::unordered_map<std::uint64_t, std::uint32_t> number;
   std::vector<std::uint32_t> group;
   std::vector<std::size_t> count;
-  each_pair(all, single, [&](std::size_t, std::size_t i, std::size_t j) {
-    const std::uint64_t key = (static_cast<std::uint64_t>(all.asked[i].feature) << 32) |
-                              static_cast<std::uint64_t>(all.asked[j].feature);
+  for_each_pair(all, is_single, [&](std::size_t, std::size_t i, std::size_t j) {
+    const std::uint64_t key = (static_cast<std::uint64_t>(all.conditions[i].feature) << 32) |
+                              static_cast<std::uint64_t>(all.conditions[j].feature);
     const auto next = static_cast<std::uint32_t>(count.size());
     const auto [place, is_new] = number.try_emplace(key, next);
     if (is_new) count.push_back(0);
     ++count[place->second];
     group.push_back(place->second);
   });
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> ordered(number.begin(), number.end());
-  std::ranges::sort(ordered);
-  Entries found;
-  found.begin.assign(1, 0);
-  for (const auto& [key, own] : ordered) {
-    found.first.push_back(static_cast<std::int32_t>(key >> 32));
-    found.second.push_back(static_cast<std::int32_t>(key & 0xffffffffu));
-    const std::size_t begin = found.begin.back();
-    found.begin.push_back(begin + std::exchange(count[own], begin));
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> sorted(number.begin(), number.end());
+  std::ranges::sort(sorted);
+  Contributions grouped;
+  grouped.begin.assign(1, 0);
+  for (const auto& [key, g] : sorted) {
+    grouped.first.push_back(static_cast<std::int32_t>(key >> 32));
+    grouped.second.push_back(static_cast<std::int32_t>(key & 0xffffffffu));
+    const std::size_t begin = grouped.begin.back();
+    // From here on count[g] is where the next contribution of the group is written to.
+    grouped.begin.push_back(begin + std::exchange(count[g], begin));
   }
-  found.entries.resize(group.size());
-  std::size_t at = 0;
-  each_pair(all, single, [&](std::size_t b, std::size_t i, std::size_t j) {
-    found.entries[count[group[at++]]++] = {b, i, j};
+  grouped.entries.resize(group.size());
+  std::size_t next = 0;
+  for_each_pair(all, is_single, [&](std::size_t b, std::size_t i, std::size_t j) {
+    grouped.entries[count[group[next++]]++] = {b, i, j};
   });
-  return found;
+  return grouped;
 }
 
-// The sums of a table of differences along both of its sides; the last row and column are dropped.
-void add_up(std::size_t n, std::size_t m, std::vector<double>& table) {
+// Replaces a table of differences (n + 1, m + 1) by its cumulative sums along both axes. The last
+// row and column are not used afterwards.
+void sum_differences(std::size_t n, std::size_t m, std::vector<double>& table) {
   for (std::size_t c = 0; c < n; ++c) {
     double* const row = &table[c * (m + 1)];
     for (std::size_t d = 1; d < m; ++d) row[d] += row[d - 1];
@@ -263,108 +279,120 @@ void add_up(std::size_t n, std::size_t m, std::vector<double>& table) {
   }
 }
 
-// The part of the variance that one group of features makes together.
-class Part {
+// The component of the analysis of variance that belongs to one feature, or to two.
+class Component {
  public:
-  Part(const TreesView& trees, const Boxes& all, const Masses& masses)
-      : trees_(trees), all_(all), masses_(masses) {}
+  Component(const TreesView& trees, const Boxes& all, const BinProbabilities& probabilities)
+      : trees_(trees), all_(all), probabilities_(probabilities) {}
 
-  // The variance of one output. Afterwards at() is the part itself.
-  double variance_of(const Entries& entries, std::size_t group, std::int64_t k, bool single) {
-    const std::int32_t a = entries.first[group], b = entries.second[group];
-    n_ = masses_.size(a);
-    m_ = single ? 1 : masses_.size(b);
+  // Computes the component of a group of contributions for output k, and returns its variance. Then
+  // value(c, d) is the component in bin c of the first and bin d of the second feature (d = 0 if
+  // is_single).
+  double compute(const Contributions& contributions, std::size_t group, std::int64_t k,
+                 bool is_single) {
+    const std::int32_t a = contributions.first[group], b = contributions.second[group];
+    n_ = probabilities_.size(a);
+    m_ = is_single ? 1 : probabilities_.size(b);
     table_.assign((n_ + 1) * (m_ + 1), 0.0);
-    for (const Entry& entry : entries.of(group)) add(entry, k, single);
-    add_up(n_, m_, table_);
-    const double* const rows = masses_.of(a);
-    if (!single) center_rows(masses_.of(b));
-    center_columns(rows);
+    for (const Contribution& contribution : contributions.of(group))
+      add(contribution, k, is_single);
+    sum_differences(n_, m_, table_);
+    const double* const row_probability = probabilities_.of(a);
+    if (!is_single) center_rows(probabilities_.of(b));
+    center_columns(row_probability);
     double variance = 0.0;
     for (std::size_t c = 0; c < n_; ++c)
       for (std::size_t d = 0; d < m_; ++d) {
-        const double own = at(c, d);
-        variance += rows[c] * (single ? 1.0 : masses_.of(b)[d]) * own * own;
+        const double x = value(c, d);
+        variance += row_probability[c] * (is_single ? 1.0 : probabilities_.of(b)[d]) * x * x;
       }
     return variance;
   }
 
-  double at(std::size_t c, std::size_t d) const { return table_[c * (m_ + 1) + d]; }
+  double value(std::size_t c, std::size_t d) const { return table_[c * (m_ + 1) + d]; }
 
  private:
-  // Differences at the corners of the cells that a leaf accepts.
-  void add(const Entry& entry, std::int64_t k, bool single) {
-    const Box& box = all_.boxes[entry.box];
-    const Asked &first = all_.asked[entry.first], &second = all_.asked[entry.second];
-    const double others = box.chance / (first.chance * (single ? 1.0 : second.chance));
-    const double said = trees_.value.row(box.node)[k] * others;
-    for (const Run& down : all_.of(first)) {
-      if (single) {
-        add_rows(down, 0, 1, said * down.part);
+  // Adds the value of a leaf in its accepted bins, times the probability of its other conditions,
+  // as differences at the corners of rectangles of bins.
+  void add(const Contribution& contribution, std::int64_t k, bool is_single) {
+    const Box& box = all_.boxes[contribution.box];
+    const Condition& first = all_.conditions[contribution.first];
+    const Condition& second = all_.conditions[contribution.second];
+    const double others =
+        box.probability / (first.probability * (is_single ? 1.0 : second.probability));
+    const double leaf_value = trees_.value.row(box.node)[k] * others;
+    for (const Run& rows : all_.runs_of(first)) {
+      if (is_single) {
+        add_rectangle(rows, 0, 1, leaf_value * rows.fraction);
         continue;
       }
-      for (const Run& along : all_.of(second))
-        add_rows(down, static_cast<std::size_t>(along.begin), static_cast<std::size_t>(along.end),
-                 said * down.part * along.part);
+      for (const Run& columns : all_.runs_of(second))
+        add_rectangle(rows, static_cast<std::size_t>(columns.begin),
+                      static_cast<std::size_t>(columns.end),
+                      leaf_value * rows.fraction * columns.fraction);
     }
   }
-  void add_rows(const Run& down, std::size_t begin, std::size_t end, double said) {
-    double* const first = &table_[static_cast<std::size_t>(down.begin) * (m_ + 1)];
-    double* const last = &table_[static_cast<std::size_t>(down.end) * (m_ + 1)];
-    first[begin] += said;
-    first[end] -= said;
-    last[begin] -= said;
-    last[end] += said;
+  void add_rectangle(const Run& rows, std::size_t begin, std::size_t end, double added) {
+    double* const first = &table_[static_cast<std::size_t>(rows.begin) * (m_ + 1)];
+    double* const last = &table_[static_cast<std::size_t>(rows.end) * (m_ + 1)];
+    first[begin] += added;
+    first[end] -= added;
+    last[begin] -= added;
+    last[end] += added;
   }
 
-  // Take means away, by the masses of the cells.
-  void center_rows(const double* mass) {
+  // Subtract from each row, or column, its mean under the probabilities of the bins.
+  void center_rows(const double* probability) {
     for (std::size_t c = 0; c < n_; ++c) {
       double* const row = &table_[c * (m_ + 1)];
-      const double mean = std::inner_product(row, row + m_, mass, 0.0);
+      const double mean = std::inner_product(row, row + m_, probability, 0.0);
       for (std::size_t d = 0; d < m_; ++d) row[d] -= mean;
     }
   }
-  void center_columns(const double* mass) {
+  void center_columns(const double* probability) {
     mean_.assign(m_, 0.0);
     for (std::size_t c = 0; c < n_; ++c)
-      for (std::size_t d = 0; d < m_; ++d) mean_[d] += mass[c] * at(c, d);
+      for (std::size_t d = 0; d < m_; ++d) mean_[d] += probability[c] * value(c, d);
     for (std::size_t c = 0; c < n_; ++c)
       for (std::size_t d = 0; d < m_; ++d) table_[c * (m_ + 1) + d] -= mean_[d];
   }
 
   const TreesView& trees_;
   const Boxes& all_;
-  const Masses& masses_;
-  std::size_t n_ = 0, m_ = 0;
+  const BinProbabilities& probabilities_;
+  std::size_t n_ = 0, m_ = 0;  // bins of the two features
   std::vector<double> table_, mean_;
 };
 
-// So many tasks share the groups, whatever the number of threads: sums come out alike.
+// Tasks that share the groups. The number does not depend on n_threads, so that sums are the same
+// for any number of threads.
 constexpr std::int64_t kTasks = 32;
 
-// variance: (n_groups,). Adds the parts at the draws to what is fitted.
-void analyse(const TreesView& trees, const Boxes& all, const Masses& masses, bool single,
-             const Entries& entries, const Table<const std::int32_t>& draws, int n_threads,
-             std::span<double> variance, const Table<double>& fitted) {
-  const auto n_groups = static_cast<std::int64_t>(entries.first.size());
+// Computes the components of all groups. variance: (n_groups,) result, summed over the outputs.
+// fitted: (n_draws, n_outputs) the components at the draws are added to it.
+void analyse(const TreesView& trees, const Boxes& all, const BinProbabilities& probabilities,
+             bool is_single, const Contributions& contributions,
+             const Table<const std::int32_t>& draws, int n_threads, std::span<double> variance,
+             const Table<double>& fitted) {
+  const auto n_groups = static_cast<std::int64_t>(contributions.first.size());
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(kTasks));
   parallel_for(kTasks, n_threads, [&](std::int64_t task) {
-    Part part(trees, all, masses);
+    Component component(trees, all, probabilities);
     auto& sum = sums[static_cast<std::size_t>(task)];
     sum.assign(fitted.values().size(), 0.0);
     for (std::int64_t g = task; g < n_groups; g += kTasks) {
       const auto group = static_cast<std::size_t>(g);
-      const std::int32_t a = entries.first[group], b = entries.second[group];
+      const std::int32_t a = contributions.first[group], b = contributions.second[group];
       variance[group] = 0.0;
       for (std::int64_t k = 0; k < trees.value.width; ++k) {
         count_steps_out_of_line(static_cast<std::int64_t>(
-            entries.of(group).size() + masses.size(a) * (single ? 1 : masses.size(b))));
-        variance[group] += part.variance_of(entries, group, k, single);
+            contributions.of(group).size() +
+            probabilities.size(a) * (is_single ? 1 : probabilities.size(b))));
+        variance[group] += component.compute(contributions, group, k, is_single);
         for (std::int64_t i = 0; i < draws.n_rows; ++i) {
           const auto c = static_cast<std::size_t>(draws.row(i)[a]);
-          const auto d = static_cast<std::size_t>(single ? 0 : draws.row(i)[b]);
-          sum[static_cast<std::size_t>(i * fitted.width + k)] += part.at(c, d);
+          const auto d = static_cast<std::size_t>(is_single ? 0 : draws.row(i)[b]);
+          sum[static_cast<std::size_t>(i * fitted.width + k)] += component.value(c, d);
         }
       }
     }
@@ -373,85 +401,89 @@ void analyse(const TreesView& trees, const Boxes& all, const Masses& masses, boo
     for (std::size_t i = 0; i < sum.size(); ++i) fitted.data[i] += sum[i];
 }
 
-// -- all orders
+// -- the whole prediction
 
-// What is said on average, by output.
+// Returns the mean of each output.
 std::vector<double> mean_of(const TreesView& trees, const Boxes& all) {
   std::vector<double> mean(static_cast<std::size_t>(trees.value.width), 0.0);
   for (const Box& box : all.boxes)
     for (std::size_t k = 0; k < mean.size(); ++k)
-      mean[k] += box.chance * trees.value.row(box.node)[k];
+      mean[k] += box.probability * trees.value.row(box.node)[k];
   return mean;
 }
 
-// Probability that both of two boxes hold a row, over the product of their own.
-double together(const Boxes& all, const Masses& masses, const Box& one, const Box& other) {
+// Returns the probability that an input is in both of two boxes, divided by the product of the
+// probabilities of the boxes.
+double overlap_ratio(const Boxes& all, const BinProbabilities& probabilities, const Box& box,
+                     const Box& other) {
   double ratio = 1.0;
-  std::size_t i = one.first, j = other.first;
-  while (i < one.last && j < other.last) {
-    const Asked &a = all.asked[i], &b = all.asked[j];
+  std::size_t i = box.first, j = other.first;
+  while (i < box.last && j < other.last) {
+    const Condition &a = all.conditions[i], &b = all.conditions[j];
     if (a.feature != b.feature) {
       a.feature < b.feature ? ++i : ++j;
       continue;
     }
-    const double* const mass = masses.of(a.feature);
+    const double* const probability = probabilities.of(a.feature);
     double both = 0.0;
-    for (const Run& x : all.of(a))
-      for (const Run& y : all.of(b))
+    for (const Run& x : all.runs_of(a))
+      for (const Run& y : all.runs_of(b))
         for (std::int32_t c = std::max(x.begin, y.begin); c < std::min(x.end, y.end); ++c)
-          both += mass[c] * x.part * y.part;
+          both += probability[c] * x.fraction * y.fraction;
     if (both == 0.0) return 0.0;
-    ratio *= both / (a.chance * b.chance);
+    ratio *= both / (a.probability * b.probability);
     ++i, ++j;
   }
   return ratio;
 }
 
-double whole_variance(const TreesView& trees, const Boxes& all, const Masses& masses,
-                      int n_threads) {
-  std::vector<double> rows(all.boxes.size());
-  parallel_for(std::ssize(rows), n_threads, [&](std::int64_t place) {
-    const auto b = static_cast<std::size_t>(place);
-    const Box& own = all.boxes[b];
+// Returns the variance of the prediction, summed over the outputs.
+double total_variance(const TreesView& trees, const Boxes& all,
+                      const BinProbabilities& probabilities, int n_threads) {
+  std::vector<double> sums(all.boxes.size());
+  parallel_for(std::ssize(sums), n_threads, [&](std::int64_t task) {
+    const auto b = static_cast<std::size_t>(task);
+    const Box& box = all.boxes[b];
     count_steps_out_of_line(16 * static_cast<std::int64_t>(b + 1));
     double sum = 0.0;
     for (std::size_t a = 0; a <= b; ++a) {
       const Box& other = all.boxes[a];
       double products = 0.0;
       for (std::int64_t k = 0; k < trees.value.width; ++k)
-        products += trees.value.row(own.node)[k] * trees.value.row(other.node)[k];
-      // Their covariance, once for each order of the two.
-      const double covariance = together(all, masses, own, other) - 1.0;
-      sum += (a < b ? 2.0 : 1.0) * products * other.chance * covariance;
+        products += trees.value.row(box.node)[k] * trees.value.row(other.node)[k];
+      // Covariance of the indicators, over their probabilities; counted for both orders of a and b.
+      const double covariance = overlap_ratio(all, probabilities, box, other) - 1.0;
+      sum += (a < b ? 2.0 : 1.0) * products * other.probability * covariance;
     }
-    rows[b] = own.chance * sum;
+    sums[b] = box.probability * sum;
   });
-  return std::accumulate(rows.begin(), rows.end(), 0.0);
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 }  // namespace
 
-Interactions interactions(const TreesView& trees, const MissingRouting& missing, const Cells& cells,
-                          Table<const std::int32_t> draws, bool wants_total, int n_threads,
-                          std::span<double> single, Table<double> fitted) {
-  const Masses masses(cells);
-  const Boxes all = boxes_of(trees, branches, cells, masses, n_threads);
+Interactions interactions(const TreesView& trees, const MissingRouting& missing,
+                          const FeatureBins& bins, Table<const std::int32_t> draws,
+                          bool wants_total, int n_threads, std::span<double> single,
+                          Table<double> fitted) {
+  const BinProbabilities probabilities(bins);
+  const Boxes all = find_boxes(trees, missing, bins, probabilities, n_threads);
   const std::vector<double> mean = mean_of(trees, all);
   for (std::int64_t i = 0; i < fitted.n_rows; ++i) std::ranges::copy(mean, fitted.row(i));
-  const Entries alone = sorted(all, true);
-  std::vector<double> variance(alone.first.size());
-  analyse(trees, all, masses, true, alone, draws, n_threads, variance, fitted);
+  const Contributions singles = group_by_features(all, true);
+  std::vector<double> variance(singles.first.size());
+  analyse(trees, all, probabilities, true, singles, draws, n_threads, variance, fitted);
   fill(single, 0.0);
   for (std::size_t g = 0; g < variance.size(); ++g)
-    single[static_cast<std::size_t>(alone.first[g])] = variance[g];
-  Entries pairs = sorted(all, false);
-  Interactions found;
-  found.variance.resize(pairs.first.size());
-  analyse(trees, all, masses, false, pairs, draws, n_threads, found.variance, fitted);
-  found.first = std::move(pairs.first);
-  found.second = std::move(pairs.second);
-  if (wants_total) found.total = whole_variance(trees, all, masses, n_threads);
-  return found;
+    single[static_cast<std::size_t>(singles.first[g])] = variance[g];
+  Contributions pairs = group_by_features(all, false);
+  Interactions result;
+  result.variance.resize(pairs.first.size());
+  analyse(trees, all, probabilities, false, pairs, draws, n_threads, result.variance, fitted);
+  result.first = std::move(pairs.first);
+  result.second = std::move(pairs.second);
+  if (wants_total) result.total = total_variance(trees, all, probabilities, n_threads);
+  return result;
 }
 
 }  // namespace certree

@@ -1,4 +1,4 @@
-// What the path from the root to each node of a tree knows of its features.
+// The features that the path from the root to each node of a tree tests.
 #pragma once
 
 #include "ensembles/predict.hpp"
@@ -8,21 +8,22 @@
 namespace certree {
 namespace {
 
-// Columns of the nodes of one tree, numbered from its root.
+// Paths of one tree. Each vector has an entry for each node of the tree, numbered from its root.
+// The edge to a node is the one from its parent, whose feature the edge tests.
 struct Paths {
-  std::size_t root = 0;              // its number among all nodes
-  std::vector<std::int32_t> left;    // or kLeaf
-  std::vector<std::int32_t> parent;  // or -1
-  // The nearest node above whose parent compares the feature that the own parent does, or -1.
-  std::vector<std::int32_t> before;
-  std::vector<std::int32_t> slot;      // place of that feature among those of the path
-  std::vector<std::int32_t> n_slots;   // how many features the path compares
-  std::vector<std::int32_t> compared;  // that feature
+  std::size_t root = 0;               // number of the root among the nodes of all trees
+  std::vector<std::int32_t> left;     // left child, or kLeaf
+  std::vector<std::int32_t> parent;   // or -1
+  std::vector<std::int32_t> feature;  // feature that the edge to the node tests
+  // The node at the end of the previous edge of the path that tests the same feature, or -1.
+  std::vector<std::int32_t> previous;
+  std::vector<std::int32_t> n_slots;  // number of different features that the path tests
+  std::vector<std::int32_t> slot;     // number of `feature` among these, by first occurrence
 
   std::size_t size() const { return left.size(); }
   bool is_leaf(std::size_t v) const { return left[v] == kLeaf; }
 
-  // The last node of the path to v that belongs to each feature, by slot.
+  // Writes, for each feature of the path to v by slot, the node at the end of its last edge.
   void last_nodes(std::size_t v, std::vector<std::int32_t>& nodes) const {
     nodes.assign(static_cast<std::size_t>(n_slots[v]), -1);
     for (auto u = static_cast<std::int32_t>(v); u > 0; u = parent[static_cast<std::size_t>(u)]) {
@@ -32,7 +33,7 @@ struct Paths {
   }
 };
 
-Paths paths_of(const TreesView& trees, std::size_t t) {
+Paths find_paths(const TreesView& trees, std::size_t t) {
   const auto first = static_cast<std::size_t>(trees.root[t]);
   const std::size_t last = t + 1 < trees.root.size() ? static_cast<std::size_t>(trees.root[t + 1])
                                                      : trees.nodes.left.size();
@@ -40,21 +41,21 @@ Paths paths_of(const TreesView& trees, std::size_t t) {
   Paths paths;
   paths.root = first;
   paths.left.assign(m, kLeaf);
-  for (auto* column : {&paths.parent, &paths.before}) column->assign(m, -1);
-  for (auto* column : {&paths.slot, &paths.n_slots, &paths.compared}) column->assign(m, 0);
+  for (auto* column : {&paths.parent, &paths.previous}) column->assign(m, -1);
+  for (auto* column : {&paths.slot, &paths.n_slots, &paths.feature}) column->assign(m, 0);
   for (const std::size_t u : indices(m, 16)) {
     if (trees.nodes.left[first + u] == kLeaf) continue;
     const std::int32_t feature = trees.nodes.feature[first + u];
     auto same = static_cast<std::int32_t>(u);
-    while (same > 0 && paths.compared[static_cast<std::size_t>(same)] != feature)
+    while (same > 0 && paths.feature[static_cast<std::size_t>(same)] != feature)
       same = paths.parent[static_cast<std::size_t>(same)];
     const bool is_new = same <= 0;
     paths.left[u] = trees.nodes.left[first + u] - static_cast<std::int32_t>(first);
     for (const std::size_t side : {0, 1}) {
       const std::size_t v = static_cast<std::size_t>(paths.left[u]) + side;
       paths.parent[v] = static_cast<std::int32_t>(u);
-      paths.compared[v] = feature;
-      paths.before[v] = is_new ? -1 : same;
+      paths.feature[v] = feature;
+      paths.previous[v] = is_new ? -1 : same;
       paths.slot[v] = is_new ? paths.n_slots[u] : paths.slot[static_cast<std::size_t>(same)];
       paths.n_slots[v] = paths.n_slots[u] + static_cast<std::int32_t>(is_new);
     }
@@ -62,25 +63,26 @@ Paths paths_of(const TreesView& trees, std::size_t t) {
   return paths;
 }
 
-std::vector<Paths> paths_of_all(const TreesView& trees, int n_threads) {
+std::vector<Paths> find_all_paths(const TreesView& trees, int n_threads) {
   std::vector<Paths> paths(trees.root.size());
   parallel_for(std::ssize(paths), n_threads, [&](std::int64_t t) {
-    paths[static_cast<std::size_t>(t)] = paths_of(trees, static_cast<std::size_t>(t));
+    paths[static_cast<std::size_t>(t)] = find_paths(trees, static_cast<std::size_t>(t));
   });
   return paths;
 }
 
-// Calls say(side, part) for each child of node u that a row goes on to, 0 or 1, with the part of
-// the row that does.
-template <class Real, class Steps, class Say>
-CERTREE_INLINE void go_from(const TreesView& trees, const Steps& steps,
-                            const MissingRouting& missing, const Paths& paths, std::size_t u,
-                            const Real* x, const Say& say) {
+// Calls visit(side, fraction) for each child of node u that row x goes to: side 0 (left) or 1, and
+// the fraction of the row that goes there.
+template <class Real, class Router, class Visit>
+CERTREE_INLINE void for_each_side_reached(const TreesView& trees, const Router& router,
+                                          const MissingRouting& missing, const Paths& paths,
+                                          std::size_t u, const Real* x, const Visit& visit) {
   const std::size_t v = paths.root + u;
-  go_on(trees.nodes, steps, branches, x, {static_cast<std::int32_t>(v), 1.0},
-        [&](const RowFraction& next) {
-          say(static_cast<std::size_t>(next.node - trees.nodes.left[v]), next.part);
-        });
+  for_each_child_reached(trees.nodes, router, missing, x, {static_cast<std::int32_t>(v), 1.0},
+                         [&](const RowFraction& next) {
+                           visit(static_cast<std::size_t>(next.node - trees.nodes.left[v]),
+                                 next.fraction);
+                         });
 }
 
 }  // namespace

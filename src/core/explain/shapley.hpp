@@ -1,35 +1,38 @@
-// Values of features in the game that a row plays with trees: Shapley's, Banzhaf's, and others that
-// average over how many features are known.
+// Attributions of predictions to features by cooperative games: Shapley values, Banzhaf values, and
+// other averages over coalitions.
 //
-// Some features of a row are known, the others are those of training rows or of rows of a
-// background. A leaf says its value times the chance that a row which is partly known arrives
-// there: a product with one factor for each feature of its path, which is `holds` where the feature
-// is known and `chance` where it is not. If each feature is known with probability t, the expected
-// change that feature j makes is (holds_j - chance_j) times the other features' mixtures chance + t
-// (holds - chance). Its average over uniform t is the Shapley value, a polynomial in t that Gauss
-// and Legendre's points sum exactly; at t = 1/2 it is the Banzhaf value.
+// In the game of a row x some features are known; the others have the values of training rows, or
+// of the rows of a background. The value of a leaf counts with the probability that such a row
+// reaches it. This is a product with one factor for each feature of the leaf's path: `match`, the
+// fraction of x that passes the path's tests of the feature, if the feature is known, and `chance`,
+// the probability that a row passes them, if it is not. If every feature is known with probability
+// t, feature j changes the expected product by (match_j - chance_j) times the product over the
+// other features of chance + t (match - chance). The Shapley value is the average of this
+// polynomial over uniform t, which Gauss-Legendre quadrature computes exactly; the Banzhaf value is
+// its value at t = 1/2.
 #pragma once
 
 #include "ensembles/predict.hpp"
 
 namespace certree {
 
-// Probabilities t and their weights, symmetric about 1/2.
+// Quadrature over t: points t and their weights, symmetric about 1/2.
 struct Mixture {
   std::span<const double> point, weight;
 };
 
-// part: (n_rows, n_outputs * p) of each row and output, the value of each feature. Features that
-// are not known send a row on by branches.rows, the rows of the nodes.
+// Computes the attributions of every row, when unknown features are those of the training rows that
+// reach a node: they go to the children in proportion to missing.node_weight. attribution: (n_rows,
+// n_outputs * p) of each row and output, the value of each feature.
 template <class Real>
 void values_by_cover(const TreesView& trees, const MissingRouting& missing, Table<const Real> X,
-                     const Mixture& mixture, int n_threads, Table<double> part);
+                     const Mixture& mixture, int n_threads, Table<double> attribution);
 
-// The same where features that are not known are those of a row of the background, and what is said
-// is averaged over its rows.
+// Computes the same when unknown features are those of a background row, as the average over the
+// background rows.
 template <class Real>
 void values_by_background(const TreesView& trees, const MissingRouting& missing,
                           Table<const Real> X, Table<const Real> background, const Mixture& mixture,
-                          int n_threads, Table<double> part);
+                          int n_threads, Table<double> attribution);
 
 }  // namespace certree

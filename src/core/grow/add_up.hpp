@@ -1,6 +1,6 @@
-// Adding up a part of the rows by bin.
+// Histograms: sums over rows by feature and bin.
 //
-// Sums are whole numbers: those of parts, wherever they are, add up to those of all, bit by bit.
+// The sums are integers, so histograms of blocks of rows add up exactly to that of all rows.
 #pragma once
 
 #include <cstring>
@@ -12,14 +12,14 @@
 namespace certree {
 namespace {
 
-// Rows and what of each is added up, which may be the row itself.
+// A range of rows with their items, which may be the rows themselves.
 template <class Target>
 struct Part {
   using Row = typename Target::Row;
   using Item = typename Target::Item;
 
   std::span<const Row> rows;
-  const Item* items;  // of these rows in turn
+  const Item* items;  // of these rows, in the same order
 
   const Item& item(std::size_t i) const {
     if constexpr (std::is_same_v<Row, Item>)
@@ -32,22 +32,22 @@ struct Part {
   }
 };
 
-// -- by all bins of features
+// -- histograms with all bins of each feature
 
-// The row whose memory is asked for while the i-th is used, as that takes so long.
+// Returns the row to prefetch while the i-th is used.
 inline std::int32_t row_ahead(std::span<const std::int32_t> rows, std::size_t i) {
   constexpr std::size_t kAhead = 16;
   return rows[std::min(i + kAhead, rows.size() - 1)];
 }
 
-// Codes of a block of rows by features that lie side by side. Of rows that are far apart each is
-// read by one look at memory, where one for each feature would be needed else.
+// A copy of the bins of a block of rows for kWidth adjacent features. If the rows are far apart,
+// this needs one memory access for each row, instead of one for each row and feature.
 template <std::size_t kRows>
 class Strip {
  public:
   static constexpr std::size_t kWidth = 32;
 
-  // Whether rows are so far apart, and features so many, that copying codes is worth it.
+  // Returns whether rows are so far apart, and features so many, that copying bins pays.
   static bool is_worth_it(const CodesBothWays& codes, std::span<const std::int32_t> rows,
                           std::size_t n_features) {
     return codes.of_rows.n_rows > 0 && n_features >= kFewest &&
@@ -81,12 +81,12 @@ class Strip {
   std::int64_t first_ = 0;
 };
 
-// Where the codes of rows are among those of a strip.
+// Places of the bins of rows in a strip.
 struct InStrip {
   std::size_t operator[](std::size_t i) const { return i * Strip<1>::kWidth; }
 };
 
-// The items of rows side by side, as each is read once for every feature.
+// Copies the items of rows to adjacent memory, as each is read once for every feature.
 template <class Item>
 void gather(std::span<const std::int32_t> rows, const Item* items, Item* to) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -95,9 +95,9 @@ void gather(std::span<const std::int32_t> rows, const Item* items, Item* to) {
   }
 }
 
-// Adds up rows, block by block, so that the items of a block are read from the cache for all
-// features but one. items: by number of row. sums: as they are laid out; what is there is
-// forgotten.
+// Computes the histogram of rows. Rows are added up block by block, so that the items of a block
+// are in the cache for all features but the first. items: by number of row; sums: result,
+// overwritten.
 template <class Target>
 void add_up(std::span<const std::int32_t> rows, const typename Target::Item* items,
             const CodesBothWays& codes, std::span<const std::int32_t> features,
@@ -140,7 +140,7 @@ void add_up(std::span<const std::int32_t> rows, const typename Target::Item* ite
   }
 }
 
-// What all rows have more than a part of them.
+// Subtracts the histogram of some rows, `part`, from that of all, for some features.
 inline void take_away(const std::int64_t* part, std::span<const std::int32_t> features,
                       const SumsLayout& layout, std::int64_t* all) {
   for (const std::int32_t j : features) {
@@ -151,7 +151,7 @@ inline void take_away(const std::int64_t* part, std::span<const std::int32_t> fe
   }
 }
 
-// The same by one feature; all: its lanes by all bins.
+// The same for one feature. all: its lanes, with all bins.
 template <class Target>
 void take_away(const FewBins<Target>& part, std::size_t n_bins, std::int64_t* all) {
   for (std::size_t i = 0; i < part.n_bins + part.has_missing; ++i)
@@ -159,19 +159,19 @@ void take_away(const FewBins<Target>& part, std::size_t n_bins, std::int64_t* al
                               n_bins + 1);
 }
 
-// -- by the bins alone that rows have
+// -- histograms with only those bins that have rows
 
-// What is stored of an item by a feature.
+// A stored bin of a sparse feature.
 struct StoredCode {
   std::uint32_t item;
   std::uint8_t code;
 };
 
-// Adds up rows by a few features at a time. All sums are 0 in between, so that few rows clear no
-// more than they filled.
+// Computes the histograms of a few features at a time. Between uses all sums are 0, so that small
+// nodes clear only the bins that they filled.
 template <class Target>
 class FewSums {
-  // Whether a target adds up and moves many bins at a time.
+  // Whether the target adds up, and moves, the bins of a block together.
   static constexpr bool kByBlocks =
       requires(const typename Target::OfCell& of, const std::uint8_t* bin, Target::Sum* sums) {
         of.move(bin, 0, sums, sums);
@@ -186,12 +186,12 @@ class FewSums {
         rows_(target.counts_rows() ? kMostTogether * 256 : 0),
         taken_(257 * target.most_sums()) {}
 
-  // So many features fit into the cache.
+  // Returns the number of features whose histograms fit into the cache.
   static std::size_t together(const OfCell& of) {
     return std::clamp<std::size_t>(kCache / (256 * of.n_sums()), 1, kMostTogether);
   }
 
-  // By at most so many features as go together. codes(j): those of a feature.
+  // Adds up rows for at most together() features. codes(j): the bins of feature j.
   template <class CodesOf>
   void add_up(const OfCell& of, const Part<Target>& part, const CodesOf& codes,
               std::span<const std::int32_t> features) {
@@ -206,14 +206,15 @@ class FewSums {
     }
   }
 
-  // Makes ready to add up by so many features.
+  // Prepares for n_features features.
   void restart(std::size_t n_features) {
     if (waiting_ > 0) clear();
     waiting_ = n_features;
     few_ = true;
   }
 
-  // By the f-th of these, of which this is stored: other items have code `zero`. all: their sums.
+  // Adds up items for the f-th of these features, which is sparse: items without a stored bin are
+  // in bin `zero`. all: the sums over all items.
   template <class Item>
   void add_stored(const OfCell& of, std::span<const Item> items, const Sum* all,
                   std::span<const StoredCode> stored, std::size_t zero, std::size_t f) {
@@ -237,7 +238,7 @@ class FewSums {
     seen[zero / 64] |= std::uint64_t{1} << zero % 64;
   }
 
-  // By the f-th of these, what others have added up in a bin.
+  // Sets the sums of a bin of the f-th feature, which were added up elsewhere.
   void put(const OfCell& of, std::size_t f, std::uint8_t bin, const Sum* sums,
            std::int64_t n_rows) {
     std::copy_n(sums, of.n_sums(), at(of, f, bin));
@@ -245,7 +246,7 @@ class FewSums {
     seen_[f][bin / 64] |= std::uint64_t{1} << bin % 64;
   }
 
-  // Takes the sums by the f-th of these features, which serve until the next are taken.
+  // Moves out the histogram of the f-th feature. It is valid until the next call.
   FewBins<Target> take(const OfCell& of, std::size_t f, std::size_t n_bins) {
     --waiting_;
     return rows_.empty() ? take<false>(of, f, n_bins) : take<true>(of, f, n_bins);
@@ -259,7 +260,7 @@ class FewSums {
     return sums_.data() + (256 * f + bin) * of.n_sums();
   }
 
-  // What an interrupted call has left.
+  // Clears what an interrupted call has left.
   void clear() {
     std::ranges::fill(sums_, Sum{});
     std::ranges::fill(rows_, 0);
@@ -270,7 +271,7 @@ class FewSums {
   void add_block(const OfCell& of, const Part<Target> block, const Codes code, std::size_t f) {
     Sum* const sums = at(of, f, 0);
     std::uint64_t* const seen = seen_[f].data();
-    const std::size_t n = block.rows.size();  // at hand: what is added might else change it
+    const std::size_t n = block.rows.size();  // a copy, as adding to sums could change it
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t bin = code[row_of(block.rows[i])];
       if constexpr (kByBlocks)
@@ -286,7 +287,7 @@ class FewSums {
 
   template <bool counts_rows>
   FewBins<Target> take(const OfCell& of, std::size_t f, std::size_t n_bins) {
-    const std::size_t n_sums = of.n_sums();  // at hand: what is taken might else change it
+    const std::size_t n_sums = of.n_sums();  // a copy, as writing could change it
     Sum* const from = at(of, f, 0);
     Sum* const to = taken_.data();
     std::uint8_t* const bins = bins_.data();
@@ -298,7 +299,7 @@ class FewSums {
       if constexpr (counts_rows) taken_rows_[n] = std::exchange(rows_[256 * f + bin], 0);
       bins[n++] = static_cast<std::uint8_t>(bin);
     };
-    // No branch: whether a bin is empty would be guessed wrong too often.
+    // Without a branch, which would often be mispredicted.
     const auto take_if_any = [&](std::size_t bin) {
       const bool is_empty = of.is_empty(from + bin * n_sums);
       take_bin(bin);
@@ -322,8 +323,8 @@ class FewSums {
   std::array<std::array<std::uint64_t, 4>, kMostTogether> seen_{};  // bins, of few rows
   std::vector<std::int64_t> rows_;                                  // (together, 256) or empty
   bool few_ = false;
-  std::size_t waiting_ = 0;  // features whose sums are to be taken
-  // What is taken.
+  std::size_t waiting_ = 0;  // features whose histograms have not been taken
+  // The histogram that was taken.
   std::vector<Sum> taken_;
   std::array<std::int64_t, 257> taken_rows_;
   std::array<std::uint8_t, 257> bins_;

@@ -1,4 +1,4 @@
-// Rows as codes of their bins, and what a cut between bins is on the values.
+// Binned tables, and the thresholds and category sets that splits between bins stand for.
 #pragma once
 
 #include "grow/bins.hpp"
@@ -7,14 +7,14 @@
 
 namespace certree {
 
-// What is known of the bins of p features.
+// The bins of p features. A level is the number of a category of a categorical feature.
 struct KeptBins {
-  std::span<const std::int32_t> n_bins;       // (p,)
-  std::span<const std::int64_t> bin_start;    // (p + 1,) there may be room behind the bins
-  std::span<const double> low, high;          // smallest and largest value in each bin
-  std::span<const std::uint8_t> category;     // (p,) whether a feature holds categories
+  std::span<const std::int32_t> n_bins;     // (p,)
+  std::span<const std::int64_t> bin_start;  // (p + 1,) a feature may have unused entries at the end
+  std::span<const double> low, high;        // (bin_start[p],) smallest and largest value
+  std::span<const std::uint8_t> category;   // (p,) whether a feature is categorical
   std::span<const std::int64_t> level_start;  // (p + 1,)
-  std::span<const std::int32_t> levels;       // ascending within a feature
+  std::span<const std::int32_t> levels;       // (level_start[p],) ascending within a feature
   std::span<const std::uint8_t> level_bin;    // bin of each level
 
   std::size_t start(std::integral auto j) const {
@@ -24,43 +24,44 @@ struct KeptBins {
   const double* high_of(std::integral auto j) const { return high.data() + start(j); }
 };
 
-// Codes of a table by feature, (p, n), and by row, (n, p); or no rows of the second.
+// The bins of a table by feature, (p, n), and also by row, (n, p), or empty.
 struct CodesBothWays {
   Table<const std::uint8_t> of_features, of_rows;
 };
 
-// Codes of a table most of whose values are 0: of those that lie in other bins than 0 does.
+// The bins of a sparse table. Only values that are in another bin than 0 are stored.
 struct StoredCodes {
-  std::span<const std::int64_t> start;  // (p + 1,) where those of each feature start
+  std::span<const std::int64_t> start;  // (p + 1,) where the stored values of a feature start
   std::span<const std::int32_t> row;    // ascending within a feature
   std::span<const std::uint8_t> code;
-  std::span<const std::uint8_t> zero;  // (p,) code of 0
+  std::span<const std::uint8_t> zero;  // (p,) bin of 0
   std::int64_t n_rows = 0;
-  // What bins have become since codes were stored, one for each; or empty: they are what they were.
+  // The coarser bin that each stored bin has been merged into; or empty if none has.
   std::span<const std::uint8_t> into{};
 };
 
 struct BinnedTable : KeptBins {
   CodesBothWays codes;
-  StoredCodes stored{};  // or these
+  StoredCodes stored{};  // instead of codes if the table is sparse
 
   bool is_sparse() const { return !stored.start.empty(); }
   std::int64_t n_rows() const { return is_sparse() ? stored.n_rows : codes.of_features.width; }
-  // The code that a stored one has become.
+  // Returns the coarser bin that a stored bin has been merged into.
   std::uint8_t code_now(std::int32_t feature, std::uint8_t code) const {
     return stored.into.empty() || code == kMissingBin ? code : stored.into[start(feature) + code];
   }
 };
 
-// Rows with codes up to `bin` are those with values up to `value`.
+// A threshold: rows in bins up to `bin` are those with values up to `value`.
 struct BinThreshold {
   double value;
   std::size_t bin;
 };
 
-// The threshold of a cut between the last bin that goes left and the first one that goes right; 0:
-// none does. Other bins may lie between them. Of the gaps between neighbouring bins the threshold
-// is the middle of the one in which, or nearest to which, the middle of the whole gap lies.
+// Returns the threshold of a split between `bin`, the last bin with rows that go left, and `next`,
+// the first one with rows that go right (0: none). Bins between them have no rows of the node. Of
+// the gaps between neighbouring bins, the threshold is the middle of the gap that contains, or is
+// nearest to, the middle between the largest value on the left and the smallest on the right.
 inline BinThreshold threshold_behind(const KeptBins& bins, std::int32_t feature, std::size_t bin,
                                      std::size_t next) {
   const double *const low = bins.low_of(feature), *const high = bins.high_of(feature);
@@ -70,8 +71,8 @@ inline BinThreshold threshold_behind(const KeptBins& bins, std::int32_t feature,
   return {threshold_between(high[bin], bin + 1 < n_bins ? low[bin + 1] : kInfinity), bin};
 }
 
-// The levels of a feature that go to the other side than missing values, ascending. goes_left: by
-// code.
+// Returns the categories of a feature that go to the other side than missing values, ascending.
+// goes_left: by bin.
 inline std::vector<std::int32_t> levels_against_missing(
     const KeptBins& bins, std::int32_t feature, std::span<const std::uint8_t, 256> goes_left) {
   const auto start = [&](std::int64_t j) {

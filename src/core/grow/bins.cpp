@@ -21,7 +21,7 @@ struct FeatureBins {
 
 constexpr auto kMost = static_cast<std::size_t>(kMostBins);
 
-// The values of a feature; zeros without a sign, so that what is kept depends on no order.
+// Returns the values of a feature. -0 becomes 0, so that bins do not depend on the order of rows.
 Buffer<double> column_of(const FeatureValues& values, std::int64_t n) {
   auto column = make_buffer<double>(n);
   const auto copy = [&](const auto& from) {
@@ -32,45 +32,48 @@ Buffer<double> column_of(const FeatureValues& values, std::int64_t n) {
   return column;
 }
 
-// The distinct values, ascending, if there are at most so many; false if there are more.
-bool few_values(std::span<const double> column, std::size_t most, std::vector<double>& values) {
-  for (const auto part : chunks(column))
-    for (const double x : part) {
+// Merges the distinct values of a column, without NaN, into values, ascending. Returns false if
+// there are more than `most`.
+bool find_distinct(std::span<const double> column, std::size_t most, std::vector<double>& values) {
+  for (const auto chunk : chunks(column))
+    for (const double x : chunk) {
       if (std::isnan(x)) continue;
-      const auto at = std::ranges::lower_bound(values, x);
-      if (at != values.end() && *at == x) continue;
+      const auto place = std::ranges::lower_bound(values, x);
+      if (place != values.end() && *place == x) continue;
       if (values.size() == most) return false;
-      values.insert(at, x);
+      values.insert(place, x);
     }
   return true;
 }
 
-// How often each of ascending values occurs.
+// A value and how often it occurs.
 using Run = std::pair<double, std::size_t>;
+// Returns the runs of equal values; values are ascending.
 std::vector<Run> runs_of(const std::vector<double>& values) {
   std::vector<Run> runs;
-  for (const auto part : chunks(std::span(values)))
-    for (const double x : part) {
+  for (const auto chunk : chunks(std::span(values)))
+    for (const double x : chunk) {
       if (runs.empty() || runs.back().first != x) runs.emplace_back(x, 0);
       ++runs.back().second;
     }
   return runs;
 }
 
-// How many values a bin holds that is opened behind n_below of n values: at most `most`, and where
-// ends are fine no more than kEnds for each value that lies nearer to the end.
-constexpr double kEnds = 0.2;  // costs the middle a quarter of its bins
+// Returns how many values a bin holds that begins after n_below of n values: at most `most`, and at
+// most kEnds times the number of values between the bin and the nearer end.
+constexpr double kEnds = 0.2;  // at the cost of a quarter of the bins in the middle
 std::size_t fine_size(std::size_t n_below, std::size_t n, std::size_t most) {
   const double nearer = std::min(kEnds * static_cast<double>(n_below),
                                  kEnds / (1.0 + kEnds) * static_cast<double>(n - n_below));
   return std::clamp(static_cast<std::size_t>(nearer), std::size_t{1}, most);
 }
 
-// The smallest bound of sizes by which bins suffice for the values behind n_below of n. It is
-// sought around the one before.
+// Returns the smallest bound `most` of fine_size() with which n_bins bins hold all values after the
+// first n_below of n. The search starts around the bound found before.
 std::size_t fine_bound(std::size_t n_below, std::size_t n, std::size_t n_bins, std::size_t before) {
   const auto suffices = [&](std::size_t most) {
-    // So far from both ends, 6 = 1 / kEnds + 1, all bins hold as many as they may: passed at once.
+    // At this distance from both ends (6 = 1 / kEnds + 1) all bins hold `most` values: these bins
+    // are counted at once.
     const std::size_t far = 6 * (most + 1);
     std::size_t at = n_below, left = n_bins;
     while (left > 0 && at < n) {
@@ -89,24 +92,24 @@ std::size_t fine_bound(std::size_t n_below, std::size_t n, std::size_t n_bins, s
   return low;
 }
 
-// What says how many values the next bin holds: about so many of parts of others.
+// Decides how many values the next bin holds: about values_ / parts_.
 class BinSizes {
  public:
   BinSizes(std::size_t n, const NumberBins& wanted) : n_(n), fine_ends_(wanted.fine_ends) {
     open(n, wanted.most, 0);
   }
 
-  // Behind a bin of so many values.
+  // Begins a bin, when n_left values and n_bins bins are left, after a bin of n_before values.
   void open(std::size_t n_left, std::size_t n_bins, std::size_t n_before) {
     values_ = n_left;
     parts_ = n_bins;
     if (!fine_ends_) return;
-    // As long as bins hold what they should, the same bound serves.
+    // If the bin before had the size that was wanted, the bound stays the same.
     if (n_before != wanted_) most_ = fine_bound(n_ - n_left, n_, n_bins, most_);
     values_ = wanted_ = fine_size(n_ - n_left, n_, most_);
     parts_ = 1;
   }
-  // Whether a bin is nearer to its size without the next values.
+  // Returns whether a bin of n values is nearer to its size without the next n_next equal values.
   bool is_full(std::size_t n, std::size_t n_next) const {
     return (2 * n + n_next) * parts_ >= 2 * values_;
   }
@@ -118,14 +121,14 @@ class BinSizes {
   std::size_t wanted_ = 1, most_ = 1;
 };
 
-// The bounds of bins of n ascending values in runs: as many in each, or fewer towards both ends. A
-// bin is closed where it is nearest to its share of what was left when it was opened, so that a
-// frequent value takes no room from others.
+// Returns the edges of bins of ascending values: with equally many in each, or fewer towards both
+// ends. The size of a bin is a fraction of the values that are left when it begins, so that a
+// frequent value takes no bins from others.
 std::vector<double> balanced_bounds(std::span<const Run> runs, std::size_t n_values,
                                     const NumberBins& wanted) {
   std::vector<double> bounds;
   BinSizes sizes(n_values, wanted);
-  std::size_t n_left = n_values, n = 0;  // behind the bins that are closed; in this one
+  std::size_t n_left = n_values, n = 0;  // values after the finished bins; in this bin
   for (const std::size_t i : indices(runs.size())) {
     n += runs[i].second;
     const std::size_t n_bins = wanted.most - bounds.size();
@@ -147,20 +150,21 @@ void sort_numbers(std::vector<double>& values) {
 std::vector<double> sampled_values(std::span<const double> column,
                                    std::span<const std::int32_t> sample) {
   std::vector<double> values;
-  for (const auto part : chunks(sample))
-    for (const std::int32_t i : part) values.push_back(column[static_cast<std::size_t>(i)]);
+  for (const auto chunk : chunks(sample))
+    for (const std::int32_t i : chunk) values.push_back(column[static_cast<std::size_t>(i)]);
   sort_numbers(values);
   return values;
 }
 
-// Codes by the number of bounds below a value; bins begin and end with values that occur.
+// Writes the bin of each value, the number of edges below it, and the smallest and largest value of
+// each bin.
 void encode(std::span<const double> column, std::span<const double> bounds, std::uint8_t* code,
             FeatureBins& bins) {
   static_assert(kMissingCode == kMissingBin && kMost == kMissingBin);
   std::array<double, kMost> padded;
   padded.fill(kInfinity);
   std::ranges::copy(bounds, padded.begin());
-  // Missing values lie behind the bins, whose ends they leave as they are.
+  // Missing values have an entry of their own after those of the bins.
   std::array<double, kMost + 1> low, high;
   low.fill(kInfinity);
   high.fill(-kInfinity);
@@ -187,7 +191,7 @@ FeatureBins bin_numbers(std::span<const double> column, std::span<const std::int
                         const NumberBins& wanted, std::uint8_t* code) {
   FeatureBins bins;
   std::vector<double> values;
-  if (!few_values(column, wanted.most, values)) {
+  if (!find_distinct(column, wanted.most, values)) {
     values = sampled_values(column, sample);
     encode(column, balanced_bounds(runs_of(values), values.size(), wanted), code, bins);
   } else if (values.empty()) {
@@ -199,6 +203,7 @@ FeatureBins bin_numbers(std::span<const double> column, std::span<const std::int
   return bins;
 }
 
+// Returns a value of a categorical feature as a number of a category.
 std::int32_t level_of(double x) {
   if (!(x >= 0.0 && x < 0x1p31 && x == std::floor(x)))
     throw std::invalid_argument("categories must be whole numbers 0, 1, ..., got " +
@@ -206,28 +211,29 @@ std::int32_t level_of(double x) {
   return static_cast<std::int32_t>(x);
 }
 
-// Rows of each level, ascending by level.
+// A category and its number of rows.
 using LevelCount = std::pair<std::int32_t, std::int64_t>;
+// Returns the categories of a column with their numbers of rows, ascending.
 std::vector<LevelCount> count_levels(std::span<const double> column) {
   std::vector<std::int32_t> levels;
-  for (const auto part : chunks(column))
-    for (const double x : part)
+  for (const auto chunk : chunks(column))
+    for (const double x : chunk)
       if (!std::isnan(x)) levels.push_back(level_of(x));
   with_interrupt_checks(levels.size(), std::less<>(),
                         [&](const auto& f) { std::ranges::sort(levels, f); });
   std::vector<LevelCount> counts;
-  for (const auto part : chunks(std::span(std::as_const(levels))))
-    for (const std::int32_t level : part) {
+  for (const auto chunk : chunks(std::span(std::as_const(levels))))
+    for (const std::int32_t level : chunk) {
       if (counts.empty() || counts.back().first != level) counts.emplace_back(level, 0);
       ++counts.back().second;
     }
   return counts;
 }
 
-// Whether each level has a bin of its own.
-std::vector<std::uint8_t> frequent_levels(const std::vector<LevelCount>& counts) {
-  std::vector<std::uint8_t> own(counts.size(), 1);
-  if (counts.size() < kMost) return own;
+// Returns, for each category, whether it has a bin of its own.
+std::vector<std::uint8_t> find_frequent(const std::vector<LevelCount>& counts) {
+  std::vector<std::uint8_t> is_frequent(counts.size(), 1);
+  if (counts.size() < kMost) return is_frequent;
   std::vector<std::size_t> order(counts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto is_before = [&](std::size_t a, std::size_t b) {
@@ -235,27 +241,27 @@ std::vector<std::uint8_t> frequent_levels(const std::vector<LevelCount>& counts)
   };
   with_interrupt_checks(order.size(), is_before,
                         [&](const auto& f) { std::ranges::sort(order, f); });
-  for (std::size_t i = kMost - 1; i < order.size(); ++i) own[order[i]] = 0;
-  return own;
+  for (std::size_t i = kMost - 1; i < order.size(); ++i) is_frequent[order[i]] = 0;
+  return is_frequent;
 }
 
-// The bin of each level, and how many there are.
-std::size_t place_levels(const std::vector<LevelCount>& counts,
-                         std::vector<std::uint8_t>& level_bin) {
-  const std::vector<std::uint8_t> own = frequent_levels(counts);
+// Appends the bin of each category, and returns the number of bins.
+std::size_t assign_level_bins(const std::vector<LevelCount>& counts,
+                              std::vector<std::uint8_t>& level_bin) {
+  const std::vector<std::uint8_t> is_frequent = find_frequent(counts);
   std::size_t n_bins = 0;
   for (std::size_t i = 0; i < counts.size(); ++i)
-    level_bin.push_back(static_cast<std::uint8_t>(own[i] ? n_bins++ : kMost - 1));
+    level_bin.push_back(static_cast<std::uint8_t>(is_frequent[i] ? n_bins++ : kMost - 1));
   return counts.size() >= kMost ? kMost : n_bins;
 }
 
 FeatureBins bin_categories(std::span<const double> column, std::uint8_t* code) {
   FeatureBins bins;
   const std::vector<LevelCount> counts = count_levels(column);
-  for (const LevelCount& one : counts) bins.levels.push_back(one.first);
-  bins.n_bins = place_levels(counts, bins.level_bin);
-  for (const auto part : chunks(column))
-    for (const double x : part) {
+  for (const LevelCount& count : counts) bins.levels.push_back(count.first);
+  bins.n_bins = assign_level_bins(counts, bins.level_bin);
+  for (const auto chunk : chunks(column))
+    for (const double x : chunk) {
       *code++ =
           std::isnan(x)
               ? kMissingBin
@@ -270,7 +276,7 @@ void append(const FeatureBins& bins, BinColumns& columns) {
   columns.low.insert(columns.low.end(), bins.low.begin(), bins.low.end());
   columns.high.insert(columns.high.end(), bins.high.begin(), bins.high.end());
   const std::int64_t end = columns.bin_start.back() + static_cast<std::int64_t>(bins.n_bins);
-  columns.low.resize(static_cast<std::size_t>(end));  // categories have no ends
+  columns.low.resize(static_cast<std::size_t>(end));  // unused for categories
   columns.high.resize(static_cast<std::size_t>(end));
   columns.bin_start.push_back(end);
   columns.levels.insert(columns.levels.end(), bins.levels.begin(), bins.levels.end());
@@ -278,51 +284,53 @@ void append(const FeatureBins& bins, BinColumns& columns) {
   columns.level_start.push_back(static_cast<std::int64_t>(columns.levels.size()));
 }
 
-// -- values that are stored
+// -- sparse columns
 
-// Which of the rows decide edges; all do where none is marked.
-struct Deciding {
+// The sampled rows, by which edges are placed.
+struct EdgeSample {
   std::size_t n = 0;
-  std::vector<std::uint8_t> marked;
+  std::vector<std::uint8_t> marked;  // (n_rows,), or empty: all rows are sampled
 
-  Deciding(std::span<const std::int32_t> sample, std::int64_t n_rows) : n(sample.size()) {
+  EdgeSample(std::span<const std::int32_t> sample, std::int64_t n_rows) : n(sample.size()) {
     if (std::ssize(sample) == n_rows) return;
     marked.resize(static_cast<std::size_t>(n_rows));
-    for (const auto part : chunks(sample))
-      for (const std::int32_t row : part) marked[static_cast<std::size_t>(row)] = 1;
+    for (const auto chunk : chunks(sample))
+      for (const std::int32_t row : chunk) marked[static_cast<std::size_t>(row)] = 1;
   }
-  bool holds(std::int32_t row) const {
+  bool contains(std::int32_t row) const {
     return marked.empty() || marked[static_cast<std::size_t>(row)] != 0;
   }
 };
 
-// The bounds of a feature with more than 255 values.
+// Returns the edges of a sparse feature with more distinct values than bins. column, rows: stored
+// values and their rows.
 std::vector<double> bounds_of_stored(std::span<const double> column,
-                                     std::span<const std::int32_t> rows, const Deciding& deciding,
+                                     std::span<const std::int32_t> rows, const EdgeSample& sampled,
                                      const NumberBins& wanted) {
   std::vector<double> values;
   for (const std::size_t i : indices(rows.size()))
-    if (deciding.holds(rows[i])) values.push_back(column[i]);
-  const std::size_t n_zeros = deciding.n - values.size();
+    if (sampled.contains(rows[i])) values.push_back(column[i]);
+  const std::size_t n_zeros = sampled.n - values.size();
   sort_numbers(values);
   auto runs = runs_of(values);
   if (n_zeros > 0) {
-    auto at = std::ranges::lower_bound(runs, 0.0, {}, &Run::first);
-    if (at == runs.end() || at->first != 0.0) at = runs.insert(at, {0.0, 0});
-    at->second += n_zeros;
+    auto place = std::ranges::lower_bound(runs, 0.0, {}, &Run::first);
+    if (place == runs.end() || place->first != 0.0) place = runs.insert(place, {0.0, 0});
+    place->second += n_zeros;
   }
   return balanced_bounds(runs, values.size() + n_zeros, wanted);
 }
 
-// code: of the values that are stored. Returns that of 0.
+// Bins a sparse feature. has_zeros: whether some value is not stored; code: result, of the stored
+// values. Returns the bin of 0.
 std::uint8_t bin_stored_numbers(std::span<const double> column, std::span<const std::int32_t> rows,
-                                bool has_zeros, const Deciding& deciding, const NumberBins& wanted,
+                                bool has_zeros, const EdgeSample& sampled, const NumberBins& wanted,
                                 std::uint8_t* code, FeatureBins& bins) {
   const double nothing = 0.0;
   const std::span zero(&nothing, has_zeros ? 1 : 0);
   std::vector<double> bounds;
-  if (!few_values(column, wanted.most, bounds) || !few_values(zero, wanted.most, bounds)) {
-    bounds = bounds_of_stored(column, rows, deciding, wanted);
+  if (!find_distinct(column, wanted.most, bounds) || !find_distinct(zero, wanted.most, bounds)) {
+    bounds = bounds_of_stored(column, rows, sampled, wanted);
   } else if (bounds.empty()) {
     std::fill_n(code, column.size(), kMissingBin);
     return 0;
@@ -342,7 +350,7 @@ BinColumns columns_of(const std::vector<FeatureBins>& bins) {
   BinColumns columns;
   columns.bin_start.push_back(0);
   columns.level_start.push_back(0);
-  for (const FeatureBins& one : bins) append(one, columns);
+  for (const FeatureBins& feature_bins : bins) append(feature_bins, columns);
   return columns;
 }
 
@@ -354,12 +362,12 @@ BinColumns bin_features(std::span<const FeatureValues> features,
                         int n_threads, Table<std::uint8_t> codes) {
   std::vector<FeatureBins> bins(features.size());
   parallel_for(codes.n_rows, n_threads, [&](std::int64_t j) {
-    const auto at = static_cast<std::size_t>(j);
-    const auto memory = column_of(features[at], codes.width);
+    const auto feature = static_cast<std::size_t>(j);
+    const auto memory = column_of(features[feature], codes.width);
     const std::span<const double> column(memory.get(), static_cast<std::size_t>(codes.width));
-    bins[at] = !category.empty() && category[at]
-                   ? bin_categories(column, codes.row(j))
-                   : bin_numbers(column, sample, wanted, codes.row(j));
+    bins[feature] = !category.empty() && category[feature]
+                        ? bin_categories(column, codes.row(j))
+                        : bin_numbers(column, sample, wanted, codes.row(j));
   });
   return columns_of(bins);
 }
@@ -368,7 +376,7 @@ template <class Real>
 BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int32_t> sample,
                       const NumberBins& wanted, int n_threads, StoredColumns& stored) {
   const auto p = static_cast<std::size_t>(columns.n_rows());
-  const Deciding deciding(sample, columns.width);
+  const EdgeSample sampled(sample, columns.width);
   std::vector<FeatureBins> bins(p);
   const auto codes = make_buffer<std::uint8_t>(columns.value.size());
   stored.zero.resize(p);
@@ -380,7 +388,7 @@ BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int3
     const auto memory = column_of(values, static_cast<std::int64_t>(n));
     const bool has_zeros = std::cmp_less(n, columns.width);
     stored.zero[j] = bin_stored_numbers({memory.get(), n}, columns.feature.subspan(begin, n),
-                                        has_zeros, deciding, wanted, codes.get() + begin, bins[j]);
+                                        has_zeros, sampled, wanted, codes.get() + begin, bins[j]);
   });
   stored.start.push_back(0);
   for (const std::size_t j : indices(p)) {
@@ -400,8 +408,9 @@ template BinColumns bin_stored(const SparseRows<float>&, std::span<const std::in
                                const NumberBins&, int, StoredColumns&);
 template BinColumns bin_stored(const SparseRows<double>&, std::span<const std::int32_t>,
                                const NumberBins&, int, StoredColumns&);
+
 bool distinct_values(std::span<const double> column, std::vector<double>& values) {
-  return few_values(column, kMost, values);
+  return find_distinct(column, kMost, values);
 }
 
 std::vector<double> edges_of(std::vector<double> values, const NumberBins& wanted) {
@@ -421,7 +430,7 @@ std::size_t bins_of_levels(std::span<const std::int32_t> levels,
                            std::span<const std::int64_t> n_rows, std::vector<std::uint8_t>& bins) {
   std::vector<LevelCount> counts;
   for (const std::size_t i : indices(levels.size())) counts.emplace_back(levels[i], n_rows[i]);
-  return place_levels(counts, bins);
+  return assign_level_bins(counts, bins);
 }
 
 }  // namespace certree

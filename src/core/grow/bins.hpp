@@ -1,4 +1,4 @@
-// Bins: the values of a feature as codes of one byte.
+// Binning: the values of features as bin numbers of one byte.
 #pragma once
 
 #include <variant>
@@ -8,79 +8,85 @@
 namespace certree {
 
 inline constexpr std::int32_t kMostBins = 255;
-inline constexpr std::uint8_t kMissingBin = 255;  // no bin has this code
+inline constexpr std::uint8_t kMissingBin = 255;  // the number that stands for missing values
 
-// The values of a feature, `stride` numbers apart.
+// The values of a feature, `stride` entries apart.
 template <class Real>
 struct Strided {
   const Real* data;
   std::int64_t stride;
 };
 
-// In whatever memory they came: what is kept of float is what is kept of the same numbers as
-// double.
+// The values of a feature as float64 or float32. Bins do not depend on which of the two it is.
 using FeatureValues = std::variant<Strided<double>, Strided<float>>;
 
-// What is kept of the bins beside the codes. A value of a feature of categories is a level.
+// The bins of p features. A level is the number of a category of a categorical feature.
 struct BinColumns {
   std::vector<std::int32_t> n_bins;       // (p,)
   std::vector<std::int64_t> bin_start;    // (p + 1,) where the bins of each feature start
-  std::vector<double> low;                // smallest value in each bin of numbers
-  std::vector<double> high;               // largest value in each bin of numbers
+  std::vector<double> low;                // smallest value in each bin of a numeric feature
+  std::vector<double> high;               // largest value in each bin of a numeric feature
   std::vector<std::int64_t> level_start;  // (p + 1,) where the levels of each feature start
   std::vector<std::int32_t> levels;       // levels that occur, ascending within a feature
   std::vector<std::uint8_t> level_bin;    // bin of each level
 };
 
-// Of each feature of numbers.
+// How numeric features are binned.
 struct NumberBins {
-  std::size_t most = kMostBins;
-  bool fine_ends = false;
+  std::size_t most = kMostBins;  // largest number of bins
+  bool fine_ends = false;        // whether bins at both ends hold fewer values, see bin_features()
 };
 
-// Every bin of numbers holds some value, and bins ascend with the values. No more distinct values
-// than there may be bins have one each; of more, edges lie between neighbouring values of the
-// sampled rows, so that bins hold about as many of these. At most 254 levels have a bin each; of
-// more, those 254 that most rows have, of equally many the smaller ones, and all others share the
-// last bin.
+// Bins features.
 //
-// Where ends are fine, bins hold the fewer values the nearer they are to the smallest or the
-// largest one. A cut by a feature that tells nothing is best where it takes a few rows away, and
+// Bins of a numeric feature ascend with the values, and none is empty. If there are at most
+// wanted.most distinct values, each has a bin. Otherwise edges are placed between neighbouring
+// values of the sampled rows, so that bins hold about equally many of these rows. Of a categorical
+// feature at most 254 categories have a bin each. If there are more, the 254 most frequent have (on
+// ties the smaller numbers), and all others share the last bin.
+//
+// With fine_ends, bins hold the fewer values the nearer they are to the smallest or the largest
+// one. A split by an uninformative feature does the least harm if it separates only a few rows, and
 // leaves the others to a better feature.
 //
-// features: (p,) of n rows each. sample: rows whose values decide the edges. category: (p,) or
-// empty. codes: (p, n).
+//   features: (p,) of n rows each
+//   sample:   rows whose values decide on the edges
+//   category: (p,) whether a feature is categorical; empty: none is
+//   codes:    (p, n) result: bin of each value, or kMissingBin
 BinColumns bin_features(std::span<const FeatureValues> features,
                         std::span<const std::int32_t> sample,
                         std::span<const std::uint8_t> category, const NumberBins& wanted,
                         int n_threads, Table<std::uint8_t> codes);
 
-// Codes of values that lie in other bins than 0 does, as StoredCodes says.
+// The bins of a sparse table, as in StoredCodes: of the values that are in another bin than 0.
 struct StoredColumns {
   std::vector<std::int64_t> start;
   std::vector<std::int32_t> row;
   std::vector<std::uint8_t> code, zero;
 };
 
-// The same bins of features of numbers whose values are 0 where none is stored. columns: those of
-// each feature, by row.
+// Bins sparse numeric features in the same way. columns: a sparse table (p, n) with a row for each
+// feature; values that are not stored are 0.
 template <class Real>
 BinColumns bin_stored(const SparseRows<Real>& columns, std::span<const std::int32_t> sample,
                       const NumberBins& wanted, int n_threads, StoredColumns& stored);
-// -- the same step by step, where rows lie in parts
 
-// The distinct values of a part, ascending, if there are at most 255; NaN is none.
+// -- the same in steps, for tables in blocks
+
+// Merges the distinct values of a block, without NaN, into values, ascending. Returns false if
+// there are more than 255.
 bool distinct_values(std::span<const double> column, std::vector<double>& values);
 
-// The edges of bins by the values of the sampled rows.
+// Returns the edges of bins by the values of the sampled rows.
 std::vector<double> edges_of(std::vector<double> values, const NumberBins& wanted);
 
-// Codes of a part by at most 254 edges; and the smallest and largest value in each bin, infinite
-// where it has none: (n_bins,).
+// Bins a block by at most 254 edges. low, high: (n_bins,) smallest and largest value of the block
+// in each bin; infinite if it is empty.
 void encode_numbers(std::span<const double> column, std::span<const double> edges,
                     std::span<std::uint8_t> codes, std::span<double> low, std::span<double> high);
 
-// The bin of each of ascending levels by how many rows have it. Returns the number of bins.
+// Assigns bins to categories by their numbers of rows. levels: ascending. Returns the number of
+// bins.
 std::size_t bins_of_levels(std::span<const std::int32_t> levels,
                            std::span<const std::int64_t> n_rows, std::vector<std::uint8_t>& bins);
 

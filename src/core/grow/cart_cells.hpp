@@ -1,7 +1,8 @@
-// What the parts of the greedy grower hand to each other: its rows, its cells and their cuts.
+// The rows, nodes and splits of the CART grower.
 //
-// These headers belong to cart.cpp alone, and say so by namespaces without a name: what nothing
-// else can call is inlined where it is called once, which makes the grower a tenth faster.
+// The headers cart_*.hpp are included by cart.cpp alone, so they use unnamed namespaces: compilers
+// inline functions that are called once and cannot be called from elsewhere, which makes the grower
+// 10 % faster.
 #pragma once
 
 #include <variant>
@@ -12,31 +13,34 @@
 namespace certree {
 namespace {
 
+// A node that is being grown.
 struct CartCell : Cell {
   bool is_leaf;
-  std::uint64_t key;          // decides what is drawn in the cell
-  double lower = -kInfinity;  // bounds of the means below the cell
+  std::uint64_t key;          // of the random draws at the node
+  double lower = -kInfinity;  // bounds of the means below the node, by monotonic constraints
   double upper = kInfinity;
 };
 
+// The best split of a node so far.
 struct Cut {
-  double value = -HUGE_VAL;  // of the criterion
+  double value = -HUGE_VAL;  // of the criterion, which is maximised
   double gain = 0.0;         // decrease in impurity
   std::int64_t feature = -1;
-  bool heuristic = false;  // whether a better one may have been missed
-  double middle = 0.0;     // of the means left and right; known where slopes are constrained
-  // Of numbers: how many rows with a value go left, the threshold, and where missing values go.
+  bool heuristic = false;  // whether a better split may have been missed
+  double middle = 0.0;     // between the means of both sides; only with monotonic constraints
+  // Of a numeric feature: number of rows with a value that go left, threshold, side of missing
+  // values.
   std::int64_t n_left = 0;
   double threshold = 0.0;
   bool missing_left = false;
-  // Of categories: the codes that go left and those that go right, ascending.
+  // Of a categorical feature: codes that go left and that go right, ascending.
   std::vector<std::uint32_t> left, right;
 
   bool is_made() const { return feature >= 0; }
 };
 
-// The numbers of a table. Cells know their rows by rank, and read numbers for thresholds alone; so
-// growth is compiled once for both kinds of tables.
+// The values of a table of float32 or float64. Nodes compare rows by rank, and read values only for
+// thresholds, so growth is compiled once for both types.
 class Values {
  public:
   template <class Real>
@@ -53,7 +57,7 @@ class Values {
   std::variant<Table<const float>, Table<const double>> X_;
 };
 
-// The rows of a grower: all of them, or those of a part under numbers of its own.
+// The rows of a grower: all rows, or those of a subtree, renumbered.
 template <class Y_>
 struct CartRows {
   using Y = Y_;
@@ -61,36 +65,37 @@ struct CartRows {
   Values X;
   const Features* features;
   const FewValues* few;
-  const std::uint32_t* original;  // (n,) row of X, null if it is the same
+  const std::uint32_t* original;  // (n,) row of X; null: rows are not renumbered
   Table<const Y> y;               // (number of responses, n)
   const double* weight;           // (n,) in units of 2^weight_unit; or null
   int weight_unit;
-  bool counts_rows;  // whether cuts ask how many rows lie on a side, beside what these weigh
+  bool
+      counts_rows;  // whether splits also need the number of rows on each side, not only the weight
   std::int32_t n_classes;
   Table<RankedRow> lists;      // (features.n_lists(), n)
-  Table<std::uint32_t> codes;  // (number of features of categories, n)
+  Table<std::uint32_t> codes;  // (number of categorical features, n)
 
   std::int64_t size() const { return lists.width; }
   static std::span<RankedRow> part(RankedRow* list, const Cell& cell) {
     return {list + cell.begin, list + cell.end};
   }
-  // The rows of a cell in the order of a feature of numbers.
+  // Returns the rows of a node, sorted by a numeric feature.
   std::span<RankedRow> list(std::int64_t j, const Cell& cell) const {
     return part(lists.row(features->index(j)), cell);
   }
-  // Every list says which rows a cell has; the last one does even where there are no numbers.
+  // Returns the rows of a node in any order: the last list exists even without numeric features.
   std::span<RankedRow> members(const Cell& cell) const {
     return part(lists.row(lists.n_rows - 1), cell);
   }
   const std::uint32_t* codes_of(std::int64_t j) const { return codes.row(features->index(j)); }
   std::uint32_t row_of_X(const RankedRow& e) const { return original ? original[e.row] : e.row; }
   double x(const RankedRow& e, std::int64_t j) const { return X.at(row_of_X(e), j); }
-  // Weight of a row, as it was given.
+  // Returns the weight of a row in its original unit.
   double weight_of(const RankedRow& e) const {
     return weight ? std::ldexp(weight[e.row], weight_unit) : 1.0;
   }
 
-  // Not asked of features with few values.
+  // Returns whether a feature varies in a node. Not for features with few values.
   bool varies(const Cell& cell, std::int64_t j) const {
     if (!features->is_categorical(j))
       return list(j, cell).front().rank != list(j, cell).back().rank;
@@ -101,7 +106,8 @@ struct CartRows {
   }
 };
 
-// Starting threads takes as long as sweeping some ten thousand rows.
+// Returns the number of threads for a node: starting threads takes as long as a pass over about
+// 10,000 rows.
 inline int threads_for(const Cell& cell, int n_threads) {
   return cell.end - cell.begin >= 16384 ? n_threads : 1;
 }

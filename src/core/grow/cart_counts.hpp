@@ -1,6 +1,6 @@
-// The rows of a cell of the greedy grower, counted by the values of features that have few.
+// Sums over the rows of a CART node by the values of features with few values.
 //
-// Whole numbers of rows are summed, so the order of the rows does not show in any bit.
+// The sums are of integers, so they do not depend on the order of the rows.
 #pragma once
 
 #include "grow/cart_cells.hpp"
@@ -9,13 +9,14 @@
 namespace certree {
 namespace {
 
+// The sums of one node at a time.
 template <class Rows, class Sweep>
 class Counts {
  public:
   Counts(const Rows& rows, std::size_t width)
       : rows_(rows), width_(width), sums_(checked_size(rows.few->n_slots(), width)), all_(width) {}
 
-  // Counts the rows of a cell, which the questions below are asked of then.
+  // Sums up the rows of a node, to which the functions below then refer.
   void count(const Cell& cell, const Sweep& sweep, int n_threads) {
     if (rows_.few->empty()) return;
     const auto members = rows_.members(cell);
@@ -36,7 +37,7 @@ class Counts {
       std::ranges::transform(sums, sums_, sums_.begin(), std::plus<>());
   }
 
-  // Whether the cell has several values of a feature.
+  // Returns whether a feature varies in the node.
   bool varies(std::int64_t j) const {
     const auto& feature = rows_.few->feature(j);
     const double* const sums = sums_.data() + feature.first_slot * width_;
@@ -48,7 +49,7 @@ class Counts {
     return unusual > 0.0 && most < all_[0];
   }
 
-  // The values of a feature that the cell has, in their order.
+  // Writes the values of a feature that occur in the node to groups, ascending, with their sums.
   void collect(std::int64_t j, Groups& groups) const {
     const auto& feature = rows_.few->feature(j);
     const double* sums = sums_.data() + feature.first_slot * width_;
@@ -77,7 +78,7 @@ class Counts {
   Rows rows_;
   std::size_t width_;
   std::vector<double> sums_;  // (number of slots, width)
-  std::vector<double> all_;   // (width,)
+  std::vector<double> all_;   // (width,) of all rows of the node
 };
 
 }  // namespace

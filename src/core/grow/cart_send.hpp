@@ -1,4 +1,4 @@
-// Sending the rows of a cell to the two sides of its cut.
+// Partitioning the rows of a CART node into those of its children.
 #pragma once
 
 #include "grow/cart_cells.hpp"
@@ -6,13 +6,14 @@
 namespace certree {
 namespace {
 
+// Partitions all lists of rows by a split.
 template <class Rows>
 class Sender {
  public:
   explicit Sender(const Rows& rows)
       : rows_(rows), goes_left_(make_buffer<std::uint8_t>(rows.size())) {}
 
-  // Marks which rows of the cell go left, writes down the cut, and returns how many they are.
+  // Marks which rows of the node go left, writes the split, and returns how many rows go left.
   std::int64_t mark(const Cell& cell, const Cut& cut, Split& split) const {
     split.feature = static_cast<std::int32_t>(cut.feature);
     split.heuristic = cut.heuristic;
@@ -21,7 +22,8 @@ class Sender {
                                          : mark_by_order(cell, cut, split);
   }
 
-  // The list of members moves first: it is all that is asked of a leaf.
+  // Partitions the list of members(), all that a leaf needs; then move_others() does the other
+  // lists.
   void move_members(const Cell& cell, std::int64_t middle) const {
     partition(rows_.lists.n_rows - 1, cell, middle);
   }
@@ -49,7 +51,7 @@ class Sender {
     return cut.n_left + (cut.missing_left ? n_missing : 0);
   }
 
-  // Of features that have no missing values.
+  // For features with few values, which have no missing values.
   std::int64_t mark_by_threshold(const Cell& cell, const Cut& cut, Split& split) const {
     const auto [n_left, balance] = mark_members(
         cell, [&](const RankedRow& e) { return rows_.x(e, cut.feature) <= cut.threshold; });
@@ -58,7 +60,7 @@ class Sender {
     return n_left;
   }
 
-  // Returns how many rows go left, and how much more all of them weigh than those that go right.
+  // Marks the rows of a node. Returns how many go left, and their weight minus that of the others.
   template <class IsLeft>
   std::pair<std::int64_t, double> mark_members(const Cell& cell, const IsLeft& is_left) const {
     std::int64_t n_left = 0;
@@ -92,7 +94,7 @@ class Sender {
     return n_left;
   }
 
-  // Rows that go left move to the front of the i-th list, both sides keep their order.
+  // Moves the rows that go left to the front of the i-th list; both sides keep their order.
   void partition(std::int64_t i, const Cell& cell, std::int64_t middle) const {
     thread_local std::vector<RankedRow> right;
     const auto size = static_cast<std::size_t>(cell.end - middle) + 1;  // one past is written
@@ -103,7 +105,7 @@ class Sender {
     for (const auto part : chunks(list + cell.begin, list + cell.end))
       for (const RankedRow entry : part) {
         const std::size_t left = goes_left_[entry.row];
-        *to_left = *to_right = entry;  // no branch: it would be guessed wrong too often
+        *to_left = *to_right = entry;  // no branch: it would often be mispredicted
         to_left += left;
         to_right += 1 - left;
       }
@@ -111,7 +113,7 @@ class Sender {
   }
 
   Rows rows_;
-  Buffer<std::uint8_t> goes_left_;  // (n,) of the cell being split; cells are disjoint
+  Buffer<std::uint8_t> goes_left_;  // (n,) of nodes that are being split, whose rows are disjoint
 };
 
 }  // namespace

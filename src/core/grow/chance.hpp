@@ -1,32 +1,33 @@
-// Whether the categories of a cell differ by more than chance explains.
+// A test whether the categories of a node differ by more than chance explains.
 //
-// The best division of categories orders them by the response itself, and finds something in any
-// noise: the more, the more categories there are. Let B be the squared distance between the means
-// of the k categories of a cell and the mean of the cell, summed over its rows, and T that of the
-// rows. If the responses were dealt to the rows at random, B were about d * v with d = k - 1 and
-// v = T / (n - 1), and strayed from it by about sqrt(2 d) * v. Only what is three of these above is
-// divided. A few categories are free, d = k - 6: their order is hardly more of a choice than the
-// threshold of a number, and small cells need them.
+// The best split of categories sorts them by the response itself, so it finds a gain in pure noise,
+// and a larger one the more categories there are. Let B be the squared distance of the means of the
+// k categories from the mean of the node, summed over its rows, and T that of the rows themselves.
+// If responses were assigned to rows at random, B would have a mean of about d v, with d = k - 1
+// and v = T / (n - 1), and a standard deviation of about sqrt(2 d) v. A node is split only if B
+// exceeds the mean by three standard deviations. Six categories are free, d = k - 6: to order few
+// categories is hardly more of a choice than the threshold of a number, and small nodes need such
+// splits.
 #pragma once
 
 #include "grow/two_sets.hpp"
 
 namespace certree {
 
-// Both chosen on public tables.
+// Both were chosen on public data sets.
 inline constexpr std::size_t kFreeCategories = 6;
 inline constexpr double kDeviations = 3.0;
 
-// What is above by rounding alone is not above.
+// Relative tolerance for rounding errors of B.
 inline constexpr double kRounding = 1.0 + 1e-9;
 
-// Of the rows of a cell.
+// Scatter of the rows of a node.
 struct Scatter {
-  double row = 1.0;    // weight of one: that of n equal rows whose mean is as uncertain
+  double row = 1.0;  // weight of a row: if rows differ, of n equal rows whose mean is as uncertain
   double total = 0.0;  // T
 };
 
-// B: the squared distance of the groups' means from that of all, summed over rows.
+// Returns B. groups: one for each category; total: (width,) their sums.
 inline double scatter_between(const Groups& groups, const std::vector<double>& total) {
   double between = 0.0;
   for (const std::size_t g : indices(groups.size(), groups.width())) {
@@ -39,7 +40,7 @@ inline double scatter_between(const Groups& groups, const std::vector<double>& t
   return between;
 }
 
-// total: (width,) the sums of all groups, of which there are more than the free ones.
+// Returns whether B is larger than chance explains. There must be more than kFreeCategories groups.
 inline bool beyond_chance(const Groups& groups, const std::vector<double>& total,
                           const Scatter& scatter) {
   const auto d = static_cast<double>(groups.size() - kFreeCategories);

@@ -1,16 +1,18 @@
-// The criteria of the greedy grower: what a sweep keeps of the rows left and right of a cut.
+// The split criteria of CART, as sweeps: a sweep moves the rows of a node one by one from the right
+// side to the left, and updates the value of the split.
 //
-// Each is made of the responses of rows, (1, n), or (q, n) of several; and has: start(rows), which
-// puts all rows right; restart(), the same once more; take(row), which moves one left; value(), to
-// be maximised. The decrease in impurity is decrease(value()).
+// A sweep is constructed from the responses of all rows, (1, n), or (q, n) for q outputs.
+// start(rows) puts the rows of a node on the right, restart() does so again, and take(row) moves a
+// row to the left. value() is to be maximised; decrease(value()) is the decrease in impurity, times
+// the weight of the node.
 //
-// Rows may also be moved by groups. The sums of a group are width() numbers, the first of which is
-// its weight: add(sums, row) adds a row to them, take(sums, 1) moves the group left and
-// take(sums, -1) moves it back. Where is_ordered(), an optimal division of groups in two is a
-// prefix of their order by score(sums).
+// Rows can also be moved in groups, such as those of a category. The sums of a group are width()
+// numbers, of which the first is its weight: add(sums, row) adds a row to them, take(sums, 1) moves
+// the group to the left, and take(sums, -1) moves it back. If is_ordered(), some optimal split of
+// groups is a prefix of their order by score(sums).
 //
-// What lies left and right of a cut is told by weights(), and by rows() where these are counted
-// beside: groups then have one more number, so that there are n_sums() of them.
+// weights() returns the weights of both sides, and rows() their numbers of rows, if these are
+// counted in addition to weights. Then groups have one more number, n_sums() in all.
 #pragma once
 
 #include <bit>
@@ -20,15 +22,15 @@
 
 namespace certree {
 
-// What lies on both sides of a cut.
+// A quantity on both sides of a split.
 struct Sides {
   double left, right;
   double least() const { return std::min(left, right); }
 };
 
-// How many rows lie left of a cut, where that is not their weight.
+// Counts the rows on the left side of a split, if rows have weights and a limit on rows needs it.
 struct RowCount {
-  bool is_on = false;  // else nobody asks
+  bool is_on = false;  // whether rows are counted
   double all = 0.0, left = 0.0;
 
   void start(std::span<const RankedRow> some) {
@@ -38,7 +40,7 @@ struct RowCount {
   void take() {
     if (is_on) left += 1.0;
   }
-  // To and from the sum of a group.
+  // Adds a row to the sum of a group, and moves a group.
   void add(double* sum) const {
     if (is_on) *sum += 1.0;
   }
@@ -48,7 +50,7 @@ struct RowCount {
   Sides sides() const { return {left, all - left}; }
 };
 
-// Squared loss, and Gini for two classes, which is squared loss on 0 and 1.
+// Squared error; and the Gini index of two classes, which is squared error on 0 and 1.
 template <class Y>
 struct SquaredSweep {
   const Y* y;
@@ -61,8 +63,8 @@ struct SquaredSweep {
 
   void start(std::span<const RankedRow> rows) {
     w = s = 0.0;
-    for (const auto stretch : chunks(rows))
-      for (const RankedRow& e : stretch) {
+    for (const auto chunk : chunks(rows))
+      for (const RankedRow& e : chunk) {
         const double one = weight ? weight[e.row] : 1.0;
         w += one;
         s += one * static_cast<double>(y[e.row]);
@@ -108,11 +110,11 @@ struct SquaredSweep {
   double score(const double* sums) const { return sums[1] / sums[0]; }
 };
 
-// Half of the Poisson deviance. A side of which all numbers are 0 would predict 0, which says that
-// no other number can come: no such cut is made.
+// Half of the Poisson deviance. A side with all numbers 0 would predict 0, so that every other
+// number had probability 0: such a split is not made.
 struct PoissonSweep : SquaredSweep<double> {
   using SquaredSweep::SquaredSweep;
-  // What rounding leaves of nothing, as a share of the sum.
+  // A sum of a side below this fraction of that of the node is a rounding error of 0.
   static constexpr double kNothing = 0x1p-46;
 
   static double part(double sum, double weight) { return sum * std::log(sum / weight); }
@@ -122,13 +124,13 @@ struct PoissonSweep : SquaredSweep<double> {
     return part(s_left, w_left) + part(s_right, w - w_left);
   }
   double decrease(double value) const { return value - part(s, w); }
-  // A group that is no side by itself.
+  // Returns whether a group cannot be a side on its own.
   bool refuses(const double* sums) const { return sums[1] <= 0.0; }
 };
 
-// Sums by place among the distinct numbers of a cell, so that one is changed, and a median found,
-// in so many steps as their number has digits (Fenwick, "A new data structure for cumulative
-// frequency tables", 1994).
+// A Fenwick tree of sums over the distinct values of a node: changes of one value, and searches for
+// the median, take O(log n) steps (Fenwick, "A new data structure for cumulative frequency tables",
+// 1994).
 class PartialSums {
  public:
   struct Sum {
@@ -149,15 +151,16 @@ class PartialSums {
   std::vector<Sum> sums_;
 };
 
-// Distances from the median: rows are moved one by one, as sums do not tell it.
+// Absolute error: distances from the median. Groups cannot be moved by sums, as these do not
+// determine the median.
 struct AbsoluteSweep {
   const double* y;
   const double* weight;
   RowCount count;
   PartialSums all, left;
   PartialSums::Sum total, total_left;
-  std::vector<double> numbers;       // of the cell, ascending and distinct
-  std::vector<std::uint32_t> place;  // (n,) in numbers, of the rows of the cell
+  std::vector<double> numbers;       // distinct values of the node, ascending
+  std::vector<std::uint32_t> place;  // (n,) index in numbers, for the rows of the node
   double uncut = 0.0;
 
   AbsoluteSweep(Table<const double> y_, const double* weight_, bool counts_rows, std::int32_t)
@@ -167,8 +170,8 @@ struct AbsoluteSweep {
     thread_local std::vector<std::uint32_t> order;
     order.clear();
     std::uint32_t last = 0;
-    for (const auto stretch : chunks(rows))
-      for (const RankedRow& e : stretch) {
+    for (const auto chunk : chunks(rows))
+      for (const RankedRow& e : chunk) {
         order.push_back(e.row);
         last = std::max(last, e.row);
       }
@@ -177,15 +180,15 @@ struct AbsoluteSweep {
     with_interrupt_checks(order.size(), is_before,
                           [&](const auto& f) { std::ranges::sort(order, f); });
     numbers.clear();
-    for (const auto stretch : chunks(std::span<const std::uint32_t>(order)))
-      for (const std::uint32_t row : stretch) {
+    for (const auto chunk : chunks(std::span<const std::uint32_t>(order)))
+      for (const std::uint32_t row : chunk) {
         if (numbers.empty() || numbers.back() != y[row]) numbers.push_back(y[row]);
         place[row] = static_cast<std::uint32_t>(numbers.size() - 1);
       }
     all.restart(numbers.size());
     total = {};
-    for (const auto stretch : chunks(rows))
-      for (const RankedRow& e : stretch) add_to(all, total, e.row);
+    for (const auto chunk : chunks(rows))
+      for (const RankedRow& e : chunk) add_to(all, total, e.row);
     count.start(rows);
     restart();
     uncut = distances([&](std::size_t i) { return all[i]; }, total);
@@ -213,7 +216,7 @@ struct AbsoluteSweep {
   Sides weights() const { return {total_left.weight, total.weight - total_left.weight}; }
   Sides rows() const { return count.sides(); }
 
-  // Of a group: its mean tells where it stands.
+  // The sums of groups serve to sort them by their means.
   std::size_t width() const { return 2; }
   std::size_t n_sums() const { return 2; }
   void add(double* sums, std::uint32_t row) const {
@@ -232,10 +235,11 @@ struct AbsoluteSweep {
     sums.add(place[row], {one, one * y[row]});
     to = {to.weight + one, to.sum + one * y[row]};
   }
-  // The sum of the distances of some rows from their median, by their partial sums.
+  // Returns the sum of distances of rows from their median. at(i): entry i of their Fenwick tree;
+  // sum: of all these rows.
   template <class At>
   double distances(const At& at, const PartialSums::Sum& sum) const {
-    std::size_t below = 0;  // numbers that half of the weight is not yet up to
+    std::size_t below = 0;  // number of values before the median
     PartialSums::Sum lower;
     for (std::size_t step = std::bit_floor(numbers.size()); step > 0; step /= 2) {
       if (below + step >= numbers.size()) continue;
@@ -250,7 +254,7 @@ struct AbsoluteSweep {
   }
 };
 
-// Any number of classes: counts on both sides.
+// The base of criteria for any number of classes: class weights on both sides.
 template <class Derived>
 struct ClassSweep {
   const std::int32_t* y;
@@ -272,8 +276,8 @@ struct ClassSweep {
   void start(std::span<const RankedRow> rows) {
     std::fill(all.begin(), all.end(), 0.0);
     w = 0.0;
-    for (const auto stretch : chunks(rows))
-      for (const RankedRow& e : stretch) {
+    for (const auto chunk : chunks(rows))
+      for (const RankedRow& e : chunk) {
         const double one = weight ? weight[e.row] : 1.0;
         all[static_cast<std::size_t>(y[e.row])] += one;
         w += one;
@@ -297,7 +301,7 @@ struct ClassSweep {
     move(static_cast<std::size_t>(y[row]), weight ? weight[row] : 1.0);
     if (weight) count.take();
   }
-  // Of two classes 0 and 1.
+  // Means of the sides; for two classes 0 and 1.
   double mean_left() const { return left.back() / w_left; }
   double mean_right() const { return right.back() / (w - w_left); }
   Sides weights() const { return {w_left, w - w_left}; }
@@ -344,23 +348,24 @@ struct GiniSweep : ClassSweep<GiniSweep> {
   double decrease(double value) const { return value - squares / w; }
 };
 
-// n log n as a whole multiple of 1 / scale, so that sums do not depend on the order of the rows and
-// cuts that are equally good are seen to be.
+// n log n as an integer multiple of 1 / scale, so that sums do not depend on the order of the rows,
+// and ties between splits are exact.
 class Information {
  public:
   static constexpr double kScale = 0x1p36;
   static constexpr double kMost = 0x1p22;  // above it, sums would not fit at this scale
 
+  // Returns n log n in units of 1 / scale.
   static std::int64_t of(double n, double scale) {
     return n > 0.0 ? static_cast<std::int64_t>(n * std::log(n) * scale) : 0;
   }
-  // (n + 1,) the values of 0 .. n rows at kScale.
+  // Returns a table of the values for 0, ..., n rows at kScale.
   static const std::int64_t* table(std::size_t n) {
     thread_local std::vector<std::int64_t> values;
     while (values.size() <= n) values.push_back(of(static_cast<double>(values.size()), kScale));
     return values.data();
   }
-  // The largest scale at which the sums of a cell of weight w fit.
+  // Returns the largest scale at which the sums of a node of weight w fit into an int64.
   static double scale_of(double w, std::size_t n_classes) {
     // Weights below 1 make n log n negative, but not below -1 / e for each class.
     const double largest = w * std::log(std::max(w, 1.0)) + static_cast<double>(n_classes) + 1.0;
@@ -368,7 +373,7 @@ class Information {
   }
 };
 
-// The same of whole rows of a cell, looked up.
+// n log n for numbers of rows of a node, from a table.
 struct LookedUp {
   static constexpr double scale = Information::kScale;
   const std::int64_t* table = nullptr;
@@ -377,7 +382,7 @@ struct LookedUp {
   std::int64_t operator[](std::uint32_t n) const { return table[n]; }
 };
 
-// The same where cells may have more rows than the table holds; parts of the tree do not.
+// The same for nodes that may have more rows than the table; subtrees grown independently do not.
 struct LookedUpOrNot {
   double scale = Information::kScale;
   const std::int64_t* table = nullptr;
@@ -391,7 +396,7 @@ struct LookedUpOrNot {
   }
 };
 
-// Cross entropy of rows that weigh.
+// Cross entropy of weighted rows.
 struct EntropySweep : ClassSweep<EntropySweep> {
   using ClassSweep::ClassSweep;
   std::int64_t sum_left = 0, sum_right = 0, sum = 0;
@@ -416,7 +421,7 @@ struct EntropySweep : ClassSweep<EntropySweep> {
   double decrease(double value) const { return value - static_cast<double>(sum - part(w)) / scale; }
 };
 
-// Cross entropy of rows that count once each.
+// Cross entropy of rows without weights.
 template <class Part>
 struct CountedEntropySweep {
   const std::int32_t* y;
@@ -433,8 +438,8 @@ struct CountedEntropySweep {
     n = static_cast<std::uint32_t>(rows.size());
     part.start(n, all.size());
     std::fill(all.begin(), all.end(), 0);
-    for (const auto stretch : chunks(rows))
-      for (const RankedRow& e : stretch) ++all[static_cast<std::size_t>(y[e.row])];
+    for (const auto chunk : chunks(rows))
+      for (const RankedRow& e : chunk) ++all[static_cast<std::size_t>(y[e.row])];
     sum = 0;
     n_present = 0;
     for (std::size_t k = 0; k < all.size(); ++k) {
@@ -457,7 +462,7 @@ struct CountedEntropySweep {
   double decrease(double value) const {
     return value - static_cast<double>(sum - part[n]) / part.scale;
   }
-  // Of two classes 0 and 1.
+  // Means of the sides; for two classes 0 and 1.
   double mean_left() const { return static_cast<double>(left.back()) / n_left; }
   double mean_right() const { return static_cast<double>(all.back() - left.back()) / (n - n_left); }
   Sides weights() const { return {static_cast<double>(n_left), static_cast<double>(n - n_left)}; }
@@ -479,14 +484,14 @@ struct CountedEntropySweep {
  private:
   void move(std::size_t k, std::int32_t amount) {
     const std::uint32_t l = left[k], r = all[k] - l;
-    const auto moved = static_cast<std::uint32_t>(amount);  // wraps round where it is negative
+    const auto moved = static_cast<std::uint32_t>(amount);  // wraps around if negative
     parts += (part[l + moved] - part[l]) - (part[r] - part[r - moved]);
     left[k] = l + moved;
     n_left += moved;
   }
 };
 
-// The same for two classes, which are 0 and 1: nothing is looked up between cuts.
+// The same for two classes, 0 and 1. take() only counts, and value() reads the table.
 template <class Part>
 struct BinaryEntropySweep {
   const std::uint8_t* y;
@@ -501,8 +506,8 @@ struct BinaryEntropySweep {
     n = static_cast<std::uint32_t>(rows.size());
     part.start(n, n_classes);
     ones = 0;
-    for (const auto stretch : chunks(rows))
-      for (const RankedRow& e : stretch) ones += y[e.row];
+    for (const auto chunk : chunks(rows))
+      for (const RankedRow& e : chunk) ones += y[e.row];
     restart();
   }
   void restart() { n_left = ones_left = 0; }
@@ -539,7 +544,7 @@ struct BinaryEntropySweep {
   double score(const double* sums) const { return sums[1] / sums[0]; }
 };
 
-// The sum of a criterion over several responses of each row.
+// The sum of a criterion over the outputs of each row.
 template <class One>
 struct SummedSweep {
   std::vector<One> each;
@@ -572,13 +577,13 @@ struct SummedSweep {
   double decrease(double value) const {
     return value + sum([](const One& one) { return one.decrease(0.0); });
   }
-  // Slopes are about one response.
+  // Monotonic constraints need a single output.
   double mean_left() const { return 0.0; }
   double mean_right() const { return 0.0; }
   Sides weights() const { return each.front().weights(); }
   Sides rows() const { return count.sides(); }
 
-  // Sums of one response stand behind those of another, each with the weight once more.
+  // The sums of a group are those of each output in turn, each with the weight.
   std::size_t width() const { return each.size() * each.front().width(); }
   std::size_t n_sums() const { return width() + (count.is_on ? 1 : 0); }
   void add(double* sums, std::uint32_t row) const {
@@ -589,7 +594,7 @@ struct SummedSweep {
     for (std::size_t k = 0; k < each.size(); ++k) each[k].take(sums + k * each[k].width(), sign);
     count.take(sums + width(), sign);
   }
-  // No order of means is that of all responses.
+  // The means of different outputs have different orders.
   bool is_ordered() const { return false; }
   double score(const double*) const { return 0.0; }
 
@@ -602,7 +607,7 @@ struct SummedSweep {
   }
 };
 
-// The sweep of the parts of a tree, of which none has more than 1 / kParts of the rows.
+// The sweep for subtrees that are grown independently, which have at most 1 / kParts of the rows.
 template <class Sweep>
 struct OfParts {
   using type = Sweep;

@@ -1,7 +1,6 @@
-// How rows that are drawn know their codes: cells of a dense table, and of one most of whose values
-// are 0.
+// How the bins of the in-bag rows of a node are found: in a dense table, or in a sparse one.
 //
-// Belongs to drawn_sums.hpp.
+// Included by drawn_sums.hpp.
 #pragma once
 
 #include "grow/add_up.hpp"
@@ -9,8 +8,8 @@
 namespace certree {
 namespace {
 
-// Codes lie row by row: whenever a cell has shrunk to an eighth, those of its rows are copied
-// together.
+// Nodes of a dense table, stored by row. When a node has at most an eighth of the rows of the
+// current copy of the table, the bins of its rows are copied to adjacent memory.
 template <class Target>
 class DenseCells {
  public:
@@ -26,7 +25,7 @@ class DenseCells {
     return {codes.data + feature, codes.width};
   }
 
-  // Where cells are grown depth first, one copy of codes for each size is enough.
+  // Starts a node. Copies are made only in depth-first growth, where one for each size is enough.
   void open(BinnedCell& cell, std::span<Item> items, const OfCell&, bool depth_first) {
     if (depth_first) shrink(cell, items);
   }
@@ -42,7 +41,7 @@ class DenseCells {
     std::int64_t most_rows;
     Buffer<std::uint8_t> memory;
   };
-  // A copy pays where it shrinks to an eighth what is more than the nearest cache holds.
+  // A copy pays if the table is larger than the nearest cache, and shrinks to an eighth.
   static constexpr std::int64_t kShrinks = 8, kNear = 1 << 14;
 
   void shrink(BinnedCell& cell, std::span<Item> items) {
@@ -68,7 +67,7 @@ class DenseCells {
   std::vector<Copy> copies_;
 };
 
-// The codes of a feature by row, looked up among those that are stored.
+// The bins of a feature by row, found by binary search among the stored values of the row.
 struct StoredCodesOfFeature {
   const StoredByRow& stored;
   std::int32_t feature;
@@ -83,8 +82,8 @@ struct StoredCodesOfFeature {
   }
 };
 
-// What is stored of the rows of a cell is dealt to features before these are drawn: those of which
-// nothing is stored are constant.
+// Nodes of a sparse table. The stored values of the rows of a node are sorted by feature before
+// features are drawn: a feature without stored values is constant.
 template <class Target>
 class SparseCells {
  public:
@@ -145,11 +144,11 @@ class SparseCells {
   }
 
   const StoredByRow& stored_;
-  std::vector<std::size_t> begin_;     // (p,) where those of a feature begin
-  std::vector<std::uint32_t> n_;       // (p,) how many they are
-  std::vector<std::int32_t> touched_;  // features of which some are stored
+  std::vector<std::size_t> begin_;     // (p,) where the values of a feature begin in dealt_
+  std::vector<std::uint32_t> n_;       // (p,) how many values it has
+  std::vector<std::int32_t> touched_;  // features with stored values in the node
   std::vector<StoredCode> dealt_;
-  std::vector<Sum> all_;  // of the cell
+  std::vector<Sum> all_;  // of all rows of the node
 };
 
 }  // namespace

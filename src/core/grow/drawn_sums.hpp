@@ -1,4 +1,4 @@
-// Cuts of cells by features that are drawn in each, whose sums are forgotten.
+// Best splits of nodes by features that are drawn at each node, whose histograms are not kept.
 #pragma once
 
 #include "grow/drawn_cells.hpp"
@@ -7,7 +7,7 @@
 namespace certree {
 namespace {
 
-// Cells: how their rows know their codes.
+// Cells: how the bins of the rows of a node are found, see drawn_cells.hpp.
 template <class Target, class Cells>
 class DrawnSums {
  public:
@@ -15,7 +15,7 @@ class DrawnSums {
   using Row = typename Target::Row;
   static constexpr bool kKeeps = false, kSparse = Target::kSparse;
 
-  // items: growing rows, as cells have them; sums: of the nodes.
+  // items: in-bag rows, partitioned by node; sums: of the nodes.
   DrawnSums(const DrawnRows& rows, std::span<Item> items, const CellSums& sums,
             std::vector<std::int32_t>&& features, const BinnedGrowth& growth, const Target& target)
       : DrawnSums(rows.bins, Cells(rows), items, sums, std::move(features), growth, target) {}
@@ -36,7 +36,7 @@ class DrawnSums {
     return cells_.codes(cell, feature);
   }
 
-  // Finds the cut of a cell among features that are allowed.
+  // Finds the best split of a node among the features for which allowed(feature) is true.
   template <class Allowed>
   void search(BinnedCell& cell, const Bounds& bounds, const Allowed& allowed, Cut& cut) {
     const CellSums::One total = sums_.of(cell.node);
@@ -68,7 +68,8 @@ class DrawnSums {
     decider_.settle(of_, least_, cut);
   }
 
-  // What the root has decided for the cells below: the order of features, and the least gain.
+  // The order of features and the least gain, both decided at the root. go_on() passes the latter
+  // to the grower of a subtree.
   const std::vector<std::int32_t>& features() const { return draws_.features(); }
   double least() const { return least_; }
   void go_on(double least) { least_ = least; }
@@ -82,7 +83,7 @@ class DrawnSums {
                           static_cast<std::size_t>(cell.size()));
   }
 
-  // Notes what the best cut of the root by a feature is worth.
+  // Stores the value of the best split of the root by a feature.
   void rank(const Undecided<Target>& root, std::int32_t feature, const FewBins<Target>& bins) {
     Cut best;
     decider_.look(root, feature, bins, memory_, best);
@@ -111,8 +112,8 @@ class DrawnSums {
   FeatureDraws draws_;
   std::vector<std::int32_t> drawn_;
   Cells cells_;
-  double least_ = 0.0;           // that a cut must gain
-  std::vector<double> of_root_;  // (p,) the best values of cuts of the root
+  double least_ = 0.0;           // least gain of a split
+  std::vector<double> of_root_;  // (p,) value of the best split of the root by each feature
 };
 
 }  // namespace

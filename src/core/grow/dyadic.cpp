@@ -1,8 +1,9 @@
-// Dyadic cells: depth d halves coordinate d mod p of the box that the growing rows span.
+// Dyadic trees: depth d halves feature d mod p of the bounding box of the training rows.
 //
-// A value's place in its coordinate is a code of 48 bits: bit b (from the top) says on which side
-// of the b-th midpoint it lies. Cells are prefixes of codes, so a run of cells with one non-empty
-// child is skipped by looking at the highest bit in which the codes of the cell's rows differ.
+// The place of a value in the range of its feature is a code of 48 bits: bit b (from the top) is
+// the side of the b-th midpoint on which it lies. Regions of nodes are prefixes of codes. So a
+// chain of regions with the same rows is skipped by finding the highest bit in which the codes of
+// the rows of a node differ.
 #include <bit>
 
 #include "grow/growth.hpp"
@@ -10,42 +11,44 @@
 namespace certree {
 namespace {
 
-// Fewer than a double's 53, so that the first guess of a code is nearly always the code.
+// Fewer than the 53 bits of a double, so that the first guess of a code is nearly always right.
 constexpr int kBits = 48;
 constexpr double kCodes = 0x1p48;
 constexpr std::uint64_t kLastCode = (std::uint64_t{1} << kBits) - 1;
 
+// The range of a feature, and the codes of values in it.
 struct Interval {
   double low = 0.0;
   double half_range = 0.0;
 
-  // The threshold at a share of the range, a multiple of 2^-48: non-decreasing in share, finite for
-  // any finite range, and exact under scaling by powers of two.
-  double at(double share) const { return (low + half_range * share) + half_range * share; }
+  // Returns the threshold at a fraction of the range, a multiple of 2^-48. It does not decrease
+  // with the fraction, is finite for any finite range, and exact under scaling by powers of two.
+  double at(double fraction) const { return (low + half_range * fraction) + half_range * fraction; }
+  // Returns the lower edge of the values with a code.
   double edge(std::uint64_t code) const { return at(static_cast<double>(code) / kCodes); }
 
   bool is_above(double x, std::uint64_t code) const { return code == 0 || x > edge(code); }
-  bool holds(double x, std::uint64_t code) const {
+  bool has_code(double x, std::uint64_t code) const {
     return is_above(x, code) && (code == kLastCode || !is_above(x, code + 1));
   }
 
-  // The code q with edge(q) < x <= edge(q + 1), the first for the lowest value, the last for NaN.
-  // Where a range spans few units of rounding, many edges are equal and a guess may be far off.
+  // Returns the code q with edge(q) < x <= edge(q + 1); 0 for the smallest value, the last for NaN.
+  // If there are only few doubles in a range, many edges are equal and the guess may be far off.
   std::uint64_t code(double x) const {
     if (std::isnan(x)) return kLastCode;
     if (x <= low) return 0;
-    const std::uint64_t guess = guessed_code(x);
-    return holds(x, guess) ? guess : bisected_code(x);
+    const std::uint64_t guess = guess_code(x);
+    return has_code(x, guess) ? guess : bisect_code(x);
   }
 
  private:
-  std::uint64_t guessed_code(double x) const {
-    if (!(half_range > 0.0)) return kLastCode;  // it underflowed: every edge is low
-    const double share = std::min((x * 0.5 - low * 0.5) / half_range, 1.0);
-    return static_cast<std::uint64_t>(std::min(share * kCodes, static_cast<double>(kLastCode)));
+  std::uint64_t guess_code(double x) const {
+    if (!(half_range > 0.0)) return kLastCode;  // the range underflowed: every edge is low
+    const double fraction = std::min((x * 0.5 - low * 0.5) / half_range, 1.0);
+    return static_cast<std::uint64_t>(std::min(fraction * kCodes, static_cast<double>(kLastCode)));
   }
-  // The last code whose edge x is above: a step for each bit.
-  std::uint64_t bisected_code(double x) const {
+  // Returns the last code whose edge is below x, in one step for each bit.
+  std::uint64_t bisect_code(double x) const {
     std::uint64_t q = 0;
     for (int b = kBits - 1; b >= 0; --b) {
       const std::uint64_t next = q | std::uint64_t{1} << b;
@@ -64,6 +67,7 @@ std::vector<Interval> intervals_of(const Table<const Real>& X) {
   return intervals;
 }
 
+// The rule of Growth<DyadicRule> that splits nodes.
 class DyadicRule {
  public:
   using Cell = certree::Cell;
@@ -93,13 +97,13 @@ class DyadicRule {
   bool split(const Cell& cell, Split& split, Cell& left, Cell& right) const {
     if (cell.depth >= stopping_.max_depth) return false;
     if (stopping_.holds(rows_.get() + cell.begin, rows_.get() + cell.end)) return false;
-    const std::int64_t apart = first_separating_depth(cell);
-    if (apart < 0) return false;  // no halving ever separates these rows
-    if (apart >= stopping_.max_depth && !expand_) {
-      split.chain = stopping_.max_depth - cell.depth + 1;  // the run ends at the depth limit
+    const std::int64_t separating_depth = first_separating_depth(cell);
+    if (separating_depth < 0) return false;  // no halving ever separates these rows
+    if (separating_depth >= stopping_.max_depth && !expand_) {
+      split.chain = stopping_.max_depth - cell.depth + 1;  // the chain ends at the depth limit
       return false;
     }
-    const auto depth = expand_ ? cell.depth : static_cast<std::int32_t>(apart);
+    const auto depth = expand_ ? cell.depth : static_cast<std::int32_t>(separating_depth);
     const std::int64_t j = depth % n_features_;
     const int level = static_cast<int>(depth / n_features_);
     split.feature = static_cast<std::int32_t>(j);
@@ -127,8 +131,9 @@ class DyadicRule {
     return codes_[static_cast<std::size_t>(row.index * n_features_ + j)];
   }
 
-  // The smallest depth, from the cell's own on, whose halving has rows on both sides; -1 if none.
-  // Features are looked at in the order of the cycle, eight (a cache line of codes) at a time.
+  // Returns the smallest depth, from that of the node on, whose halving has rows on both sides; -1
+  // if there is none. Features are examined in the order of the cycle, eight (a cache line of
+  // codes) at a time.
   std::int64_t first_separating_depth(const Cell& cell) const {
     const std::int64_t p = n_features_;
     const std::int64_t start = cell.depth % p;
@@ -159,6 +164,7 @@ class DyadicRule {
     return best;
   }
 
+  // Returns the threshold that halves the region of a node along feature j for the level-th time.
   double midpoint(const Cell& cell, std::int64_t j, int level) const {
     const std::uint64_t prefix =
         code(rows_[static_cast<std::size_t>(cell.begin)], j) >> (kBits - level);
@@ -171,7 +177,7 @@ class DyadicRule {
   bool expand_;
   std::vector<Interval> intervals_;
   Buffer<std::uint64_t> codes_;  // (n, p)
-  Buffer<Row> rows_;             // every cell is a range of it
+  Buffer<Row> rows_;             // each node has a range of it
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
-// Features of numbers that have few distinct values, such as counts, most of them 0, or flags.
+// Numeric features with few distinct values, such as flags, or counts that are mostly 0.
 //
-// A cell counts its rows by value and needs no order of them. Each row says which of its values are
-// not the usual one of their feature, so that columns of which most values are equal cost little.
+// For these features a node counts its rows by value, and needs no sorted list of them. For each
+// row, only values that differ from the usual value of their feature are stored, so that columns
+// whose values are mostly equal take little time and memory.
 #pragma once
 
 #include <array>
@@ -12,13 +13,14 @@ namespace certree {
 
 inline constexpr std::size_t kFewValues = 16;
 
-// The distinct values of a feature while they are few, and how many rows have each.
+// The distinct values of a feature, and the number of rows with each; size is 0 if there are more
+// than kFewValues, or a missing value.
 struct DistinctValues {
   std::array<double, kFewValues> values;
   std::array<std::int64_t, kFewValues> n_rows;
   std::size_t size = 0;
 
-  // False where the value is one too many.
+  // Adds a value; returns false if there are now too many.
   bool add(double x) {
     for (std::size_t k = 0; k < size; ++k)
       if (values[k] == x) {
@@ -35,7 +37,7 @@ struct DistinctValues {
   }
 };
 
-// (p,) The values of features that have few; none of the other ones.
+// Returns the distinct values of each feature, (p,); none for categorical features.
 template <class Real>
 std::vector<DistinctValues> distinct_values(const Table<const Real>& X,
                                             std::span<const std::uint8_t> is_categorical,
@@ -43,7 +45,7 @@ std::vector<DistinctValues> distinct_values(const Table<const Real>& X,
   constexpr std::int64_t kBlock = 64;
   std::vector<DistinctValues> found(static_cast<std::size_t>(X.width));
   parallel_for((X.width + kBlock - 1) / kBlock, n_threads, [&](std::int64_t block) {
-    std::vector<std::size_t> open;  // features of the block that have few values so far
+    std::vector<std::size_t> open;  // features of the block with few values so far
     for (auto j = block * kBlock; j < std::min(X.width, (block + 1) * kBlock); ++j)
       if (is_categorical.empty() || !is_categorical[static_cast<std::size_t>(j)])
         open.push_back(static_cast<std::size_t>(j));
@@ -56,22 +58,23 @@ std::vector<DistinctValues> distinct_values(const Table<const Real>& X,
   return found;
 }
 
+// The features with few values, and the unusual values of each row. Every value of these features
+// but the usual one has a number among those of all features, its slot.
 class FewValues {
  public:
-  // The values of one feature, ascending. All but the usual one have a slot.
   struct Feature {
     std::int64_t j;
-    std::vector<double> values;
-    std::size_t usual;       // index of the value that most rows have
-    std::size_t first_slot;  // of the values in their order
+    std::vector<double> values;  // ascending
+    std::size_t usual;           // index of the most frequent value
+    std::size_t first_slot;      // slot of the first value; the others follow in order
 
     std::size_t n_slots() const { return values.size() - 1; }
   };
 
   FewValues() = default;
 
-  // width: how many numbers sum up the rows of a value. Features of which these would take more
-  // memory than an order of the rows are left out.
+  // width: number of sums by value. Features whose sums would take more memory than a sorted list
+  // of the rows are left out.
   template <class Real>
   FewValues(const Table<const Real>& X, std::span<const std::uint8_t> is_categorical,
             std::size_t width, int n_threads)
@@ -84,7 +87,7 @@ class FewValues {
     if (features_.empty()) return;
     starts_ = make_buffer<std::int64_t>(X.n_rows + 1);
     slots_ = make_buffer<std::uint32_t>(n_entries);
-    std::vector<double> usual;  // beside each other, as nearly all values are compared with them
+    std::vector<double> usual;  // contiguous, as nearly all values are compared with them
     for (const Feature& feature : features_) usual.push_back(feature.values[feature.usual]);
     std::uint32_t* to = slots_.get();
     for (const std::size_t i : indices(X.n_rows, features_.size())) {
@@ -103,13 +106,13 @@ class FewValues {
     return features_[static_cast<std::size_t>(place_[static_cast<std::size_t>(j)])];
   }
   std::size_t n_slots() const { return n_slots_; }
-  // The slots of the values of a row that are not the usual ones.
+  // Returns the slots of the unusual values of a row.
   std::span<const std::uint32_t> of_row(std::uint32_t row) const {
     return {slots_.get() + starts_[row], slots_.get() + starts_[row + 1]};
   }
 
  private:
-  // Returns how many rows have the usual value.
+  // Adds a feature; returns how many rows have the usual value.
   std::int64_t add(std::int64_t j, const DistinctValues& distinct) {
     const auto most =
         std::max_element(distinct.n_rows.begin(),

@@ -1,11 +1,13 @@
-// Gradients and Hessians of a loss as a target of growth from sums.
+// Gradients and Hessians of a loss as a target of histogram-based growth. Included by
+// binned_growth.cpp alone.
 //
-// Belongs to binned_growth.cpp alone. A target has a Row, which is moved about and knows where the
-// codes of a row are; an Item for each row, which is added up, at times the Row itself; a Sum of
-// items, whole numbers, one or more of which are added up for each bin; and OfCell, which knows the
-// rows of a cell and their sums. That writes sums of a bin as lanes of int64, tells what cuts are
-// worth by sums on their left side, and describes categories. Where a target keeps sums, tally()
-// adds up lanes by all bins of features, and the last lane counts rows.
+// A target is a class with these types. Row: what is partitioned, from which the bins of a row are
+// found. Item: what is added up for each row, sometimes the Row itself; for gradients it is the
+// gradient pair. Sum: a sum of items, in integers; a bin has one or more. OfCell: the rows of a
+// node and their sums; it writes the sums of a bin as lanes of int64, computes the value of a split
+// from the sums on its left side, and describes categories. If a target keeps the histograms of
+// nodes (kKeeps), tally() adds up lanes for all bins of some features, and the last lane counts
+// rows.
 #pragma once
 
 #include <array>
@@ -20,14 +22,14 @@
 namespace certree {
 namespace {
 
-// What is asked of both sides of a cut, in the units of the sums.
+// Regularisation, and limits on both sides of a split, in the units of the sums.
 struct GradientLimits {
   double l2, min_hessian;
   std::int64_t min_rows;
 };
 
-// A row's gradient, times 2^12, and one row below it, so that one addition does for both; and its
-// Hessian.
+// The gradient pair of a row in integers. The gradient is multiplied by 2^12 and the number of
+// rows, 1, is added, so that one addition sums up both.
 struct GradientItem {
   std::int64_t gradient_and_row, hessian;
 
@@ -37,14 +39,15 @@ struct GradientItem {
   }
 };
 inline constexpr int kRowBits = 12;
-// So many gradients of 2^40 and their rows fit into one number.
+// Rows of a block: the sum of so many gradients of up to 2^40, with their rows, fits into an int64.
 inline constexpr std::size_t kRowsOfBlock = 2047;
 
-// By bin, of one feature.
+// The sums of a block by bin, for one feature.
 using BlockSums = std::array<GradientItem, 256>;
 
-// Adds n items, at most a block of them, to those of their bins, by several features at a time:
-// what one waits for is done for the others. places: where the codes of each are.
+// Adds n items, at most a block, to the sums of their bins, for several features together: while
+// one addition waits for memory, the others proceed. codes: bins of each feature, that of the i-th
+// item at places[i].
 template <class Places, std::size_t... f>
 void add_items(const std::uint8_t* const* codes, const Places& places, const GradientItem* item,
                std::size_t n, BlockSums* sums, std::index_sequence<f...>) {
@@ -56,11 +59,11 @@ void add_items(const std::uint8_t* const* codes, const Places& places, const Gra
   }
 }
 
-// Writes the sums of a block by lanes, so wide; `add`: to what is there.
+// Writes the sums of a block of n bins to lanes of the given width, or adds them if `add`.
 template <bool add>
 CERTREE_SIMD_CLONES void unpack(const GradientItem* sums, std::size_t n, std::int64_t* lanes,
                                 std::size_t width) noexcept {
-  // What is negative is moved above 0 and back, as there is no vector instruction that shifts it.
+  // Numbers are shifted above 0 and back: there is no vector instruction for a signed right shift.
   constexpr std::uint64_t kAbove = std::uint64_t{1} << 63;
   std::int64_t *const g = lanes, *const h = lanes + width, *const rows = h + width;
   for (std::size_t b = 0; b < n; ++b) {
@@ -72,8 +75,8 @@ CERTREE_SIMD_CLONES void unpack(const GradientItem* sums, std::size_t n, std::in
   }
 }
 
-// The value of a cut by what lies on either side of it: whichever is called left, the bits are the
-// same.
+// Returns the value G^2 / (H + l2) of both sides of a split together; -inf if a side is too small.
+// It is the same to the bit if the sides are exchanged.
 CERTREE_INLINE double value_of_sides(std::int64_t g_one, std::int64_t h_one, std::int64_t n_one,
                                      std::int64_t g_two, std::int64_t h_two, std::int64_t n_two,
                                      const GradientLimits& limits) {
@@ -87,9 +90,8 @@ CERTREE_INLINE double value_of_sides(std::int64_t g_one, std::int64_t h_one, std
   return enough ? both : -kInfinity;
 }
 
-// The values of the cuts behind each bin: G^2 / (H + l2) of both sides; minus infinity where a side
-// has too little. Returns the largest. prefix: (3, width) sums up to each bin, to which `shift` is
-// added.
+// Computes the values of the splits behind each bin, (n_bins,), and returns the largest. prefix:
+// (3, width) cumulative sums up to each bin, to which `shift` is added; total: (3,) of the node.
 CERTREE_SIMD_CLONES double value_gradient_cuts(const std::int64_t* prefix, std::size_t width,
                                                std::size_t n_bins, const std::int64_t* shift,
                                                const std::int64_t* total,
@@ -98,7 +100,7 @@ CERTREE_SIMD_CLONES double value_gradient_cuts(const std::int64_t* prefix, std::
   const std::int64_t *const g = prefix, *const h = g + width, *const n = h + width;
   const std::int64_t g_shift = shift[0], h_shift = shift[1], n_shift = shift[2];
   const std::int64_t g_all = total[0], h_all = total[1], n_all = total[2];
-  const GradientLimits own = limits;  // at hand: what is written might else change it
+  const GradientLimits own = limits;  // a copy, as writing to value could change limits
   auto most = std::numeric_limits<std::int64_t>::min();
   for (std::size_t b = 0; b < n_bins; ++b) {
     const std::int64_t g_left = g[b] + g_shift, h_left = h[b] + h_shift, n_left = n[b] + n_shift;
@@ -109,6 +111,7 @@ CERTREE_SIMD_CLONES double value_gradient_cuts(const std::int64_t* prefix, std::
   return largest_of_bits(most);
 }
 
+// The target. Lanes are sums of gradients, of Hessians, and numbers of rows.
 class Gradients {
  public:
   using Row = std::int32_t;
@@ -126,7 +129,7 @@ class Gradients {
   Gradients(const Derivatives& response, std::span<const std::int32_t> rows,
             const BinnedGrowth& growth)
       : Gradients(response, largest(response, rows), std::ssize(rows), growth) {}
-  // Of a part of n rows in all, whose largest ones are known.
+  // For n rows in all blocks, given the largest absolute values.
   Gradients(const Derivatives& response, const Largest& largest, std::int64_t n,
             const BinnedGrowth& growth)
       : gradient_(largest.gradient, n),
@@ -139,27 +142,27 @@ class Gradients {
 
   static Largest largest(const Derivatives& response, std::span<const std::int32_t> rows) {
     const auto [gradient, hessian] = std::pair(response.gradient, response.hessian);
-    // As whole numbers, bits of numbers that are not negative are in the order of these; those of
-    // all others are above.
+    // As integers, the bit patterns of numbers >= 0 have the order of the numbers, and those of all
+    // other numbers are larger.
     std::uint64_t g = 0, h = 0;
     for (const auto part : chunks(rows))
       for (const std::int32_t row : part) {
         const auto i = static_cast<std::size_t>(row);
         const double factor = response.factors[i];
         g = std::max(g, std::bit_cast<std::uint64_t>(std::abs(factor * gradient[i])));
-        // -0.0 is no such other.
+        // + 0.0 turns -0.0 into 0.0.
         h = std::max(h, std::bit_cast<std::uint64_t>(factor * hessian[i] + 0.0));
       }
     if (std::max(g, h) >= std::bit_cast<std::uint64_t>(kInfinity)) refuse(response, rows);
     return {std::bit_cast<double>(g), std::bit_cast<double>(h)};
   }
 
-  // What slopes are whole multiples of.
+  // The units of the integers.
   struct Units {
     FixedPoint gradient, hessian;
   };
   Units units() const { return {gradient_, hessian_}; }
-  // Of so many rows: one, or none.
+  // Returns the item of n rows, 0 or 1.
   static CERTREE_INLINE Item item(std::int64_t gradient, std::int64_t hessian, std::int64_t n) {
     return {gradient * (1 << kRowBits) + n, hessian};
   }
@@ -168,12 +171,13 @@ class Gradients {
   static constexpr bool counts_rows() { return false; }  // the last lane does
 
   using Lanes = std::array<std::int64_t, kLanes>;
+  // Splits a sum into lanes.
   static Lanes lanes_of(const Sum& sum) {
     const std::int64_t n = rows_of(sum);
     return {(sum.gradient_and_row - n) / (1 << kRowBits), sum.hessian, n};
   }
 
-  // The items of rows, by number of row.
+  // Computes the items of rows. items: (n,) by number of row.
   void itemise(std::span<const std::int32_t> rows, Item* items) const {
     for (const auto part : chunks(rows))
       for (const std::int32_t row : part) {
@@ -184,8 +188,9 @@ class Gradients {
       }
   }
 
-  // Adds up a block of n rows by the bins of some features, to what is there unless it is the
-  // first. places: where their codes are. lanes: of each feature, those of n_bins + 1 entries.
+  // Adds the histogram of a block of n rows to lanes, or writes it if it is the first block. codes:
+  // bins of each of some features, at places; lanes: of each feature, with n_bins + 1 entries per
+  // lane.
   template <class Places>
   static void tally(std::span<const std::uint8_t* const> codes, const Places& places,
                     const Item* items, std::size_t n, const std::size_t* n_bins, bool first,
@@ -210,6 +215,7 @@ class Gradients {
     }
   }
 
+  // Adds the sums over rows as a new node's.
   void total(std::span<const std::int32_t> rows, const Item* items, CellSums& sums) const {
     std::int64_t g = 0, h = 0;
     for (const auto part : chunks(rows))
@@ -222,7 +228,8 @@ class Gradients {
     sums.add(2, std::ssize(rows));
   }
 
-  // Sum of the squared gradients of rows, in units of 2^40 squares: what their scatter is told by.
+  // Returns the sum of the squared gradients of rows, in units of 2^40 squared units, for
+  // scatter().
   static std::int64_t squares(std::span<const std::int32_t> rows, const Item* items) {
     std::int64_t sum = 0;
     for (const auto part : chunks(rows))
@@ -233,7 +240,7 @@ class Gradients {
     return sum;
   }
 
-  // What monotonic slopes are about: the step that lowers the loss most.
+  // Returns the Newton step of a node, to which monotonic constraints apply.
   double response(const std::int64_t* sums) const {
     const double h = static_cast<double>(sums[1]) + limits_.l2;
     return h > 0.0 ? -static_cast<double>(sums[0]) / h : 0.0;
@@ -248,16 +255,17 @@ class Gradients {
     static constexpr std::size_t n_sums() { return 1; }
     static CERTREE_INLINE void add(const Item& item, Sum* sum) { *sum += item; }
     static bool is_empty(const Sum* sum) { return rows_of(*sum) == 0; }
-    // From lanes so wide.
+    // Subtracts a sum from lanes of the given width.
     static void take_away(const Sum& sum, std::int64_t* lanes, std::size_t width) {
       const auto less = lanes_of(sum);
       for (std::size_t l = 0; l < kLanes; ++l) lanes[l * width] -= less[l];
     }
 
     using Memory = CutSums;
-    // The first of the best cuts behind the first n bins that beat `most` and are allowed by the
-    // sums on their left, which it tells; n: none does. Missing values go left after they have
-    // gone right.
+    // Finds the best split behind one of the first n bins whose value exceeds `most`, and which
+    // allows(its sums on the left) permits. On ties the first. Updates most and left, the sums on
+    // its left side, and returns the bin, or n if there is none. Must be called with missing_left =
+    // false first.
     template <class Bins, class Allows>
     std::size_t best(const Bins& bins, std::size_t n, bool missing_left, const Allows& allows,
                      Memory& own, double& most, std::vector<std::int64_t>& left) const {
@@ -269,7 +277,7 @@ class Gradients {
                                                total_.data(), target_.limits_, own.value.data());
       return first_of_best<Gradients>(own, width, n, shift, value, allows, most, left);
     }
-    // What best() finds of a cut that has so much on one side.
+    // Returns the value of a split that has these sums on one side.
     CERTREE_INLINE double value(const Lanes& side) const {
       return value_of_sides(side[0], side[1], side[2], total_[0] - side[0], total_[1] - side[1],
                             total_[2] - side[2], target_.limits_);
@@ -279,7 +287,7 @@ class Gradients {
       return {gain, gain > kNothing * value && gain >= target_.min_gain_};
     }
 
-    // Numbers that describe a category: weight and responses.
+    // Numbers that describe a category: its weight and its response.
     std::size_t n_of_group() const { return 2; }
     template <class Bins>
     void describe(const Bins& bins, std::size_t i, double* numbers) const {
@@ -287,15 +295,15 @@ class Gradients {
       numbers[0] = static_cast<double>(std::max<std::int64_t>(sums[1], 1));
       numbers[1] = static_cast<double>(sums[0]);
     }
-    // Gradients dealt to the rows at random have a sum in k rows whose square is about k times
-    // their variance, whatever the Hessians are.
+    // If gradients were assigned to rows at random, the squared sum over k rows would be about k
+    // times their variance, whatever the Hessians are.
     Scatter scatter() const {
       const auto g = static_cast<double>(total_[0]), n = static_cast<double>(total_[2]);
       const auto h = static_cast<double>(std::max<std::int64_t>(total_[1], 1));
       const double variation = static_cast<double>(squares_) * 0x1p40 - g * g / n;
       return {h / n, std::max(variation, 0.0) * (n / h)};
     }
-    // Means of the gradients, with so much of the cell's own as l2 says.
+    // Returns the mean gradient of each category, shrunk by l2 towards that of the node.
     std::vector<double> scores(const Groups& groups) const {
       std::vector<double> score(groups.size());
       const double l2 = target_.limits_.l2, own = l2 * -target_.response(total_.data());
@@ -305,7 +313,7 @@ class Gradients {
     }
 
    private:
-    // A gain below this share of the value of the cell is what rounding leaves of nothing.
+    // A gain below this fraction of the value is a rounding error of 0.
     static constexpr double kNothing = 0x1p-46;
 
     static Lanes entry(const FewBins<Gradients>& bins, std::size_t i) {

@@ -1,10 +1,10 @@
-// The order in which growers make their nodes.
+// The order in which growers split nodes, and the nodes of a tree under construction.
 //
-// A grower owns an array of rows and a rule that splits a cell, a range of that array, in two.
-// Cells larger than a fixed share of the rows are split first, one after the other; the cells below
-// them are then grown independently, each into columns of its own, and appended in order. Growth up
-// to a number of leaves divides the best leaf first instead. The result does not depend on the
-// number of threads.
+// A grower has an array of rows, and a rule that splits a cell: a node that is being grown, whose
+// rows are a range of that array. Nodes with more than a fixed fraction of the rows are split
+// first, one after the other. The subtrees below them are then grown independently, each with nodes
+// of its own, and appended in order. With a limit on leaves, the best leaf is split first instead.
+// The result does not depend on the number of threads.
 #pragma once
 
 #include <stdexcept>
@@ -15,36 +15,38 @@
 
 namespace certree {
 
-// The rows of the cell are the grower's rows [begin, end). A grower whose cells need more of what
-// happened above them has a type of its own.
+// A node that is being grown: it has the grower's rows [begin, end). Growers that need more data of
+// a node derive from this type.
 struct Cell {
   std::int64_t begin;
   std::int64_t end;
   std::int32_t depth;
 };
 
-// How a cell is cut, as the columns of a tree say it.
+// The split of a node, as in the columns of a tree.
 struct Split {
   std::int32_t feature = 0;
   double threshold = 0.0;
   std::int32_t chain = 1;
   bool missing_left = false;
   bool heuristic = false;
-  std::vector<std::int32_t> categories;  // ascending; empty: the threshold is compared
+  std::vector<std::int32_t> categories;  // ascending; empty: split by the threshold
 };
 
 // The nodes of a tree that is being grown.
 class Nodes {
  public:
+  // Adds a leaf and returns its number.
   std::int32_t add() {
     expect_room(nodes_.size());
     nodes_.emplace_back();
     return static_cast<std::int32_t>(nodes_.size() - 1);
   }
 
+  // Makes a node a leaf, which takes only the chain of the split.
   void stop(std::int32_t node, const Split& split) { at(node).chain = split.chain; }
 
-  // Returns the left one of two new children.
+  // Splits a node and returns its left child; the right one is the next number.
   std::int32_t divide(std::int32_t node, Split&& split) {
     const std::int32_t child = add();
     add();
@@ -54,7 +56,7 @@ class Nodes {
     return child;
   }
 
-  // Puts a part in the place of the node that waited for it.
+  // Replaces a leaf by a subtree that was grown independently.
   void append(std::int32_t node, Nodes&& part) {
     expect_room(nodes_.size() + part.nodes_.size() - 1);
     const auto shift = static_cast<std::int32_t>(nodes_.size()) - 1;
@@ -69,6 +71,7 @@ class Nodes {
     part = Nodes();
   }
 
+  // Converts the nodes to columns.
   TreeColumns columns() && {
     TreeColumns columns;
     const auto take = [&](auto& column, auto field) {
@@ -82,7 +85,7 @@ class Nodes {
     take(columns.chain, &Node::chain);
     take(columns.missing_left, &Node::missing_left);
     columns.heuristic = heuristic_;
-    if (!sets_.empty()) line_up_sets(columns);
+    if (!sets_.empty()) write_sets(columns);
     return columns;
   }
 
@@ -106,8 +109,8 @@ class Nodes {
       throw std::invalid_argument("the tree would need more than 2147483647 nodes");
   }
 
-  // Sets come in the order in which nodes were divided; the columns have them in that of the nodes.
-  void line_up_sets(TreeColumns& columns) {
+  // Writes the sets of categories, sorted by node: so far they are in the order of the splits.
+  void write_sets(TreeColumns& columns) {
     std::sort(sets_.begin(), sets_.end(),
               [](const Set& a, const Set& b) { return a.node < b.node; });
     columns.category_start.assign(nodes_.size() + 1, 0);
@@ -126,13 +129,14 @@ class Nodes {
   bool heuristic_ = false;
 };
 
-// So many parts keep any sensible number of threads busy.
+// About how many subtrees are grown independently: enough to keep many threads busy.
 inline constexpr std::int64_t kParts = 64;
 
-// Grows every cell, one below the other.
+// Grows a tree by splitting every node until the rule returns leaves.
 //
-// Rule: a type Cell; bool split(const Cell& cell, Split& split, Cell& left, Cell& right), false for
-// a leaf, which may still set split.chain. It is called from several threads on disjoint cells.
+// Rule has a type Cell and a function bool split(const Cell& cell, Split& split, Cell& left, Cell&
+// right). It returns false for a leaf, and may then still set split.chain. It is called from
+// several threads for different nodes.
 template <class Rule>
 class Growth {
  public:
@@ -145,11 +149,11 @@ class Growth {
     return run(rule, root, n_threads, grow_part);
   }
 
-  // grow_part(cell) grows a whole subtree; it is called from several threads.
+  // grow_part(cell) grows a subtree and returns its nodes; it is called from several threads.
   template <class GrowPart>
   static TreeColumns run(const Rule& rule, const Cell& root, int n_threads,
                          const GrowPart& grow_part) {
-    // Smaller parts than 4096 rows do not pay for their bookkeeping.
+    // The overhead of a subtree with fewer than 4096 rows would exceed its gain.
     const std::int64_t grain = std::max<std::int64_t>(4096, (root.end - root.begin) / kParts);
     Growth top(rule, grain);
     top.grow(root);
@@ -163,6 +167,7 @@ class Growth {
     return std::move(top.nodes_).columns();
   }
 
+  // Grows a subtree in this thread and returns its nodes.
   static Nodes whole(const Rule& rule, const Cell& cell) {
     Growth growth(rule, 0);
     growth.grow(cell);
@@ -170,11 +175,11 @@ class Growth {
   }
 
  private:
-  using Waiting = std::pair<std::int32_t, Cell>;
+  using Pending = std::pair<std::int32_t, Cell>;
 
-  // Cells of at most grain_ rows are put off to pending_, unless grain_ is 0.
+  // Splits all nodes below the root with more than grain_ rows; the others are left to pending_.
   void grow(const Cell& root) {
-    std::vector<Waiting> stack{{nodes_.add(), root}};
+    std::vector<Pending> stack{{nodes_.add(), root}};
     while (!stack.empty()) {
       const auto [node, cell] = stack.back();
       stack.pop_back();
@@ -198,51 +203,52 @@ class Growth {
   const Rule& rule_;
   std::int64_t grain_;
   Nodes nodes_;
-  std::vector<Waiting> pending_;
+  std::vector<Pending> pending_;
 };
 
-// Always divides the leaf whose cut gains most, of equal ones that which was made first, until
+// Grows a tree best first: always splits the leaf of the largest gain, on ties the oldest, until
 // there are max_leaves leaves.
 //
-// Rule: types Cell and Cut; Cut search(const Cell& cell), with a gain and is_made(), false for a
-// leaf; void divide(const Cell& cell, const Cut& cut, Split& split, Cell& left, Cell& right).
+// Rule has types Cell and Cut, a function Cut search(const Cell& cell), which returns the best
+// split of a node (with a gain, and is_made(), false for a leaf), and void divide(const Cell& cell,
+// const Cut& cut, Split& split, Cell& left, Cell& right), which performs it.
 template <class Rule>
 TreeColumns grow_best_first(const Rule& rule, const typename Rule::Cell& root,
                             std::int64_t max_leaves) {
-  struct Waiting {
+  struct Candidate {
     std::int32_t node;
     typename Rule::Cell cell;
     typename Rule::Cut cut;
   };
-  const auto is_later = [](const Waiting& a, const Waiting& b) {
+  const auto is_later = [](const Candidate& a, const Candidate& b) {
     return a.cut.gain < b.cut.gain || (a.cut.gain == b.cut.gain && a.node > b.node);
   };
   Nodes nodes;
-  std::vector<Waiting> heap;
-  const auto wait = [&](std::int32_t node, const auto& cell) {
+  std::vector<Candidate> heap;  // the node queue
+  const auto push = [&](std::int32_t node, const auto& cell) {
     auto cut = rule.search(cell);
     if (!cut.is_made()) return;
     heap.push_back({node, cell, std::move(cut)});
     std::push_heap(heap.begin(), heap.end(), is_later);
   };
   const std::int32_t first = nodes.add();
-  if (max_leaves > 1) wait(first, root);
+  if (max_leaves > 1) push(first, root);
   for (std::int64_t n_leaves = 2; !heap.empty(); ++n_leaves) {
     std::pop_heap(heap.begin(), heap.end(), is_later);
-    const Waiting next = std::move(heap.back());
+    const Candidate next = std::move(heap.back());
     heap.pop_back();
     Split split;
     typename Rule::Cell left{}, right{};
     rule.divide(next.cell, next.cut, split, left, right);
     const std::int32_t child = nodes.divide(next.node, std::move(split));
     if (n_leaves == max_leaves) break;
-    wait(child, left);
-    wait(child + 1, right);
+    push(child, left);
+    push(child + 1, right);
   }
   return std::move(nodes).columns();
 }
 
-// The smallest box that holds the rows: (p,) each; low is above high where all values are missing.
+// The bounding box of the rows: (p,) each; low > high if all values of a feature are missing.
 struct Box {
   std::vector<double> low, high;
 

@@ -1,9 +1,9 @@
-// KD cells: a cell is cut at the median of one coordinate of its rows.
+// KD trees: a node is split at the median of one feature of its rows.
 //
-// The cut is the gap between two distinct values that is nearest to the weighted median, with its
-// threshold in the middle of the gap. Coordinates come in cycle, or the one with the largest range
-// in the cell, in units of its standard deviation over all rows, is taken. A coordinate that is
-// constant in the cell is skipped. NaN counts as larger than every number.
+// The threshold is the middle of the gap between two distinct values that is nearest to the
+// weighted median. Features take turns, or the feature is taken that has the largest range in the
+// node, in units of its standard deviation over all rows. A feature that is constant in the node is
+// skipped. NaN counts as larger than every number.
 
 #include "grow/growth.hpp"
 #include "numbers.hpp"
@@ -11,22 +11,24 @@
 namespace certree {
 namespace {
 
-// Sums with twice the precision of a double, so that the order of the terms does not show in what
-// they round to: (p,) of them, whose high and low parts lie apart for the sake of vector code.
-struct ExactSums {
+// Sums of p features with twice the precision of a double, so that their rounded values do not
+// depend on the order of the terms. High and low parts are in separate arrays, for vector
+// instructions.
+struct DoubledSums {
   std::vector<double> high, low;
-  explicit ExactSums(std::size_t p) : high(p, 0.0), low(p, 0.0) {}
+  explicit DoubledSums(std::size_t p) : high(p, 0.0), low(p, 0.0) {}
   double value(std::size_t j) const { return high[j] + low[j]; }
 };
 
-inline void add_exactly(double& high, double& low, double x, double error) {
+// Adds x + error, with |error| much smaller than |x|, to the sum high + low.
+inline void add_doubled(double& high, double& low, double x, double error) {
   const double total = high + x;
   const double part = total - high;
   low += ((high - (total - part)) + (x - part)) + error;
   high = total;
 }
 
-// a * b - product, exactly (Dekker): plain arithmetic, which compilers turn into vector code.
+// Returns a * b - product exactly (Dekker), by arithmetic that compilers vectorise.
 double product_error(double a, double b, double product) {
   constexpr double kSplit = 134217729.0;  // 2^27 + 1
   const double a_high = kSplit * a - (kSplit * a - a), a_low = a - a_high;
@@ -34,7 +36,8 @@ double product_error(double a, double b, double product) {
   return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
 }
 
-// One over the standard deviation of each feature in units of half its range: (p,), 0 if constant.
+// Returns one over the standard deviation of each feature, (p,); 0 if it is constant. It is
+// computed from values in units of half the range, which cannot overflow.
 template <class Real>
 std::vector<double> inverse_deviation(const Table<const Real>& X, const Stopping& stopping) {
   const auto p = static_cast<std::size_t>(X.width);
@@ -45,24 +48,24 @@ std::vector<double> inverse_deviation(const Table<const Real>& X, const Stopping
     if (!(half_range[j] > 0.0)) half_range[j] = low[j] = 0.0;
   }
   const double* const weight = stopping.weight.data();
-  ExactSums weights(p), sums(p), squares(p);
-  const auto add = [](ExactSums& to, std::size_t j, double x, double error) {
-    add_exactly(to.high[j], to.low[j], x, error);
+  DoubledSums weights(p), sums(p), squares(p);
+  const auto add = [](DoubledSums& to, std::size_t j, double x, double error) {
+    add_doubled(to.high[j], to.low[j], x, error);
   };
   for (const std::size_t i : indices(X.n_rows, X.width)) {
     const double w = weight ? weight[i] : 1.0;
     for (std::size_t j = 0; j < p; ++j) {
       const double x = X.row(i)[j];
-      const bool seen = x == x && half_range[j] > 0.0;
-      const double u = seen ? (x * 0.5 - low[j] * 0.5) / half_range[j] : 0.0;
-      const double seen_weight = seen ? w : 0.0;
-      const double first = seen_weight * u;
+      const bool counts = x == x && half_range[j] > 0.0;
+      const double u = counts ? (x * 0.5 - low[j] * 0.5) / half_range[j] : 0.0;
+      const double x_weight = counts ? w : 0.0;
+      const double first = x_weight * u;
       const double second = u * u;
-      const double weighted = seen_weight * second;
-      add(weights, j, seen_weight, 0.0);
-      add(sums, j, first, product_error(seen_weight, u, first));
+      const double weighted = x_weight * second;
+      add(weights, j, x_weight, 0.0);
+      add(sums, j, first, product_error(x_weight, u, first));
       add(squares, j, weighted,
-          product_error(seen_weight, second, weighted) + seen_weight * product_error(u, u, second));
+          product_error(x_weight, second, weighted) + x_weight * product_error(u, u, second));
     }
   }
   for (std::size_t j = 0; j < p; ++j) {
@@ -74,11 +77,12 @@ std::vector<double> inverse_deviation(const Table<const Real>& X, const Stopping
   return scale;
 }
 
+// The rule of Growth<KdRule> that splits nodes.
 template <class Real>
 class KdRule {
  public:
   struct Cell : certree::Cell {
-    std::int64_t next;  // coordinate at which the cycle goes on
+    std::int64_t next;  // feature at which the search for a varying one starts
   };
 
   KdRule(const Table<const Real>& X, const Stopping& stopping, Axis axis)
@@ -98,7 +102,8 @@ class KdRule {
     if (j < 0) return false;
     split.feature = static_cast<std::int32_t>(j);
     const std::int64_t cut =
-        cell.begin + (stopping_.weight.empty() ? cut_plain(cell) : cut_weighted(cell));
+        cell.begin +
+        (stopping_.weight.empty() ? split_at_median(cell) : split_at_weighted_median(cell));
     Row* const first = rows_.get() + cell.begin;
     Row* const middle = rows_.get() + cut;
     split.threshold = between(std::max_element(first, middle, below)->value,
@@ -111,21 +116,22 @@ class KdRule {
 
  private:
   struct Row {
-    double value;  // of the coordinate looked at; +inf for NaN
+    double value;  // of the current feature; +inf for NaN
     std::int32_t index;
     std::int32_t y;
   };
   static bool below(const Row& a, const Row& b) { return a.value < b.value; }
 
-  // X is finite or NaN, so a stored infinity can only stand for NaN.
+  // X is finite or NaN, so infinity can only stand for NaN.
   static double key(double x) { return std::isnan(x) ? HUGE_VAL : x; }
 
-  // The rows of a cell lie anywhere in X; asking for those some way ahead hides most of the wait.
+  // The rows of a node are scattered over X; prefetching a later row hides most of the latency.
   static constexpr std::int64_t kAhead = 16;
   const Real* row_ahead(const Cell& cell, std::int64_t i) const {
     return X_.row(rows_[static_cast<std::size_t>(std::min(i + kAhead, cell.end - 1))].index);
   }
 
+  // Writes the values of feature j to the rows of a node.
   void load(const Cell& cell, std::int64_t j) const {
     for (const std::size_t turn : indices(cell.end - cell.begin)) {
       const std::int64_t i = cell.begin + static_cast<std::int64_t>(turn);
@@ -135,7 +141,8 @@ class KdRule {
     }
   }
 
-  // Loads the first coordinate of the cycle that varies in the cell; -1 if none does.
+  // Returns the next feature of the cycle that varies in the node, after loading it; -1 if none
+  // does.
   std::int64_t next_varying(const Cell& cell) const {
     for (std::int64_t step = 0; step < X_.width; ++step) {
       const std::int64_t j = (cell.next + step) % X_.width;
@@ -148,10 +155,11 @@ class KdRule {
     return -1;
   }
 
-  // Loads the coordinate with the largest range in the cell; one that only NaN splits comes last.
+  // Returns the feature with the largest range in the node, after loading it; -1 if none varies. A
+  // feature that only separates NaN from one value has range 0, so it comes last.
   std::int64_t widest(const Cell& cell) const {
     const auto p = static_cast<std::size_t>(X_.width);
-    thread_local std::vector<double> low, high, missing;  // a million cells share one allocation
+    thread_local std::vector<double> low, high, missing;  // reused by all nodes
     low.assign(p, HUGE_VAL);
     high.assign(p, -HUGE_VAL);
     missing.assign(p, 0.0);
@@ -184,10 +192,10 @@ class KdRule {
     return best;
   }
 
-  // Both cuts order the cell's rows so that the first `cut` of them go left. Of the two gaps beside
-  // the value of the median, they take the one nearer to half of the weight; on a tie the upper
-  // one.
-  std::int64_t cut_plain(const Cell& cell) const {
+  // The next two functions reorder the rows of a node and return how many of the first go left. Of
+  // the two gaps beside the median they choose the one nearer to half of the weight, on a tie the
+  // upper one.
+  std::int64_t split_at_median(const Cell& cell) const {
     Row* const first = rows_.get() + cell.begin;
     Row* const last = rows_.get() + cell.end;
     const std::int64_t n = cell.end - cell.begin;
@@ -196,11 +204,11 @@ class KdRule {
     const double median = nth->value;
     Row* const equal = std::partition(first, nth, [&](const Row& r) { return r.value < median; });
     Row* const above = std::partition(nth, last, [&](const Row& r) { return r.value <= median; });
-    return nearer(equal - first, above - first, static_cast<double>(equal - first),
-                  static_cast<double>(above - first), static_cast<double>(n), n);
+    return nearer_gap(equal - first, above - first, static_cast<double>(equal - first),
+                      static_cast<double>(above - first), static_cast<double>(n), n);
   }
 
-  std::int64_t cut_weighted(const Cell& cell) const {
+  std::int64_t split_at_weighted_median(const Cell& cell) const {
     Row* const first = rows_.get() + cell.begin;
     Row* const last = rows_.get() + cell.end;
     const auto is_before = [](const Row& a, const Row& b) {
@@ -218,13 +226,14 @@ class KdRule {
       below_weight = weight;
       for (; row != last && row->value == equal->value; ++row) weight += weight_of[row->index];
       if (2.0 * weight >= total || row == last)
-        return nearer(equal - first, row - first, below_weight, weight, total, last - first);
+        return nearer_gap(equal - first, row - first, below_weight, weight, total, last - first);
     }
-    return 0;  // not reached: a cell has rows
+    return 0;  // not reached: a node has rows
   }
 
-  static std::int64_t nearer(std::int64_t lower_cut, std::int64_t upper_cut, double lower_weight,
-                             double upper_weight, double total, std::int64_t n) {
+  static std::int64_t nearer_gap(std::int64_t lower_cut, std::int64_t upper_cut,
+                                 double lower_weight, double upper_weight, double total,
+                                 std::int64_t n) {
     if (lower_cut == 0) return upper_cut;
     if (upper_cut == n) return lower_cut;
     return std::abs(2.0 * lower_weight - total) < std::abs(2.0 * upper_weight - total) ? lower_cut
@@ -235,8 +244,8 @@ class KdRule {
   Stopping stopping_;
   Axis axis_;
   std::vector<double> scale_;
-  bool missing_;      // whether X holds NaN
-  Buffer<Row> rows_;  // every cell is a range of it
+  bool missing_;      // whether X has NaN
+  Buffer<Row> rows_;  // each node has a range of it
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
-// Cuts of cells whose sums are kept.
+// Best splits of nodes whose histograms are kept, so that those of the larger child can be computed
+// by subtraction.
 //
-// The sums of a small cell are of no use to those below it: they are made, looked at and forgotten
-// a few features at a time.
+// The histogram of a small node is not kept, as its children do not need it: it is computed,
+// searched and discarded for a few features at a time.
 #pragma once
 
 #include "grow/add_up.hpp"
@@ -10,7 +11,7 @@
 namespace certree {
 namespace {
 
-// Memory that serves one tree after the other.
+// Memory that is reused from tree to tree.
 template <class Target>
 struct KeptMemory {
   SumsPool pool;
@@ -42,9 +43,10 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
       Pair::target_, Pair::tasks_;
   using typename Pair::OfCell;
 
-  // Below so many rows it is quicker to add them up than to keep the sums of the cell above.
+  // Nodes with fewer rows compute their histograms from rows, which is faster than by subtraction.
   static constexpr std::int64_t kWorthKeeping = 256;
-  // Starting threads takes as long as adding up some hundred thousand rows by one feature.
+  // Rows times features from which on threads pay: starting them takes as long as adding up about
+  // 100,000 rows by one feature.
   static constexpr std::int64_t kWorthThreads = 1 << 17;
 
   struct Work {
@@ -108,7 +110,8 @@ class KeptSums : public CellPair<Target, KeptSums<Target>> {
     }
   }
 
-  // Adds up a small cell by a few features at a time, and does with the sums what there is to do.
+  // Computes the histogram of a small node for a few features at a time, subtracts it from that of
+  // its sibling, and searches it, as the tasks of the node say.
   void pass(std::size_t which, std::span<const std::int32_t> features, Work& work,
             Cut& found) const {
     OfCell of = this->of_cell(which);

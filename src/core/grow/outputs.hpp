@@ -1,9 +1,9 @@
-// Several numbers of each row, or a class in each of several columns, as a target of growth from
-// sums.
+// Several numeric outputs, or several classification outputs, as a target of histogram-based
+// growth; see gradients.hpp for what a target has. Included by binned_growth.cpp alone.
 //
-// Belongs to binned_growth.cpp alone; gradients.hpp says what a target has. Rows sum up to their
-// weight and a sum in each lane: a column of numbers or of two classes has one, a column of more
-// classes one for each. What a cut gains is added up over lanes, each times its factor.
+// A sum has the weight of the rows, and a lane for each output with numbers or two classes, or one
+// for each class of an output with more classes. The gain of a split is the sum over lanes, each
+// times its factor.
 #pragma once
 
 #include "grow/weighted.hpp"
@@ -12,18 +12,18 @@ namespace certree {
 namespace {
 
 struct OutputsResponse {
-  std::span<const std::int64_t> whole;  // (n, n_columns) what a row adds to its lane
-  std::span<const std::int32_t> lane;   // (n, n_columns) which that is; empty: that of the column
+  std::span<const std::int64_t> whole;  // (n, n_columns) what a row adds to a lane of each output
+  std::span<const std::int32_t> lane;   // (n, n_columns) that lane; empty: one for each output
   std::size_t n_columns, n_lanes;
   bool classes, logs;
-  double unit;                         // what the factors are multiples of
-  std::span<const double> factor;      // (n_lanes,) of squared distances, the largest 1
-  std::span<const std::uint8_t> both;  // (n_lanes,) whether it is the second of two classes
-  std::span<const int> bits;           // (n_lanes,) that are enough for what a row adds
-  std::span<const int> exponent;       // (n_lanes,) of the power of two that they count
+  double unit;                         // the gain is in multiples of it
+  std::span<const double> factor;      // (n_lanes,) weights of the lanes in the gain, the largest 1
+  std::span<const std::uint8_t> both;  // (n_lanes,) whether a lane is the second of two classes
+  std::span<const int> bits;           // (n_lanes,) number of bits of the largest addend
+  std::span<const int> exponent;       // (n_lanes,) of the unit of the lane, a power of two
 };
 
-// One row: its place among the codes of its cell, and among the targets.
+// A row: its place in the table of bins of the current node, and its place among the targets.
 struct OutputsItem {
   using Sum = std::int64_t;
   static constexpr std::int64_t kMostWeight = std::numeric_limits<std::int64_t>::max();
@@ -31,20 +31,21 @@ struct OutputsItem {
   std::uint32_t row, place;
 };
 
-// Cuts of a cell, and what is known of its lanes: numbers count from its means, rounded, so that
-// little cancels.
+// The sums of a node by bin. Numbers are taken relative to the node's means, rounded to integers,
+// to avoid cancellation.
 struct OutputCuts {
   const std::int64_t* sums;  // (n, 1 + n_lanes) of each bin, weight first
   std::size_t n_lanes;
-  double all;                  // weight of the cell
-  const std::int64_t* centre;  // (n_lanes,)
-  const double* rest;          // (n_lanes,) what is left beyond it
-  const double* total;         // (n_lanes,)
+  double all;                  // weight of the node
+  const std::int64_t* centre;  // (n_lanes,) rounded means
+  const double* rest;          // (n_lanes,) total minus weight times centre
+  const double* total;         // (n_lanes,) sums of the node
   const double* factor;        // (n_lanes,)
   const std::uint8_t* both;    // (n_lanes,)
 };
 
-// Terms of lanes in an order that no width of the processor changes.
+// Returns the sum of term(l) over n lanes, in an order that does not depend on the width of the
+// vector instructions.
 template <class Term>
 CERTREE_INLINE double sum_of_lanes(std::size_t n, const Term& term) {
   constexpr std::size_t kTogether = 8;
@@ -58,10 +59,11 @@ CERTREE_INLINE double sum_of_lanes(std::size_t n, const Term& term) {
   return part[0];
 }
 
-// left: (1 + n_lanes,) what lies left before the first bin; it is added to.
+// Computes the values of the splits behind the first n bins by squared error or the Gini index.
+// left: (1 + n_lanes,) sums on the left side before the first bin; it is added to.
 CERTREE_SIMD_CLONES void value_by_scatter(const OutputCuts& given, std::size_t n,
                                           std::int64_t* left, double* value) noexcept {
-  const OutputCuts cuts = given;  // at hand: what is written might else change it
+  const OutputCuts cuts = given;  // a copy, as writing could change it
   std::int64_t weight = left[0], *const lanes = left + 1;
   for (std::size_t b = 0; b < n; ++b) {
     const std::int64_t* const sums = cuts.sums + b * (1 + cuts.n_lanes);
@@ -76,7 +78,8 @@ CERTREE_SIMD_CLONES void value_by_scatter(const OutputCuts& given, std::size_t n
   }
 }
 
-// The same by cross entropy. uncut: sum of x log x of all classes less that of the columns.
+// Computes the same by cross entropy. uncut: sum of x log x over all classes of all outputs, minus
+// that of the weight for each output.
 CERTREE_SIMD_CLONES void value_by_entropy(const OutputCuts& given, std::size_t n, double n_columns,
                                           double uncut, std::int64_t* left,
                                           double* value) noexcept {
@@ -95,9 +98,10 @@ CERTREE_SIMD_CLONES void value_by_entropy(const OutputCuts& given, std::size_t n
   }
 }
 
+// Adds a row to the sums of a bin.
 CERTREE_INLINE void add_row(const OutputsResponse& of, const OutputsItem& item,
                             std::int64_t* sums) {
-  // At hand: what is added might else change it.
+  // Copies, as adding to sums could change them.
   const std::size_t n = of.n_columns, first = item.place * n;
   const std::int64_t weight = item.weight;
   const std::int64_t* const whole = of.whole.data() + first;
@@ -119,7 +123,7 @@ CERTREE_SIMD_CLONES void add_rows(const OutputsResponse& given, const OutputsIte
   for (std::size_t i = 0; i < n; ++i) add_row(of, items[i], sums + bin[i] * (1 + of.n_lanes));
 }
 
-// Moves the sums of some bins together, and leaves zeros.
+// Copies the sums of n bins to adjacent memory, and clears them.
 CERTREE_SIMD_CLONES void move_bins(const std::uint8_t* bin, std::size_t n, std::size_t n_sums,
                                    std::int64_t* from, std::int64_t* to) noexcept {
   for (std::size_t i = 0; i < n; ++i) {
@@ -153,7 +157,7 @@ class OutputsTarget {
     for (std::size_t l = 0; l < total.size(); ++l) sums.add(static_cast<std::int32_t>(l), total[l]);
   }
   CERTREE_INLINE void add(const Item& item, Sum* sums) const { add_row(response_, item, sums); }
-  // Slopes are about one output.
+  // Monotonic constraints need a single output.
   double response(const std::int64_t*) const { return 0.0; }
 
   class OfCell {
@@ -181,7 +185,8 @@ class OutputsTarget {
     }
     std::size_t n_sums() const { return 1 + of_.n_lanes; }
     CERTREE_INLINE void add(const Item& item, Sum* sums) const { target_.add(item, sums); }
-    // As bins have many sums, rows are added up and these moved together many at a time.
+    // Bins have many sums, so blocks of rows are added up, and blocks of bins moved, by loops of
+    // their own.
     void add_block(std::span<const Item> items, const std::uint8_t* bin, Sum* sums) const {
       add_rows(of_, items.data(), items.size(), bin, sums);
     }
@@ -223,7 +228,7 @@ class OutputsTarget {
     }
 
     std::size_t n_of_group() const { return n_sums(); }
-    // Sums whose squares count as much as those of others.
+    // Sums are scaled such that the squares of all lanes have equal weights.
     void describe(const FewBins<OutputsTarget>& bins, std::size_t i, double* numbers) const {
       numbers[0] = static_cast<double>(bins.at(i)[0]);
       for (std::size_t l = 0; l < of_.n_lanes; ++l)
@@ -234,7 +239,8 @@ class OutputsTarget {
       for (std::size_t l = 0; l < of_.n_lanes; ++l) scatter += of_.factor[l] * variation(l);
       return {squared_weights(items_) / all_, scatter};
     }
-    // Means along their first principal component; where all are equal there is none.
+    // Returns the projection of the means of each category on their first principal component; 0 if
+    // all means are equal.
     std::vector<double> scores(const Groups& groups) const {
       std::vector<double> score = principal_scores(groups);
       if (!std::isfinite(score.front())) std::ranges::fill(score, 0.0);
@@ -248,7 +254,8 @@ class OutputsTarget {
       else
         std::ranges::fill(left_, 0);
     }
-    // The first of the best that beats `most` and has enough rows on either side.
+    // Returns the first split of the largest value above `most` with enough rows on both sides; n
+    // if there is none. Updates most.
     std::size_t first_of_best(const FewBins<OutputsTarget>& bins, std::size_t n, bool missing_left,
                               const double* value, double& most) const {
       std::int64_t rows = bins.rows && missing_left ? bins.rows[bins.n_bins] : 0;
@@ -268,7 +275,7 @@ class OutputsTarget {
       const std::size_t n = of_.n_columns;
       return std::ranges::equal(of.subspan(one.place * n, n), of.subspan(other.place * n, n));
     }
-    // Squares of numbers are rounded to units that keep their sum below 2^62.
+    // Squared numbers are divided by 2^shift and rounded, which keeps their sum below 2^62.
     double variation(std::size_t l) const {
       if (of_.classes) return total_[l] * (1.0 - total_[l] / all_);
       const int shift = of_.bits[l] + 4;
@@ -287,9 +294,9 @@ class OutputsTarget {
     const Response& of_;
     std::span<const Item> items_;
     double all_ = 0.0, uncut_ = 0.0;
-    std::vector<std::int64_t> centre_;  // (n_lanes,)
+    std::vector<std::int64_t> centre_;  // (n_lanes,) see OutputCuts
     std::vector<double> rest_, total_;  // (n_lanes,)
-    std::vector<std::int64_t> left_;    // (1 + n_lanes,)
+    std::vector<std::int64_t> left_;    // (1 + n_lanes,) sums on the left side
   };
 
   void write(const CellSums::One& total, NodeSums& sums) const {

@@ -1,7 +1,7 @@
-// Numbers that look random and depend on nothing but a key.
+// Pseudorandom numbers that are a function of a key alone.
 //
-// Each cell has a key of its own, made of its parent's, so that what is drawn in a cell depends
-// neither on threads nor on the order in which cells are grown.
+// Each node has a key, computed from that of its parent. So what is drawn at a node depends neither
+// on the number of threads nor on the order in which nodes are grown.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,28 @@ namespace certree {
 // pseudorandom number generators", 2014).
 inline constexpr std::uint64_t kGoldenGamma = 0x9E3779B97F4A7C15u;
 
+// Returns the bits of x, mixed so that similar numbers have unrelated results.
 inline std::uint64_t mixed(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return x ^ (x >> 31);
 }
 
-// The key of the i-th of those that descend from `key`.
+// Returns the key of the i-th descendant of `key`.
 inline std::uint64_t key_of(std::uint64_t key, std::uint64_t i) {
   return mixed(mixed(key + kGoldenGamma) + (i + 1) * kGoldenGamma);
 }
 
+// A stream of pseudorandom numbers.
 class Random {
  public:
   explicit Random(std::uint64_t key) : state_(key) {}
 
+  // Returns 64 random bits.
   std::uint64_t bits() { return mixed(state_ += kGoldenGamma); }
-  // At least 0, below 1.
+  // Returns a uniform number in [0, 1).
   double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
-  // A whole number below n; the bias is at most n / 2^53.
+  // Returns a uniform integer in 0, ..., n - 1; the bias is at most n / 2^53.
   std::int64_t below(std::int64_t n) {
     return static_cast<std::int64_t>(uniform() * static_cast<double>(n));
   }

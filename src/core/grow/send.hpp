@@ -1,4 +1,4 @@
-// Sending rows on: to one side of a cut or the other.
+// Partitioning the rows of a node into those of its left and right child.
 #pragma once
 
 #include <array>
@@ -7,10 +7,10 @@
 
 namespace certree {
 
-// Whether rows with a code go left.
+// Whether rows go left, by the bin of the split feature: 1 or 0.
 using GoesLeft = std::array<std::uint8_t, 256>;
 
-// The codes of rows by one feature: where the codes of a feature lie together, and those of a row.
+// Bins of one feature by row, in a table stored by feature, or by row (width: number of features).
 struct CodesOfFeature {
   const std::uint8_t* code;
   std::size_t operator[](std::size_t row) const { return code[row]; }
@@ -23,12 +23,12 @@ struct CodesByRow {
   }
 };
 
-// What is moved about is the number of a row, or more that knows it.
+// Returns the number of a row that is partitioned, which may be stored with other data.
 inline std::size_t row_of(std::int32_t row) { return static_cast<std::size_t>(row); }
 inline std::size_t row_of(const auto& item) { return item.row; }
 
-// Rows that go left move to the front; both sides keep their order. Returns how many these are.
-// scratch: room for as many rows.
+// Moves the rows that go left to the front; both sides keep their order. Returns how many go left.
+// scratch: memory for as many rows.
 template <class Row, class Codes>
 std::int64_t send(std::span<Row> rows, const Codes& codes, const GoesLeft& goes_left,
                   Row* scratch) {
@@ -37,7 +37,7 @@ std::int64_t send(std::span<Row> rows, const Codes& codes, const GoesLeft& goes_
   for (const auto part : chunks(rows))
     for (const Row row : part) {
       const std::size_t left = goes_left[codes[row_of(row)]];
-      *to_left = *to_right = row;  // no branch: it would be guessed wrong too often
+      *to_left = *to_right = row;  // no branch: it would often be mispredicted
       to_left += left;
       to_right += 1 - left;
     }

@@ -1,11 +1,12 @@
-// Sums over the rows of a cell by feature and bin, and the memory they lie in.
+// Sums of nodes, and the memory of their histograms: sums by feature and bin.
 #pragma once
 
 #include "grow/bins.hpp"
 
 namespace certree {
 
-// What rows of cells sum up to, cell after cell: numbers in lanes, which ascend in a cell.
+// Sums over the rows of nodes, in the order of the nodes. A sum belongs to a lane, such as a class
+// or the gradients; lanes ascend within a node, and those of sum 0 may be left out.
 class CellSums {
  public:
   struct One {
@@ -13,13 +14,14 @@ class CellSums {
     std::span<const std::int64_t> sum;
   };
 
-  // To the cell that comes next.
+  // Adds a sum to the node that is being written; end_cell() ends it.
   void add(std::int32_t lane, std::int64_t sum) {
     lane_.push_back(lane);
     sum_.push_back(sum);
   }
   void end_cell() { begin_.push_back(sum_.size()); }
-  // The two parts of a cell, of which the sums of one are given; zeros may be left out.
+  // Appends the two children of a node, given the sums of the left one, `part`, for each lane of
+  // the node. without_zeros: leave out lanes of sum 0.
   void add_parts(std::integral auto cell, std::span<const std::int64_t> part, bool without_zeros) {
     const std::size_t begin = begin_[static_cast<std::size_t>(cell)];
     const std::size_t n = begin_[static_cast<std::size_t>(cell) + 1] - begin;
@@ -38,7 +40,7 @@ class CellSums {
     sum_.resize(end);
   }
   std::size_t size() const { return begin_.size() - 1; }
-  // Until the next is added.
+  // Returns the sums of a node; valid until the next sum is added.
   One of(std::integral auto cell) const {
     const auto v = static_cast<std::size_t>(cell);
     const std::size_t begin = begin_[v], n = begin_[v + 1] - begin;
@@ -51,8 +53,8 @@ class CellSums {
   std::vector<std::int64_t> sum_;
 };
 
-// Where the sums of each of some features lie. A feature has so many lanes, one after the other,
-// each with an entry for each bin and one for missing values behind them.
+// Layout of a histogram: where the sums of each feature begin. A feature has n_lanes lanes, one
+// after the other, each with an entry for each bin and a last one for missing values.
 class SumsLayout {
  public:
   SumsLayout(std::span<const std::int32_t> features, std::span<const std::int32_t> n_bins,
@@ -63,6 +65,7 @@ class SumsLayout {
       size_ += checked_size(n_lanes, width(j));
     }
   }
+  // Number of entries of the histogram.
   std::size_t size() const { return size_; }
   std::size_t n_bins(std::int32_t j) const {
     return static_cast<std::size_t>(n_bins_[static_cast<std::size_t>(j)]);
@@ -78,14 +81,14 @@ class SumsLayout {
   std::size_t size_ = 0;
 };
 
-// The sums of cells that wait. Memory stays for the next tree: its first touch takes longer than
-// what is done with it.
+// Memory for the histograms of nodes in the queue. It is kept for the next tree, as the first
+// access to new memory takes longer than the work on a histogram.
 class SumsPool {
  public:
   using Place = std::int32_t;
   static constexpr Place kNone = -1;
 
-  // Forgets all sums; size: int64 of a cell.
+  // Frees all places; size: number of entries of one histogram.
   void restart(std::size_t size) {
     if (size > size_) {
       places_.clear();
@@ -94,6 +97,7 @@ class SumsPool {
     free_.resize(places_.size());
     std::iota(free_.rbegin(), free_.rend(), Place{0});
   }
+  // Returns a free place, allocating one if needed.
   Place take() {
     if (free_.empty()) {
       places_.push_back(make_buffer<std::int64_t>(size_));
@@ -108,9 +112,9 @@ class SumsPool {
     if (place != kNone) free_.push_back(place);
   }
   std::int64_t* at(Place place) const { return places_[static_cast<std::size_t>(place)].get(); }
-  // Whether so many bytes are taken that no cell should keep its sums.
+  // Whether the places in use exceed the memory limit, so that nodes should not keep histograms.
   bool is_full() const { return (places_.size() - free_.size()) * size_ * 8 > kMostBytes; }
-  // Memory beyond what many trees will want goes back.
+  // Ends a tree: frees the memory if it is more than most trees need.
   void end() {
     if (places_.size() * size_ * 8 > kMostBytes / 4) {
       places_.clear();

@@ -5,17 +5,18 @@
 
 namespace certree {
 
-// The middle of the gap between two neighbouring values, or the lower value where the middle rounds
-// to the upper one or that one is an infinity, which stands for NaN.
+// Returns the middle between two neighbouring values; or the lower one if the middle rounds to the
+// upper one, or if the upper one is infinite, which stands for NaN.
 inline double between(double low, double high) {
   if (high == kInfinity) return low;
   const double middle = low * 0.5 + high * 0.5;
   return middle >= low && middle < high ? middle : low;
 }
 
+// Returns whether x is a number of float32.
 inline bool is_float32(double x) { return static_cast<double>(static_cast<float>(x)) == x; }
 
-// The largest number that rounds to a number of float32.
+// Returns the largest double that rounds to the float32 number x.
 inline double last_rounded_to(float x) {
   constexpr float kNoFloat = std::numeric_limits<float>::infinity();
   constexpr double kOverflow = 0x1.ffffffp127;  // from here on float32 is infinite
@@ -27,14 +28,15 @@ inline double last_rounded_to(float x) {
   return static_cast<float>(tie) == x ? tie : std::nextafter(tie, -kInfinity);
 }
 
-// The threshold next to `wanted` by which rows go to the same side whether their values are float64
-// or rounded to float32. low <= wanted < high are neighbouring values; without a value above, high
-// is infinite. A number of float32 stays as it is, as it is short; it must not be what a value
-// rounds to. All others move to where the numbers end that round to one of float32.
+// Returns the threshold nearest to `wanted` by which rows go to the same side whether their values
+// are float64 or rounded to float32. low <= wanted < high are neighbouring values; high is infinite
+// if there is no value above. A `wanted` that is a float32 number, which has few digits, is
+// returned as it is, unless high rounds to it. Otherwise the result is the largest double that
+// rounds to some float32 number.
 //
-// Where float32 does not tell low and high apart, there is no such threshold. The one that is
-// returned is neither a number of float32 nor such an end, by which readers of the tree know.
-// (Not so if low is a number of float32 and high the next number after it.)
+// If low and high round to the same float32 number, there is no such threshold. Then the result is
+// neither a float32 number nor the largest double that rounds to one, by which readers of the tree
+// recognise the case (unless low is a float32 number and high the next double after it).
 inline double threshold_near(double wanted, double low, double high) {
   const auto below = static_cast<float>(low), above = static_cast<float>(high);
   if (below == above) {
@@ -48,7 +50,7 @@ inline double threshold_near(double wanted, double low, double high) {
   return last_rounded_to(std::nextafter(rounded, -std::numeric_limits<float>::infinity()));
 }
 
-// The same next to the middle of the gap.
+// Returns the same for the middle between low and high.
 inline double threshold_between(double low, double high) {
   return threshold_near(between(low, high), low, high);
 }

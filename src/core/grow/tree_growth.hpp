@@ -1,6 +1,6 @@
-// One tree that grows from sums over bins, whatever these are of and wherever its rows lie.
+// Growth of one tree from histograms, for any target, with rows in memory or out of core.
 //
-// Belongs to what grows trees from sums.
+// Included by the growers of trees from histograms alone.
 #pragma once
 
 #include "grow/drawn_sums.hpp"
@@ -10,7 +10,8 @@
 namespace certree {
 namespace {
 
-// Those that grow a tree and those that are sent along, and room for as many.
+// In-bag rows, from which the tree grows, other rows that are routed to leaves, and scratch memory
+// for as many of each.
 template <class Row>
 struct MovedRows {
   std::span<Row> growing;
@@ -19,7 +20,7 @@ struct MovedRows {
   std::int32_t* others_room;
 };
 
-// One tree, whose cells are cut as their sums decide.
+// Grows one tree. Sums: finds the best split of a node, such as KeptSums or DrawnSums.
 template <class Sums>
 class TreeGrowth {
  public:
@@ -27,11 +28,12 @@ class TreeGrowth {
   using Cell = BinnedCell;
   using Cut = certree::Cut;
 
-  // totals: of the nodes, those of the root at first.
+  // totals: sums of the nodes, at first of the root; the sums of new nodes are appended.
   TreeGrowth(const KeptBins& bins, const MovedRows<Row>& rows, const BinnedGrowth& growth,
              CellSums& totals, Sums& sums)
       : bins_(bins), rows_(rows), growth_(growth), totals_(totals), sums_(sums) {}
 
+  // Grows the tree. key: of the random draws of the tree.
   TreeColumns grow(std::uint64_t key) {
     Cell root{};
     root.end = std::ssize(rows_.growing);
@@ -46,7 +48,8 @@ class TreeGrowth {
     return grow_best_first(rule, root, growth_.max_leaves);
   }
 
-  // Cuts a cell that is looked at apart, and gives its children; false: it is a leaf.
+  // Splits a single node that is not part of a tree, and writes its children; returns false if it
+  // is a leaf.
   bool cut_alone(const Cell& cell, const Bounds& bounds, Split& split,
                  std::array<Cell, 2>& children) {
     groups_.assign(static_cast<std::size_t>(growth_.groups.n_rows), 1);
@@ -57,7 +60,7 @@ class TreeGrowth {
     return bounds_.empty() ? Bounds() : bounds_[static_cast<std::size_t>(node)];
   }
 
-  // Hands the leaf of each row on.
+  // Calls settle(leaf, rows) for the in-bag rows, and for the other rows, of every leaf.
   template <class Settle>
   void settle_leaves(std::span<const std::int32_t> children, const Settle& settle) const {
     for (const std::size_t v : indices(children.size(), 1)) {
@@ -96,7 +99,7 @@ class TreeGrowth {
            cell.size() / 2 >= growth_.min_rows;
   }
 
-  // -- cuts
+  // -- best splits
 
   Cut search(const Cell& cell) {
     if constexpr (Sums::kKeeps) {
@@ -123,7 +126,7 @@ class TreeGrowth {
     return true;
   }
 
-  // -- sending rows on
+  // -- partitioning rows
 
   void divide(const Cell& cell, const Cut& cut, Split& split, Cell& left, Cell& right) {
     GoesLeft goes_left = sides_of(cut, split);
@@ -149,7 +152,8 @@ class TreeGrowth {
     }
   }
 
-  // Returns how many go left: where rows lie elsewhere the sums know.
+  // Partitions the in-bag rows of a node and returns how many go left; out of core, the sums tell
+  // it.
   std::int64_t send_growing(const Cell& cell, const Cut& cut, const GoesLeft& goes_left) {
     if constexpr (RowsLieElsewhere<Sums>)
       return sums_.n_left(cut, goes_left);
@@ -158,7 +162,7 @@ class TreeGrowth {
                   goes_left, rows_.growing_room);
   }
 
-  // Notes what both sides of a node hold.
+  // Partitions the other rows of a node, and appends its two children to nodes_.
   template <class Codes>
   void send_others(const Node above, std::int64_t middle, const Codes& codes,
                    const GoesLeft& goes_left) {
@@ -169,7 +173,7 @@ class TreeGrowth {
     nodes_.push_back({middle, above.end, others_middle, above.others_end});
   }
 
-  // How growing rows go.
+  // Returns the side of each bin for the rows of the node, and writes the threshold.
   GoesLeft sides_of(const Cut& cut, Split& split) const {
     GoesLeft goes_left{};
     if (cut.sides.empty()) {
@@ -185,37 +189,40 @@ class TreeGrowth {
     return goes_left;
   }
 
-  // The set of a node goes against missing values; categories that the cell has not seen go along.
+  // Writes the set of a node, which goes to the side opposite to missing values. Categories without
+  // rows in the node go with missing values.
   void collect_levels(const Cut& cut, Split& split, GoesLeft& goes_left) const {
     for (std::size_t b = 0; b < kMissingBin; ++b)
       if (cut.sides[b] == Side::unseen) goes_left[b] = split.missing_left;
     split.categories = levels_against_missing(bins_, cut.feature, goes_left);
   }
 
-  // -- what the cells below may do
+  // -- constraints on the nodes below
 
-  // All responses below the left child stay on one side of the middle, those below the right child
-  // on the other.
+  // Appends the bounds of two children by monotonic constraints: the middle between their responses
+  // bounds all responses below either of them.
   void keep_bounds(const Cell& cell, const Cut& cut) {
     if (growth_.monotonic.empty()) return;
     Bounds left = bounds_of(cell.node), right = left;
-    const int slope = growth_.monotonic[static_cast<std::size_t>(cut.feature)];
-    if (slope != 0) {
+    const int constraint = growth_.monotonic[static_cast<std::size_t>(cut.feature)];
+    if (constraint != 0) {
       const auto [a, b] = sums_.decider().responses(totals_.of(cell.node).sum, cut.sums.data());
-      (slope > 0 ? left.upper : left.lower) = (a + b) / 2.0;
-      (slope > 0 ? right.lower : right.upper) = (a + b) / 2.0;
+      (constraint > 0 ? left.upper : left.lower) = (a + b) / 2.0;
+      (constraint > 0 ? right.lower : right.upper) = (a + b) / 2.0;
     }
     bounds_.push_back(left);
     bounds_.push_back(right);
   }
 
-  // Only groups that hold all features compared above count: of the children, one after the other.
+  // Appends, for both children, which interaction groups contain all features that were split on at
+  // or above the node.
   void keep_groups(const Cell& cell, std::int32_t feature) {
     const std::size_t n = static_cast<std::size_t>(growth_.groups.n_rows);
     const std::size_t above = static_cast<std::size_t>(cell.node) * n;
     for (std::size_t k = 0; k < 2 * n; ++k)
       groups_.push_back(groups_[above + k % n] & growth_.groups.row(k % n)[feature]);
   }
+  // Returns whether some remaining interaction group of the node contains a feature.
   bool is_allowed(const Cell& cell, std::int32_t feature) const {
     const std::size_t n = static_cast<std::size_t>(growth_.groups.n_rows);
     if (n == 0) return true;
@@ -237,10 +244,10 @@ class TreeGrowth {
   const BinnedGrowth& growth_;
   CellSums& totals_;
   Sums& sums_;
-  Cut cut_;                           // where one serves after the other
-  std::vector<Node> nodes_;           // where leaves are asked for
-  std::vector<Bounds> bounds_;        // (m,) if slopes are
-  std::vector<std::uint8_t> groups_;  // (m, k) whether each holds all features compared above
+  Cut cut_;                           // scratch memory of split()
+  std::vector<Node> nodes_;           // (m,) ranges of rows, if Sums::kKeeps
+  std::vector<Bounds> bounds_;        // (m,) with monotonic constraints
+  std::vector<std::uint8_t> groups_;  // (m, k) whether group k has all features split on above
 };
 
 }  // namespace

@@ -1,11 +1,11 @@
-// Dividing the categories of a cell in two sets, so that the response becomes purest.
+// Splits of categories in two sets that minimise the impurity of the response.
 //
 // For squared loss, and for two classes under any concave impurity, some prefix of the categories
-// in the order of their means is optimal (Fisher, "On grouping for maximum homogeneity", 1958;
-// Breiman et al., "Classification and Regression Trees", 1984, Theorem 4.5). For more classes every
-// division is looked at where the categories are few, else every prefix of their order along the
-// first principal component of the class shares (Coppersmith, Hong & Hosking, "Partitioning nominal
-// attributes in decision trees", 1999), which need not contain the best one.
+// sorted by their means is optimal (Fisher, "On grouping for maximum homogeneity", 1958; Breiman et
+// al., "Classification and Regression Trees", 1984, Theorem 4.5). For more classes, all splits are
+// compared if there are few categories. Else all prefixes are compared of the order along the first
+// principal component of the class probabilities (Coppersmith, Hong & Hosking, "Partitioning
+// nominal attributes in decision trees", 1999), which need not contain the best split.
 #pragma once
 
 #include <bit>
@@ -14,14 +14,15 @@
 
 namespace certree {
 
-// So many groups of more than two classes are divided in every way: 2047 ways, which take about as
-// long as sweeping as many rows.
+// Largest number of categories of which all splits are compared, for more than two classes: 2047
+// splits, which take about as long as a pass over as many rows.
 inline constexpr std::size_t kMostEnumerated = 12;
 
-// The categories that a cell holds, in ascending order, each with the sums of its rows.
+// The categories of a node, ascending, each with sums over its rows: first the weight, then one for
+// each response or class.
 class Groups {
  public:
-  // n_sums: how many there are of a group, if some beside its weight and its responses (width).
+  // width: number of these sums; n_sums: number of all sums of a group, if there are further ones.
   explicit Groups(std::size_t width, std::size_t n_sums = 0)
       : width_(width), n_sums_(std::max(width, n_sums)) {}
 
@@ -37,7 +38,7 @@ class Groups {
     double* const last = sums_.data() + (size() - 1) * n_sums_;
     for (std::size_t k = 0; k < n_sums_; ++k) last[k] += sums[k];
   }
-  // (width,) The sums of all groups.
+  // Returns the sums over all groups, (width,).
   std::vector<double> total() const {
     std::vector<double> sums(width_);
     for (const std::size_t g : indices(size(), width_))
@@ -48,6 +49,7 @@ class Groups {
   std::size_t width() const { return width_; }
   std::uint32_t code(std::size_t g) const { return codes_[g]; }
   const double* sums(std::size_t g) const { return sums_.data() + g * n_sums_; }
+  // Returns the mean of response k, or the probability of class k, in a group.
   double share(std::size_t g, std::size_t k) const { return sums(g)[1 + k] / sums(g)[0]; }
 
  private:
@@ -56,8 +58,9 @@ class Groups {
   std::vector<double> sums_;  // (k, n_sums)
 };
 
-// The projection of each group's class shares on their first principal component, (k,): power
-// iteration from the column of the class that varies most, a fixed number of times.
+// Returns the projection of each group's class probabilities on their first principal component. It
+// is found by a fixed number of power iterations, from the covariances of the class of the largest
+// variance.
 inline std::vector<double> principal_scores(const Groups& groups) {
   constexpr int kIterations = 50;
   const std::size_t n_classes = groups.width() - 1, n_groups = groups.size();
@@ -96,22 +99,24 @@ inline std::vector<double> principal_scores(const Groups& groups) {
   return scores;
 }
 
-// Searches the divisions of groups in two; its memory serves one search after the other.
+// Finds the best split of groups in two sets. Its memory is reused from search to search.
 class Divider {
  public:
   Divider(std::size_t width, std::size_t n_sums) : merged_(width, n_sums) {}
 
-  // (k,) Whether each group goes left, once a search has found a division.
+  // Returns whether each group goes left, after a successful search.
   const std::vector<std::uint8_t>& left() const { return left_; }
-  // Whether the last search may have missed the best division.
+  // Returns whether the last search may have missed the best split.
   bool heuristic() const { return heuristic_; }
 
-  // Whether a division that is allowed() by the state of the sweep beats `value`, which becomes its
-  // value. Of equal divisions the first in the order or the enumeration is taken.
+  // Finds the split of the largest value, if it exceeds `value`, which is replaced by it; returns
+  // whether there is one. sweep: holds the sums of the left side, computes the value of a split,
+  // and the scores of groups if is_ordered(); allowed(): whether its current split is allowed. On
+  // ties the first split is taken.
   template <class Sweep, class Allowed>
   bool search(Sweep& sweep, const Groups& groups, const Allowed& allowed, double& value) {
     heuristic_ = false;
-    if (!sweep.is_ordered()) merge_alike(groups);
+    if (!sweep.is_ordered()) merge_equal_groups(groups);
     if (sweep.is_ordered() || merged_.size() == 1) {
       scores_.resize(groups.size());
       for (std::size_t g = 0; g < groups.size(); ++g) scores_[g] = sweep.score(groups.sums(g));
@@ -125,12 +130,12 @@ class Divider {
       scores_ = principal_scores(merged_);
       found = best_prefix(sweep, merged_, allowed, value);
     }
-    if (found) spread_over(groups.size());
+    if (found) copy_to_groups(groups.size());
     return found;
   }
 
  private:
-  // Every prefix of the groups in the order of their scores.
+  // Searches all prefixes of the groups in the order of their scores.
   template <class Sweep, class Allowed>
   bool best_prefix(Sweep& sweep, const Groups& groups, const Allowed& allowed, double& value) {
     order_by_scores();
@@ -147,7 +152,7 @@ class Divider {
     return true;
   }
 
-  // Ties by number.
+  // Sorts the groups by score, ties by number.
   void order_by_scores() {
     order_.resize(scores_.size());
     std::iota(order_.begin(), order_.end(), 0u);
@@ -158,8 +163,8 @@ class Divider {
                           [&](const auto& f) { std::ranges::sort(order_, f); });
   }
 
-  // Every division of the merged groups. The last one stays right; in a Gray code, one other moves
-  // at a time.
+  // Searches all splits of the merged groups. The last group stays right; the splits are visited in
+  // the order of a Gray code, in which one group moves at a time.
   template <class Sweep, class Allowed>
   bool best_of_all(Sweep& sweep, const Allowed& allowed, double& value) {
     std::uint32_t set = 0, best = 0;
@@ -185,9 +190,9 @@ class Divider {
     return true;
   }
 
-  // Makes one group of those with the same class shares: as impurities are concave, some optimal
-  // division keeps them together.
-  void merge_alike(const Groups& groups) {
+  // Merges groups with the same class probabilities: as impurities are concave, some optimal split
+  // keeps them together.
+  void merge_equal_groups(const Groups& groups) {
     const std::size_t n_classes = groups.width() - 1;
     shares_.resize(checked_size(groups.size(), n_classes));
     for (std::size_t g = 0; g < groups.size(); ++g)
@@ -217,8 +222,8 @@ class Divider {
     }
   }
 
-  // From the merged groups to those that they were made of.
-  void spread_over(std::size_t n_groups) {
+  // Copies the sides of the merged groups to the groups that they consist of.
+  void copy_to_groups(std::size_t n_groups) {
     const std::vector<std::uint8_t> merged_left = left_;
     left_.resize(n_groups);
     for (std::size_t g = 0; g < n_groups; ++g) left_[g] = merged_left[part_of_[g]];

@@ -1,8 +1,8 @@
-// Weights of classes, and numbers with weights, as targets of growth from sums.
+// Classes and numbers of weighted rows as targets of histogram-based growth; see gradients.hpp for
+// what a target has. Included by the growers of trees from histograms alone.
 //
-// Belongs to what grows trees from sums; gradients.hpp says what a target has. What is gained by a
-// cut is the decrease of impurity times the weight of the cell; its value is that up to a factor
-// that is the same for all cuts of a cell.
+// The gain of a split is the decrease in impurity times the weight of the node; its value is the
+// gain up to a factor that is the same for all splits of a node.
 #pragma once
 
 #include "grow/binned_growth.hpp"
@@ -14,41 +14,43 @@
 namespace certree {
 namespace {
 
-// Weights of rows are whole numbers.
+// Row weights are integers.
 struct Weighing {
-  int unit;               // exponent of the power of two that they count
-  std::int64_t min_rows;  // on either side of a cut; 1: nobody counts them
+  int unit;               // exponent of their unit, a power of two
+  std::int64_t min_rows;  // on either side of a split; rows are counted only if it exceeds 1
   bool counts_rows() const { return min_rows > 1; }
   bool has_enough(std::int64_t n_left, std::int64_t n) const {
     return std::min(n_left, n - n_left) >= min_rows;
   }
 };
 
-// What is known of the rows of a cell that lie elsewhere.
+// Statistics of the rows of a node, for out-of-core data.
 struct GivenRows {
   std::int64_t n = 0;
-  bool is_pure = false;  // of numbers
+  bool is_pure = false;  // whether all numbers are equal
   double squared_weights = 0.0;
-  std::int64_t squares = 0;  // of numbers beyond the mean, as PairTarget rounds them
+  std::int64_t squares = 0;  // squared distances from the mean, rounded as in PairTarget
 };
 
 template <class Item>
 double squared_weights(std::span<const Item> items) {
   double squares = 0.0;
-  for (const auto part : chunks(items))
-    for (const Item& item : part)
+  for (const auto chunk : chunks(items))
+    for (const Item& item : chunk)
       squares += static_cast<double>(item.weight) * static_cast<double>(item.weight);
   return squares;
 }
 
-inline std::vector<double> shares(const Groups& groups, std::size_t k) {
-  std::vector<double> share(groups.size());
-  for (std::size_t g = 0; g < share.size(); ++g) share[g] = groups.share(g, k);
-  return share;
+// Returns the mean of response k in each group.
+inline std::vector<double> group_means(const Groups& groups, std::size_t k) {
+  std::vector<double> mean(groups.size());
+  for (std::size_t g = 0; g < mean.size(); ++g) mean[g] = groups.share(g, k);
+  return mean;
 }
 
 // -- a weight and a sum: two classes, and numbers
 
+// Both in 32 bits each.
 struct SmallPair {
   std::uint64_t bits = 0;
   std::int64_t weight() const { return static_cast<std::int64_t>(bits & 0xFFFFFFFFu); }
@@ -71,7 +73,7 @@ struct WidePair {
   }
 };
 
-// Draws of one row, and the same for those of class 1.
+// A row that was drawn `weight` times; sum is the same for class 1, and 0 for class 0.
 struct SmallPairItem {
   using Sum = SmallPair;
   static constexpr std::int64_t kMostWeight = 0xFFFF;
@@ -104,22 +106,23 @@ struct WidePairItem {
   Sum pair() const { return {weight, sum}; }
 };
 
-// Whole numbers of rows; of two classes these themselves.
+// The response: integers; for two classes, 0 and 1.
 struct PairResponse {
   bool classes;
-  bool poisson;                         // of numbers: half of the deviance
-  std::span<const double> x_log_x;      // by x, of classes by cross entropy; or empty: Gini's index
+  bool poisson;                     // for numbers: Poisson deviance instead of squared error
+  std::span<const double> x_log_x;  // for classes: table by x for cross entropy; empty: Gini index
   std::span<const std::int64_t> whole;  // (n,)
-  std::int64_t bits = 1;                // what is enough for one
-  int unit = 0;                         // exponent of the power of two that they count
+  std::int64_t bits = 1;                // number of bits of the largest
+  int unit = 0;                         // exponent of their unit, a power of two
 };
 
-// Of a cell: numbers count from its mean, rounded, so that little cancels.
+// Values of the splits of a node by squared error. Numbers are taken relative to the node's mean,
+// rounded to an integer, to avoid cancellation.
 struct PairCentre {
   std::int64_t weight = 0, centre = 0, n_rows = 0;
   double all = 0.0, rest = 0.0;
 
-  // Of a cut, by the weight and the sum on its left side.
+  // Returns the value of a split by the weight and the sum on its left side.
   CERTREE_INLINE double value(std::int64_t left, std::int64_t sum) const {
     const auto w = static_cast<double>(left), right = static_cast<double>(weight - left);
     const double beyond = static_cast<double>(sum - left * centre) * all - rest * w;
@@ -127,7 +130,7 @@ struct PairCentre {
   }
 };
 
-// The same by half of the Poisson deviance: what a cut lowers it by. Sums are all there is.
+// The same by half of the Poisson deviance; the value is the decrease by a split.
 struct PoissonCell {
   std::int64_t weight = 0, sum = 0;
   double uncut = 0.0;
@@ -137,21 +140,22 @@ struct PoissonCell {
     const auto total = static_cast<double>(s);
     return s > 0 ? total * std::log(total / static_cast<double>(w)) : 0.0;
   }
-  // No side has zeros alone: it would predict 0, which says that no other number can come.
+  // A side with zeros alone would predict 0, so that every other number had probability 0.
   double value(std::int64_t left, std::int64_t of_left) const {
     if (of_left <= 0 || of_left >= sum) return -kInfinity;
     return part(of_left, left) + part(sum - of_left, weight - left) - uncut;
   }
 };
 
-// x log x of whole numbers, which most cells have no others than.
+// Returns a table of x log x for integers up to `most`, or up to 2^16, enough for most nodes.
 inline std::vector<double> logs_up_to(std::int64_t most) {
   std::vector<double> logs(static_cast<std::size_t>(std::min<std::int64_t>(most, 1 << 16)) + 1);
   for (const std::size_t x : indices(logs.size())) logs[x] = x_log_x(static_cast<double>(x));
   return logs;
 }
 
-// The same by cross entropy of two classes, whose second has this sum: with the bits of ClassCuts.
+// The same by cross entropy of two classes; sum: the weight of the second. The values are equal to
+// the bit to those of ClassCuts.
 struct LogCell {
   std::span<const double> logs;
   std::int64_t weight = 0, sum = 0;
@@ -176,7 +180,7 @@ struct LogCell {
   }
 };
 
-// Leaves those with enough rows on either side.
+// Sets the values of splits with too few rows on a side to -inf, and returns the largest value.
 inline double value_enough(const std::int64_t* n_left, std::size_t n, std::int64_t shift,
                            std::int64_t n_rows, const Weighing& weighing, double* value) {
   double most = -kInfinity;
@@ -187,6 +191,7 @@ inline double value_enough(const std::int64_t* n_left, std::size_t n, std::int64
   return most;
 }
 
+// The target of two classes, and of numbers.
 template <class ItemType>
 class PairTarget {
  public:
@@ -206,16 +211,16 @@ class PairTarget {
   }
   void total(std::span<const Item> items, CellSums& sums) const {
     Sum total{};
-    for (const auto part : chunks(items))
-      for (const Item& item : part) total += item.pair();
+    for (const auto chunk : chunks(items))
+      for (const Item& item : chunk) total += item.pair();
     sums.add(0, total.weight());
     sums.add(1, total.sum());
   }
 
-  // Squares of numbers are rounded to units that keep their sum below 2^62.
+  // Squared numbers are divided by 2^shift() and rounded, which keeps their sum below 2^62.
   int shift() const { return static_cast<int>(response_.bits) + 4; }
 
-  // The mean, which slopes are about.
+  // Returns the mean, to which monotonic constraints apply.
   double response(const std::int64_t* sums) const {
     return static_cast<double>(sums[1]) / static_cast<double>(sums[0]);
   }
@@ -245,7 +250,7 @@ class PairTarget {
       const std::int64_t first = value(items_.front());
       return all_of(items_, [&](const Item& item) { return value(item) == first; });
     }
-    // A few numbers are quicker than lanes of them.
+    // No memory is needed: the splits of a node are evaluated one by one.
     struct Memory {};
     template <class Allows>
     std::size_t best(const FewBins<PairTarget>& bins, std::size_t n, bool missing_left,
@@ -260,7 +265,7 @@ class PairTarget {
       if (!of.x_log_x.empty()) return best_by(LogCell(of.x_log_x, all_.weights, all_.sums));
       return best_by(PairCentre(centre_));
     }
-    // What is gained by a cut, and whether that is enough.
+    // Returns the gain of a split by its value, and whether it is at least `least`.
     std::pair<double, bool> gain(double value, double least) const {
       const PairResponse& of = target_.response_;
       const bool is_gain = of.poisson || !of.x_log_x.empty();
@@ -277,8 +282,8 @@ class PairTarget {
     std::int64_t squares_beyond_mean(std::span<const Item> items) const {
       const int shift = target_.shift();
       std::int64_t squares = 0;
-      for (const auto part : chunks(items))
-        for (const Item& item : part) {
+      for (const auto chunk : chunks(items))
+        for (const Item& item : chunk) {
           const auto w = static_cast<std::int64_t>(item.weight);
           const std::int64_t number = static_cast<std::int64_t>(item.sum) / w;
           const auto beyond = static_cast<double>(number - centre_.centre);
@@ -290,11 +295,11 @@ class PairTarget {
       const double squares = given_ ? given_->squared_weights : squared_weights(items_);
       return {squares / centre_.all, variation()};
     }
-    // Means of numbers, shares of the last of two classes.
-    std::vector<double> scores(const Groups& groups) const { return shares(groups, 0); }
+    // Returns the mean of each category, or the probability of the second class.
+    std::vector<double> scores(const Groups& groups) const { return group_means(groups, 0); }
 
    private:
-    // A cell that is given by value is at hand.
+    // The node is passed by value, so that the compiler keeps it in registers.
     template <bool counts_rows, class ValueOf, class Allows>
     std::size_t best(const FewBins<PairTarget>& bins, const ValueOf cell, std::size_t n,
                      bool missing_left, const Allows& allows, double& most,
@@ -316,7 +321,7 @@ class PairTarget {
         best_value = value;
         best = i;
         to[0] =
-            sum.weight();  // what is written makes it a branch: no turn waits for the one before
+            sum.weight();  // writing makes this a branch, so iterations do not wait for each other
         to[1] = sum.sum();
       }
       most = best_value;
@@ -343,7 +348,7 @@ class PairTarget {
 
     const PairTarget& target_;
     std::span<const Item> items_;
-    const GivenRows* given_ = nullptr;  // in their place
+    const GivenRows* given_ = nullptr;  // instead of items, for out-of-core data
     WidePair all_;
     PairCentre centre_;
   };
@@ -381,29 +386,32 @@ struct WideClassItem {
   std::uint32_t row, y;
 };
 
-// Cuts of a cell and the weights of its classes.
+// The class weights on the left side of each split of a node.
 struct ClassCuts {
-  const std::int64_t* prefix;  // (n_classes, width) of each class up to each cut
+  const std::int64_t* prefix;  // (n_classes, width) cumulative weights up to each split
   std::size_t width;
-  const std::int64_t* shift;  // (n_classes,) what is added to them
-  const double* total;        // (n_classes,)
+  const std::int64_t* shift;  // (n_classes,) added to them
+  const double* total;        // (n_classes,) of the node
   std::size_t n_classes;
-  double all;
+  double all;  // weight of the node
 
+  // Returns the weight of class k on the left of split b.
   CERTREE_INLINE double left(std::size_t k, std::size_t b) const {
     return to_double(prefix[k * width + b] + shift[k]);
   }
-  CERTREE_INLINE void weigh(std::size_t n, double* weight) const {
+  // Computes the weight on the left of the first n splits.
+  CERTREE_INLINE void sum_classes(std::size_t n, double* weight) const {
     std::fill_n(weight, n, 0.0);
     for (std::size_t k = 0; k < n_classes; ++k)
       for (std::size_t b = 0; b < n; ++b) weight[b] += left(k, b);
   }
 };
 
+// Computes the values of the first n splits by the Gini index, and returns the largest.
 CERTREE_SIMD_CLONES double value_by_squares(const ClassCuts& cuts, std::size_t n,
                                             double* value) noexcept {
   std::array<double, 257> weight;
-  cuts.weigh(n, weight.data());
+  cuts.sum_classes(n, weight.data());
   std::fill_n(value, n, 0.0);
   for (std::size_t k = 0; k < cuts.n_classes; ++k)
     for (std::size_t b = 0; b < n; ++b) {
@@ -418,11 +426,12 @@ CERTREE_SIMD_CLONES double value_by_squares(const ClassCuts& cuts, std::size_t n
   return largest_of_bits(most);
 }
 
-// uncut: sum of x log x of the classes less that of all.
+// Computes the same by cross entropy. uncut: sum of x log x over the classes, minus that of the
+// node.
 CERTREE_SIMD_CLONES double value_by_logs(const ClassCuts& cuts, std::size_t n, double uncut,
                                          double* value) noexcept {
   std::array<double, 257> weight;
-  cuts.weigh(n, weight.data());
+  cuts.sum_classes(n, weight.data());
   for (std::size_t b = 0; b < n; ++b)
     value[b] = -x_log_x(weight[b]) - x_log_x(cuts.all - weight[b]);
   for (std::size_t k = 0; k < cuts.n_classes; ++k)
@@ -438,6 +447,7 @@ CERTREE_SIMD_CLONES double value_by_logs(const ClassCuts& cuts, std::size_t n, d
   return most;
 }
 
+// The target of any number of classes. Its lanes are classes.
 template <class ItemType>
 class ClassTarget {
  public:
@@ -463,18 +473,19 @@ class ClassTarget {
   }
   void total(std::span<const Item> items, CellSums& sums) const {
     std::vector<std::int64_t> total(n_classes_);
-    for (const auto part : chunks(items))
-      for (const Item& item : part) total[item.y] += item.weight;
+    for (const auto chunk : chunks(items))
+      for (const Item& item : chunk) total[item.y] += item.weight;
     for (std::size_t k = 0; k < n_classes_; ++k)
       if (total[k] > 0) sums.add(static_cast<std::int32_t>(k), total[k]);
   }
 
-  // Share of the last of two classes.
+  // Returns the probability of the second of two classes.
   double response(const std::int64_t* sums) const {
     return static_cast<double>(sums[1]) / static_cast<double>(sums[0] + sums[1]);
   }
 
-  // One sum for each class that rows of the cell have: small cells have few of many.
+  // There is one sum for each class that occurs in the node, as small nodes have few of many
+  // classes.
   class OfCell {
    public:
     explicit OfCell(const ClassTarget& target)
@@ -534,9 +545,10 @@ class ClassTarget {
       const double squares = given_ ? given_->squared_weights : squared_weights(items_);
       return {squares / all_, scatter};
     }
-    // Shares of the last of two classes; of more, along their first principal component.
+    // Returns the probability of the second of two classes in each category; for more classes, the
+    // projection of the class probabilities on their first principal component.
     std::vector<double> scores(const Groups& groups) const {
-      return n_sums() > 2 ? principal_scores(groups) : shares(groups, n_sums() - 1);
+      return n_sums() > 2 ? principal_scores(groups) : group_means(groups, n_sums() - 1);
     }
 
    private:
@@ -568,12 +580,12 @@ class ClassTarget {
     const ClassTarget& target_;
     bool logs_;
     std::span<const Item> items_;
-    const GivenRows* given_ = nullptr;  // in their place
+    const GivenRows* given_ = nullptr;  // instead of items, for out-of-core data
     std::int64_t n_rows_ = 0;
-    std::vector<std::uint32_t> lane_;  // (n_classes,) of those that the cell has
-    std::vector<double> total_;        // (n,)
+    std::vector<std::uint32_t> lane_;  // (n_classes,) number of the sum of each class that occurs
+    std::vector<double> total_;        // (n_sums,) of the node
     double all_ = 0.0, uncut_ = 0.0;
-    std::vector<std::int64_t> shift_;  // of missing values on the left
+    std::vector<std::int64_t> shift_;  // sums of missing values, if they go left
   };
 
   void write(const CellSums::One& total, NodeSums& sums) const {

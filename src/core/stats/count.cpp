@@ -1,4 +1,4 @@
-// What is in the nodes: summed in the leaves, then from the children up.
+// Class counts and moments by node: sums over the rows of each leaf, then from children to parents.
 
 #include "stats/stats.hpp"
 
@@ -20,9 +20,10 @@ void count(Shape tree, const RoutedRows& rows, std::span<const std::int32_t> y,
 void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
              std::span<double> total, std::span<double> mean, std::span<double> squares) {
   for (const auto column : {total, mean, squares}) fill(column, 0.0);
-  // The mean of equal targets is what they are, else the rounding of a sum would pass for noise.
-  const std::span<double> only = squares;  // the one target of a leaf, NaN if there are several
-  constexpr double kSeveral = std::numeric_limits<double>::quiet_NaN();
+  // A leaf whose targets are all equal gets exactly this mean: the rounding error of sum / weight
+  // would look like noise of the target.
+  const std::span<double> only = squares;  // the target of a leaf, NaN if targets differ
+  constexpr double kDifferent = std::numeric_limits<double>::quiet_NaN();
   for (const std::size_t i : indices(rows.size())) {
     const std::size_t leaf = rows.leaf_of(i);
     const double weight = rows.weight_of(i);
@@ -30,7 +31,7 @@ void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
     if (total[leaf] == 0.0)
       only[leaf] = target[i];
     else if (only[leaf] != target[i])
-      only[leaf] = kSeveral;
+      only[leaf] = kDifferent;
     total[leaf] += weight;
     mean[leaf] += weight * target[i];
   }
@@ -41,19 +42,19 @@ void moments(Shape tree, const RoutedRows& rows, std::span<const double> target,
     const double distance = target[i] - mean[rows.leaf_of(i)];
     squares[rows.leaf_of(i)] += rows.weight_of(i) * distance * distance;
   }
-  gather_moments(tree, total, mean, squares);
+  combine_moments(tree, total, mean, squares);
 }
 
-void gather_moments(Shape tree, std::span<double> total, std::span<double> mean,
-                    std::span<double> squares) {
+void combine_moments(Shape tree, std::span<double> total, std::span<double> mean,
+                     std::span<double> squares) {
   for (const std::size_t v : indices_down(tree.size())) {
     if (tree.is_leaf(v)) continue;
     const std::size_t l = tree.left(v), r = l + 1;
     total[v] = total[l] + total[r];
     if (total[v] == 0.0) continue;
-    const double distance = mean[r] - mean[l], share = total[r] / total[v];
-    mean[v] = mean[l] + distance * share;
-    squares[v] = squares[l] + squares[r] + distance * distance * total[l] * share;
+    const double distance = mean[r] - mean[l], fraction = total[r] / total[v];
+    mean[v] = mean[l] + distance * fraction;
+    squares[v] = squares[l] + squares[r] + distance * distance * total[l] * fraction;
   }
   for (const std::size_t v : indices(tree.size())) {
     if (tree.is_leaf(v)) continue;
@@ -62,18 +63,19 @@ void gather_moments(Shape tree, std::span<double> total, std::span<double> mean,
   }
 }
 
-// Weights of classes that differ by less are equal: sums of weights in another unit round
-// otherwise.
+// Class weights whose relative difference is smaller count as tied: sums of the same weights in
+// another unit are rounded differently.
 constexpr double kRounding = 1e-12;
 
 void majority(Shape tree, const Counts& counts, std::span<std::int32_t> label) {
   RootFinder roots(tree);
-  for (const std::size_t v : indices(tree.size(), counts.width())) {
+  for (const std::size_t v : indices(tree.size(), counts.classes_per_node())) {
     if (roots.is_root(v)) label[v] = 0;
     double largest = 0.0;
-    counts.each(v, [&](std::int64_t, double weight) { largest = std::max(largest, weight); });
+    counts.for_each_class(
+        v, [&](std::int64_t, double weight) { largest = std::max(largest, weight); });
     bool is_found = largest == 0.0;
-    counts.each(v, [&](std::int64_t k, double weight) {
+    counts.for_each_class(v, [&](std::int64_t k, double weight) {
       if (is_found || weight < largest * (1 - kRounding)) return;
       is_found = true;
       label[v] = static_cast<std::int32_t>(k);

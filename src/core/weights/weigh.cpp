@@ -1,26 +1,27 @@
-// One posterior at one temperature: its weights, and what is asked of its decisions.
+// The posterior of one theta: its weights, and expectations under it.
 
 #include "weights/upward_pass.hpp"
 
 namespace certree {
 namespace {
 
-CERTREE_SIMD_CLONES void decide(UpPass<1>& pass, Rule rule, const double* theta, double* odds,
-                                double* log_odds) {
-  pass.run(rule, theta, odds, log_odds);
+CERTREE_SIMD_CLONES void compute_odds(UpwardPass<1>& pass, PruningMode mode, const double* theta,
+                                      double* odds, double* log_odds) {
+  pass.run(mode, theta, odds, log_odds);
 }
-const ClonePointer<decltype(decide)> decide_here = decide;
+const ClonePointer<decltype(compute_odds)> compute_odds_here = compute_odds;
 
 }  // namespace
 
-double weigh(const Terms& terms, std::span<const double> theta, std::span<const double> root,
-             Rule rule, std::span<double> weight, std::span<double> log_odds) {
-  const Shape tree = terms.tree;
+double weigh(const PosteriorFamily& family, std::span<const double> theta,
+             std::span<const double> root, PruningMode mode, std::span<double> weight,
+             std::span<double> log_odds) {
+  const Shape tree = family.tree;
   for (const std::size_t v : indices(tree.size()))
     if (tree.is_leaf(v)) log_odds[v] = -kInfinity;
-  UpPass<1> pass(terms);
-  decide_here(pass, rule, theta.data(), weight.data(), log_odds.data());
-  // Down again: weight holds the odds of a node until it has been reached.
+  UpwardPass<1> pass(family);
+  compute_odds_here(pass, mode, theta.data(), weight.data(), log_odds.data());
+  // The way down: weight[v] holds the odds of v until v is visited.
   const auto reached = make_buffer<double>(tree.size());
   RootFinder roots(tree);
   for (const std::size_t v : indices(tree.size())) {
@@ -29,12 +30,12 @@ double weigh(const Terms& terms, std::span<const double> theta, std::span<const 
       weight[v] = reached[v];
       continue;
     }
-    const Odds decision(weight[v]);
+    const Decision decision(weight[v]);
     const std::size_t l = tree.left(v);
     reached[l] = reached[l + 1] = reached[v] * decision.split;
     weight[v] = reached[v] * decision.stop;
   }
-  return rule == Rule::average ? pass.evidence(theta.data(), root.data(), 0) : 0.0;
+  return mode == PruningMode::average ? pass.log_evidence(theta.data(), root.data(), 0) : 0.0;
 }
 
 void reach(Shape tree, std::span<const double> log_odds, std::span<double> reached) {
@@ -59,11 +60,12 @@ void sums_below(Shape tree, std::span<const double> log_odds, std::span<const do
 
 void likeliest(Shape tree, std::span<const double> log_odds, std::span<const double> chain_mode,
                std::span<double> log_odds_of_pruning) {
-  // log(1 + exp(x)), so that a decision's log probabilities are -softplus(x) and -softplus(-x).
+  // log(1 + exp(x)): the log probabilities of splitting and stopping are -softplus(-x) and
+  // -softplus(x).
   const auto softplus = [](double x) {
     return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
   };
-  const auto best = make_buffer<double>(tree.size());
+  const auto best = make_buffer<double>(tree.size());  // log probability of the best pruning below
   for (const std::size_t v : indices_down(tree.size())) {
     best[v] = chain_mode[v];
     log_odds_of_pruning[v] = -kInfinity;
@@ -71,7 +73,7 @@ void likeliest(Shape tree, std::span<const double> log_odds, std::span<const dou
     const std::size_t l = tree.left(v);
     const double stop = best[v] - softplus(log_odds[v]);
     const double split = best[l] + best[l + 1] - softplus(-log_odds[v]);
-    const double rounding = 1e-12 * (1.0 + std::abs(stop));  // a tie within it stops
+    const double rounding = 1e-12 * (1.0 + std::abs(stop));  // smaller differences are ties: stop
     const bool splits = std::isinf(stop) ? split > stop : split > stop + rounding;
     best[v] = splits ? split : stop;
     if (splits) log_odds_of_pruning[v] = kInfinity;
