@@ -128,7 +128,7 @@ def test_numbers_count_in_units_of_their_own():
     assert of_classes(tree, X, np.eye(24, 2, dtype=int)).deviations == [1.0, 1.0]
 
 
-def test_what_does_not_go_together_is_refused():
+def test_shapes_that_do_not_match_are_refused():
     tree, X, classes, numbers, _ = table()
     one, number = count(tree, X, classes[:, 0], 2), measure(tree, X, numbers[:, 0])
     with pytest.raises(
