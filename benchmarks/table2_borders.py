@@ -52,7 +52,7 @@ def pruned(sample: Sample, repeat: int, nudge: Float64) -> float:
     alpha = tune(Objective.of(folds, candidate, "error"), [None], "joint")
     tree = cells.grow(rows)
     stats = count(tree, X, sample.y, sample.n_classes)
-    outcome = vote(tree, stats, candidate.family(tree, stats).at(*alpha), candidate.voting)
+    outcome = vote(tree, stats, candidate.family(tree, stats).solve(*alpha), candidate.voting)
     return float(np.mean(outcome.label[tree.apply(X_test + nudge)] != sample.y_test))
 
 

@@ -52,7 +52,7 @@ def judged_again(sample: Sample, outcome: Outcome) -> dict[str, tuple[float, flo
         family, tuned = contestant.candidate.family(tree, stats), outcome.errors[contestant.name]
 
         def score(temperatures: Iterable[float]) -> Float64:
-            weights = family.at(*temperatures)  # noqa: B023, called in this turn alone
+            weights = family.solve(*temperatures)  # noqa: B023, called in this turn alone
             return vote(tree, stats, weights, contestant.candidate.voting).score  # noqa: B023
 
         scores = map(score, product(GRID, repeat=contestant.n_temperatures))

@@ -123,7 +123,7 @@ def literal_loss(folds, candidate, scoring, temperatures):
     """Held-out loss, leaf by leaf and class by class."""
     total = 0.0
     for fold in folds:
-        weights = candidate.family(fold.tree, fold.stats).at(*temperatures)
+        weights = candidate.family(fold.tree, fold.stats).solve(*temperatures)
         score = vote(fold.tree, fold.stats, weights, candidate.voting).score
         for leaf in np.flatnonzero(fold.tree.is_leaf):
             winner = int(np.argmax(score[leaf]))
@@ -166,7 +166,7 @@ def test_losses_of_several_targets_are_the_sum_of_those_of_each(name, scoring):
     for row, loss in zip(temperatures, losses, strict=True):
         literal = 0.0
         for fold, part in zip(folds, grown, strict=True):
-            weights = candidate.family(part.tree, part.stats).at(*row)
+            weights = candidate.family(part.tree, part.stats).solve(*row)
             leaf = part.tree.apply(X[fold.judge])
             for k, one in enumerate(part.stats.of_each):
                 said, truth = vote(part.tree, one, weights, voting).score[leaf], y[fold.judge, k]
@@ -195,7 +195,7 @@ def test_squared_losses_are_those_of_every_held_out_row(seed, weighted, grower):
     for row, loss in zip(temperatures, losses, strict=True):
         literal = 0.0
         for fold, part in zip(folds, grown, strict=True):
-            weights = candidate.family(part.tree, part.stats).at(*row)
+            weights = candidate.family(part.tree, part.stats).solve(*row)
             score = vote(part.tree, part.stats, weights, Voting("mean", 1.5)).score[:, 0]
             distance = y[fold.judge] - score[part.tree.apply(X[fold.judge])]
             once = np.ones(len(fold.judge)) if weight is None else weight[fold.judge]
@@ -468,7 +468,7 @@ def literal_shares(folds, candidate, temperatures):
     for fold in folds:
         family = candidate.family(fold.tree, fold.stats)
         votes = [
-            vote(fold.tree, fold.stats, family.at(*posterior), candidate.voting).score
+            vote(fold.tree, fold.stats, family.solve(*posterior), candidate.voting).score
             for posterior in temperatures
         ]
         for leaf, k in np.argwhere((fold.judging > 0) & fold.tree.is_leaf[:, None]):
@@ -515,7 +515,9 @@ def test_predictions_for_held_out_rows_equal_the_literal_ones(seed, grower, n_la
         for fold in folds:
             posteriors = family(fold.tree, fold.stats)
             ballots = [
-                vote(fold.tree, fold.stats, posteriors.at(*posterior), candidate.voting).score[:, 0]
+                vote(fold.tree, fold.stats, posteriors.solve(*posterior), candidate.voting).score[
+                    :, 0
+                ]
                 for posterior in temperatures
             ]
             seen = fold.tree.is_leaf & (fold.judging[:, 0] > 0)
@@ -653,8 +655,8 @@ def test_a_mixture_votes_with_the_average_of_its_laws():
     tree = grown(*noisy(80, 1))[0]
     posteriors = Mixture(np.array([[1.0, 0.0], [0.5, 0.0]]), np.array([0.3, 0.7]), ["a", "b"])
     candidates = {"a": PAC_BAYES, "b": CANDIDATES["PAC-Bayes, branching"]}
-    expected = 0.3 * PAC_BAYES.family(tree.tree, tree.stats).at(1.0, 0.0).weight
-    expected += 0.7 * candidates["b"].family(tree.tree, tree.stats).at(0.5, 0.0).weight
+    expected = 0.3 * PAC_BAYES.family(tree.tree, tree.stats).solve(1.0, 0.0).weight
+    expected += 0.7 * candidates["b"].family(tree.tree, tree.stats).solve(0.5, 0.0).weight
     weight = posteriors.posterior(candidates, tree.tree, tree.stats).weight
     np.testing.assert_allclose(weight, expected, atol=1e-15)
 

@@ -30,7 +30,7 @@ from certree.prunings import (
 from certree.prunings.paths import impurity_cost
 from certree.prunings.penalties import upper_errors
 from certree.prunings.shorthand import RULES, rule_of
-from certree.weights.family import JudgedVotes
+from certree.weights.family import ValidationVotes
 from strategies import sums, temperatures, trees, trees_and_stats, trees_and_targets
 
 
@@ -222,7 +222,9 @@ def test_a_merge_path_is_that_of_literal_merges(tree_and_stats):
     np.testing.assert_array_equal(path.rises, [float(rise[v]) for v in order])
     leaves = set(np.flatnonzero(tree.is_leaf))
     for n_merges, v in enumerate([*order, None]):
-        np.testing.assert_array_equal(np.flatnonzero(path.after(n_merges).weight), sorted(leaves))
+        np.testing.assert_array_equal(
+            np.flatnonzero(path.pruning_after(n_merges).weight), sorted(leaves)
+        )
         if v is not None:
             leaves = (leaves - {tree.left[v], tree.left[v] + 1}) | {v}
     assert leaves == {0}
@@ -240,9 +242,9 @@ def test_a_price_admits_the_merges_up_to_the_first_that_it_does_not_pay(
     path = certree.prunings.sibling_merge_path(tree, stats, cost)
     alpha = data.draw(st.sampled_from([alpha, *path.alphas]))
     n_merges = next((i for i, rise in enumerate(path.rises) if rise > alpha), len(path.rises))
-    weights = path.at(alpha)
+    weights = path.solve(alpha)
     assert is_pruning(tree, weights)
-    np.testing.assert_array_equal(weights.weight, path.after(n_merges).weight)
+    np.testing.assert_array_equal(weights.weight, path.pruning_after(n_merges).weight)
     step = np.searchsorted(path.alphas, alpha, side="right") - 1
     np.testing.assert_array_equal(weights.weight, path.pruning(step).weight)
 
@@ -252,7 +254,7 @@ def test_merges_are_nested_and_cost_what_they_say_down_to_the_root(tree_and_stat
     tree, stats = tree_and_stats
     path = certree.prunings.sibling_merge_path(tree, stats, cost)
     costs = impurity_cost(stats, cost)
-    prunings = [path.after(n_merges) for n_merges in range(tree.n_nodes // 2 + 1)]
+    prunings = [path.pruning_after(n_merges) for n_merges in range(tree.n_nodes // 2 + 1)]
     np.testing.assert_array_equal(prunings[0].weight, tree.is_leaf)
     np.testing.assert_array_equal(prunings[-1].weight, np.arange(tree.n_nodes) == 0)
     assert [weights.expected_leaves for weights in prunings] == list(range(tree.n_leaves, 0, -1))
@@ -281,13 +283,15 @@ def test_losses_of_a_path_are_those_of_its_votes_at_its_prices_too(
     leaves = np.flatnonzero(tree.is_leaf)
     wrong, nats = [], []
     for alpha in alphas:
-        ballot = certree.vote(tree, stats, path.at(alpha), kind)
+        ballot = certree.vote(tree, stats, path.solve(alpha), kind)
         winner, share = ballot.label[leaves], np.maximum(ballot.score[leaves], 2.0**-52)
         wrong.append(judging[leaves].sum() - judging[leaves, winner].sum())
         nats.append(-(judging[leaves] * np.log(share)).sum())
-    judged = alphas[:, None], JudgedVotes(stats.label, frequency, judging)
-    np.testing.assert_array_equal(path.losses(*judged, "error", 1), wrong)
-    np.testing.assert_allclose(path.losses(*judged, "log_loss", 1), nats, rtol=1e-11, atol=1e-9)
+    judged = alphas[:, None], ValidationVotes(stats.label, frequency, judging)
+    np.testing.assert_array_equal(path.compute_losses(*judged, "error", 1), wrong)
+    np.testing.assert_allclose(
+        path.compute_losses(*judged, "log_loss", 1), nats, rtol=1e-11, atol=1e-9
+    )
 
 
 @given(
@@ -302,9 +306,9 @@ def test_a_path_has_prunings_of_at_most_so_many_leaves(
 ):
     tree, stats = tree_and_stats
     path = find_path(tree, stats, cost)
-    found = path.of_at_most(most, alpha)
+    found = path.limit_leaves(most, alpha)
     prices = [alpha, *(price for price in path.alphas if price > alpha), np.inf]
-    small = (path.at(price) for price in prices)
+    small = (path.solve(price) for price in prices)
     first = next(one for one in small if (one.weight > 0).sum() <= most)
     np.testing.assert_array_equal(found.weight, first.weight)
     assert found.expected_leaves <= most
@@ -344,7 +348,7 @@ def test_merges_of_a_deep_tree_start_at_its_end():
     tree, stats = deep_tree_and_stats()
     path = certree.prunings.sibling_merge_path(tree, stats)
     np.testing.assert_array_equal(path.order[~tree.is_leaf], np.arange(20_000)[::-1])
-    np.testing.assert_array_equal(path.after(20_000).weight, np.arange(tree.n_nodes) == 0)
+    np.testing.assert_array_equal(path.pruning_after(20_000).weight, np.arange(tree.n_nodes) == 0)
 
 
 def test_bad_costs_are_refused():
@@ -378,10 +382,12 @@ def test_losses_of_a_path_of_numbers_are_those_of_its_means(tree_and_stats, find
             judging[v] = total, middle, sse + other_sse + between
     path = find_path(tree, stats)
     values = stats.averages(tree, 0.0)
-    losses = path.losses(path.alphas[:, None], JudgedVotes(None, values, judging), "squared", 1)
+    losses = path.compute_losses(
+        path.alphas[:, None], ValidationVotes(None, values, judging), "squared", 1
+    )
     leaves = np.flatnonzero(tree.is_leaf)
     for alpha, loss in zip(path.alphas, losses, strict=True):
-        mean = certree.vote(tree, stats, path.at(alpha), "mean").score[leaves, 0]
+        mean = certree.vote(tree, stats, path.solve(alpha), "mean").score[leaves, 0]
         rows, middle, sse = judging[leaves].T
         literal = (rows * (mean - middle) ** 2 + sse).sum()
         assert loss == pytest.approx(literal, rel=1e-9, abs=1e-6 * (1 + abs(stats.mean).max() ** 2))
@@ -544,7 +550,7 @@ def test_rules_prune_like_their_functions(tree_and_stats, alpha):
     for rule, function, settings in OBJECTS:
         expected = function(tree, stats, alpha=alpha, **settings)
         np.testing.assert_array_equal(
-            rule.family(tree, stats).at(alpha).weight, expected.weight, err_msg=str(rule)
+            rule.family(tree, stats).solve(alpha).weight, expected.weight, err_msg=str(rule)
         )
 
 
@@ -555,7 +561,7 @@ def test_sibling_merge_has_the_path_of_its_cost(tree_and_stats, alpha, data):
     path = certree.prunings.sibling_merge_path(tree, stats, cost)
     found = SiblingMerge(cost).family(tree, stats)
     np.testing.assert_array_equal(found.alphas, path.alphas)
-    np.testing.assert_array_equal(found.at(alpha).weight, path.at(alpha).weight)
+    np.testing.assert_array_equal(found.solve(alpha).weight, path.solve(alpha).weight)
 
 
 @pytest.mark.parametrize("name", sorted(RULES))

@@ -41,7 +41,7 @@ alphas = st.sampled_from([0.0, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
 any_target = st.one_of(trees_and_stats(max_inner=14, max_chain=2, largest=500), trees_and_targets())
 
 
-def pruning_of(weights):
+def pruning_pairs(weights):
     return tuple((int(v), 0) for v in np.flatnonzero(weights.weight))
 
 
@@ -67,7 +67,7 @@ def test_square_root_rule_finds_the_best_of_all_prunings(tree_and_stats, alpha, 
     ]
     weights = certree.prunings.square_root_penalised(tree, stats, alpha, count_empty=count_empty)
     assert is_pruning(tree, weights)
-    leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
+    leaves = reference.size(tree, pruning_pairs(weights), stats.n, count_empty)
     value = weights.weight @ stats.errors + square_root_penalty(stats, alpha, leaves)
     close(value, min(every), stats.n[0])
 
@@ -80,7 +80,7 @@ def test_square_root_rule_finds_the_best_of_all_sizes(tree_and_stats, alpha, cou
         loss + square_root_penalty(stats, alpha, leaves) for leaves, loss in every[0].items()
     )
     weights = certree.prunings.square_root_penalised(tree, stats, alpha, count_empty=count_empty)
-    leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
+    leaves = reference.size(tree, pruning_pairs(weights), stats.n, count_empty)
     value = weights.weight @ stats.loss + square_root_penalty(stats, alpha, leaves)
     close(value, best, stats.loss.max())
 
@@ -101,15 +101,15 @@ def literal_penalties(tree, stats, alpha, smoothness, log_cells):
 
 def paid(tree, stats, rule, alpha, penalties, count_empty, cost=None):
     """What the rule's pruning costs with the rule's fragment, by the literal penalty."""
-    weights, fragment = rule.at(alpha), rule.fragment(alpha)
+    weights, fragment = rule.solve(alpha), rule.fragment(alpha)
     assert is_pruning(tree, weights)
     assert is_pruning(tree, fragment)
     assert (certree.weights.reached(tree, fragment) <= certree.weights.reached(tree, weights)).all()
     # Where the pruning goes on below the fragment, the fragment goes through the chain.
     cells = tuple(
-        (v, 0 if weights.weight[v] else int(tree.chain[v]) - 1) for v, _ in pruning_of(fragment)
+        (v, 0 if weights.weight[v] else int(tree.chain[v]) - 1) for v, _ in pruning_pairs(fragment)
     )
-    pruning = pruning_of(weights)
+    pruning = pruning_pairs(weights)
     penalty = reference.fragment_penalty(tree, pruning, cells, stats.n, *penalties, count_empty)
     return weights.weight @ (stats.loss if cost is None else cost) + penalty
 
@@ -169,7 +169,7 @@ def test_any_costs_of_nodes_are_pruned_to_the_best_of_all_prunings_with_all_root
     rule = fragment_prunings(tree, stats, smoothness=smoothness, **options)
     close(paid(tree, stats, rule, alpha, penalties, count_empty, cost), best, cost.max())
     weights = certree.prunings.polynomial_penalised(tree, stats, smoothness, alpha, **options)
-    np.testing.assert_array_equal(weights.weight, rule.at(alpha).weight)
+    np.testing.assert_array_equal(weights.weight, rule.solve(alpha).weight)
 
 
 @given(trees_and_stats(max_inner=14, max_chain=2, largest=500), alphas, st.booleans(), st.data())
@@ -238,7 +238,7 @@ def test_long_rows_of_bends_are_searched_to_the_best(grow, target, log_cells):
     for alpha in (0.001, 0.003, 0.01, 0.02, 0.03, 0.04, 0.06, 0.1):
         penalties = literal_penalties(tree, stats, alpha, None, log_cells)
         rule = fragment_prunings(tree, stats, log_cells=log_cells, cost=cost)
-        weights, fragment = rule.at(alpha), rule.fragment(alpha)
+        weights, fragment = rule.solve(alpha), rule.fragment(alpha)
         inside = leaves_inside_nodes(tree, weights)
         value = weights.weight @ cost
         value += fragment.weight @ (penalties[0] * np.sqrt(inside) + penalties[1])
@@ -273,7 +273,7 @@ def test_a_large_constant_leaves_the_root(tree_and_stats, count_empty):
     # Cells without rows cost the adaptive rules nothing: to cut them off may save an error for free.
     if (stats.n > 0).all():
         for weights in prunings_of_all(tree, stats, 1e6, count_empty=count_empty):
-            leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
+            leaves = reference.size(tree, pruning_pairs(weights), stats.n, count_empty)
             assert leaves == 1
 
 
@@ -320,7 +320,7 @@ def test_weights_count_like_copies():
 
 def test_deep_trees_take_no_recursion():
     tree, stats = deep_tree_and_stats()
-    sizes = [fragment_prunings(tree, stats).at(c).expected_leaves for c in (0.0, 0.03, 0.1, 1.0)]
+    sizes = [fragment_prunings(tree, stats).solve(c).expected_leaves for c in (0.0, 0.03, 0.1, 1.0)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] == 1
 
@@ -341,8 +341,8 @@ def test_the_penalty_of_an_empty_leaf_beside_a_chain():
         rule = fragment_prunings(tree, stats, log_cells=50.0, count_empty=count_empty)
         assert rule.fragment(0.1).expected_leaves == 1
         unit = math.sqrt(48 * 200 * math.log(400))
-        assert rule.at(0.999 * 100 / (math.sqrt(2) - 1) / unit).expected_leaves == 2
-        assert rule.at(1.001 * 100 / (math.sqrt(2) - 1) / unit).expected_leaves == 1
+        assert rule.solve(0.999 * 100 / (math.sqrt(2) - 1) / unit).expected_leaves == 2
+        assert rule.solve(1.001 * 100 / (math.sqrt(2) - 1) / unit).expected_leaves == 1
 
 
 # -- the tree of the paper -------------------------------------------------------------------------
@@ -521,7 +521,7 @@ def test_an_exponent_that_is_given_stays(estimator, rule):
     assert grower.exponent == 0.6
     tree = grow_dyadic(X, resolution="paper", exponent=0.6)
     stats = summarised(tree, X, y, weight)
-    weights = rule.family(tree, stats, exponent=0.6).at(0.0)
+    weights = rule.family(tree, stats, exponent=0.6).solve(0.0)
     assert as_sets(model.apply(X)) == as_sets(leaves_of(tree, weights, X))
 
 
@@ -551,7 +551,7 @@ def test_on_a_fixed_cube_all_cells_of_the_paper_s_tree_count(estimator, rule, we
                     smoothness=getattr(rule, "smoothness", None),
                     log_cells=math.log(2) * p * halvings,
                     count_empty=True,
-                ).at(alpha)
+                ).solve(alpha)
             assert as_sets(model.apply(X)) == as_sets(leaves_of(tree, expected, X))
             assert model.get_n_leaves() == expected.expected_leaves
             sizes.add(model.get_n_leaves())

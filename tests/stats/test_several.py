@@ -93,7 +93,7 @@ def test_prunings_are_those_of_the_mean_loss(kind):
         least = float(reference.smallest_cost(tree, cost)[0])
         for pruning in (
             cost_complexity(tree, stats, alpha),
-            cost_complexity_path(tree, stats).at(alpha),
+            cost_complexity_path(tree, stats).solve(alpha),
         ):
             assert pruning.weight @ cost == pytest.approx(least)
     assert depth_penalised(tree, stats, 1e9).weight[0] == 1

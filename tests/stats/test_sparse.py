@@ -13,7 +13,7 @@ from certree.stats import SparseNodeStats
 from certree.stats.nodes import counted
 from certree.stats.sparse import MANY_CLASSES
 from certree.votes import DeferredVote, vote
-from certree.weights.family import JudgedVotes
+from certree.weights.family import ValidationVotes
 from certree.weights.pac_bayes_posteriors import pac_bayes_family
 from strategies import trees, trees_and_stats
 
@@ -107,10 +107,10 @@ def test_judging_by_entries_gives_the_losses_of_tables(tree_and_stats, voting, s
     for stats, judges in ((table, judging), (sparse(table), sparse(judging))):
         ballots = voting.ballots(tree, stats)
         family = pac_bayes_family(tree, stats)
-        votes = JudgedVotes(ballots.label, ballots.frequency, judges.table)
-        answers.append([family.losses(grid, votes, scoring, 1)])
+        votes = ValidationVotes(ballots.label, ballots.frequency, judges.table)
+        answers.append([family.compute_losses(grid, votes, scoring, 1)])
         if scoring == "log_loss":
-            answers[-1] += family.judged_votes(grid, votes, scoring, 1)
+            answers[-1] += family.predict_validation(grid, votes, scoring, 1)
     for found, expected in zip(answers[1], answers[0], strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 

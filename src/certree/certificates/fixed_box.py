@@ -17,7 +17,7 @@ from certree.prunings.scott_nowak import FragmentPrunings, fragment_prunings
 from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Tree
-from certree.weights.node_weights import NodeWeights, one_pruning, pruning_of
+from certree.weights.node_weights import NodeWeights, expect_pruning, make_pruning
 
 _COLUMNS = ("feature", "threshold", "left", "chain", "missing_left", "categories")
 
@@ -146,7 +146,7 @@ def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -
     NodeWeights
         Weights 0 and 1.
     """
-    return fixed.prunings(log_chance(delta, share)).at(1.0)
+    return fixed.prunings(log_chance(delta, share)).solve(1.0)
 
 
 @checked
@@ -203,7 +203,7 @@ def certify_fixed_box(
     >>> pruning.expected_leaves, certificate.risk, round(certificate.bound, 3)
     (2.0, 0.0, 0.312)
     """
-    ends = np.flatnonzero(one_pruning(fixed.tree, pruning).weight).astype(np.int32)
+    ends = np.flatnonzero(expect_pruning(fixed.tree, pruning).weight).astype(np.int32)
     rule = fixed.prunings(log_chance(delta, share))
     leaves = counted(fixed.tree, ends, np.zeros_like(ends), None, 1).counts[:, 0]
     # Below the pruning a fragment would only pay more.
@@ -223,4 +223,4 @@ def pruning_like(tree: Tree, pruned: Tree) -> NodeWeights:
         number[pruned.left[v] : pruned.left[v] + 2] = tree.left[number[v]] + np.arange(2)
     splits = np.zeros(tree.n_nodes, dtype=bool)
     splits[number[~pruned.is_leaf]] = True
-    return pruning_of(tree, splits)
+    return make_pruning(tree, splits)

@@ -21,7 +21,7 @@ from certree.interface.arrays import Float64, codes, column
 from certree.interface.signatures import checked
 from certree.tree import Tree
 from certree.votes import Vote, Voting
-from certree.weights.node_weights import NodeWeights, one_pruning, sample_pruning
+from certree.weights.node_weights import NodeWeights, expect_pruning, sample_pruning
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +310,7 @@ def absolute_error_pruning(
     if prior.tree is not held.tree:
         raise ValueError("prior is one over the prunings of another tree")
     means = (Voting("mean") if voting is None else voting).ballots(held.tree, held.grown)
-    value = means.cast(held.tree, one_pruning(held.tree, pruning)).score[:, 0]
+    value = means.cast(held.tree, expect_pruning(held.tree, pruning)).score[:, 0]
     nats = max(-prior.log_mass_of_pruning(pruning), 0.0)
     entries = "absolute_error_pruning", held, held.loss_of(value), nats
     return _by_risk(*entries, delta, share, unit=float(held.limit))

@@ -16,7 +16,7 @@ from certree.interface.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.tree import Tree, Trees
 from certree.votes import Vote, vote
-from certree.weights.family import ChainStops, Family, gains_of
+from certree.weights.family import ChainStops, Family, compute_gains
 from certree.weights.node_weights import NodeWeights
 
 
@@ -57,7 +57,7 @@ def gibbs_posterior(
     ----------
     Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
     """
-    return gibbs_family(tree, stats, prior).at(
+    return gibbs_family(tree, stats, prior).solve(
         nonnegative("lambda_error", lambda_error), nonnegative("lambda_penalty", lambda_penalty)
     )
 
@@ -147,9 +147,9 @@ def labelled_posterior(
     total = logsumexp(logs, axis=1)
     stops = ChainStops(*posterior.log_decisions, posterior.chain_entropy, posterior.chain_mode)
     unit = stats.weight_unit
-    gains = np.stack([gains_of(tree, least, unit), gains_of(tree, total)], axis=1)
+    gains = np.stack([compute_gains(tree, least, unit), compute_gains(tree, total)], axis=1)
     root = np.array([least[0] / unit, total[0]])
-    weights = Family(tree, gains, root, np.array([1.0]), stops).at(lam)
+    weights = Family(tree, gains, root, np.array([1.0]), stops).solve(lam)
     return LabelledWeights(weights, np.exp(logs - total[:, None]))
 
 

@@ -26,8 +26,8 @@ from certree.interface.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.tree import LEAF, Tree, Trees
 from certree.weights.family import ChainStops, Family
-from certree.weights.node_weights import NodeWeights, one_pruning, reached
-from certree.weights.pac_bayes_posteriors import branching
+from certree.weights.node_weights import NodeWeights, expect_pruning, reached
+from certree.weights.pac_bayes_posteriors import branching_stops
 
 # How much of its prior a label of the training samples gets, how much of all that they propose, and how
 # the doubts of a centred prior are spread when none is given.
@@ -169,7 +169,7 @@ class Prior(OfColumns):
 
 def _by_stops(tree: Tree, stops: ChainStops) -> NodeWeights:
     """The distribution over prunings that no rows enter."""
-    return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).at()
+    return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).solve()
 
 
 def independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
@@ -208,7 +208,7 @@ def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -
     Willems, Shtarkov and Tjalkens, "The context-tree weighting method", IEEE Trans. Information
     Theory 1995.
     """
-    return _uniform(tree, n_classes, _by_stops(tree, branching(tree, stop_probability)))
+    return _uniform(tree, n_classes, _by_stops(tree, branching_stops(tree, stop_probability)))
 
 
 @checked
@@ -353,7 +353,7 @@ def _doubted(
     for name, value in (*(("doubt", doubt) for doubt in doubts), ("stop_below", stop_below)):
         if not 0 < value < 1:
             raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
-    leaf = one_pruning(tree, pruning).weight == 1
+    leaf = expect_pruning(tree, pruning).weight == 1
     inside = (reached(tree, pruning) == 1) & ~leaf
     distributions = []
     for doubt in map(float, doubts):

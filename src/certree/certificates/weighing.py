@@ -26,7 +26,7 @@ from certree.stats import NodeStats, TargetStats
 from certree.stats.in_any_order import asking, counted_in_any_order
 from certree.stats.nodes import counted
 from certree.tree import LEAF, Tree
-from certree.weights.node_weights import NodeWeights, one_pruning
+from certree.weights.node_weights import NodeWeights, expect_pruning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +109,7 @@ class HeldOut(OfColumns):
 
     def error_of_pruning(self, pruning: NodeWeights) -> float:
         """Share of the observations that a pruning gets wrong by the training samples' labels."""
-        return float(one_pruning(self.tree, pruning).weight @ self.stats.errors) / self.n
+        return float(expect_pruning(self.tree, pruning).weight @ self.stats.errors) / self.n
 
 
 def _expect_disjoint(grow: Indices, weigh: Indices) -> None:

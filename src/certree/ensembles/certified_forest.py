@@ -38,8 +38,8 @@ from certree.stats import NodeStats
 from certree.stats.nodes import counted
 from certree.tree import Trees
 from certree.votes import Voting, stopped_outcomes
-from certree.weights.family import gains_of
-from certree.weights.node_weights import NodeWeights, pruning_of, reached
+from certree.weights.family import compute_gains
+from certree.weights.node_weights import NodeWeights, make_pruning, reached
 
 # Shares of the rows that grow a tree. Few are best where labels are noisy and rows out of both samples
 # of a pair many; many where trees are the better the more rows they have.
@@ -111,11 +111,11 @@ class SampledTrees:
     def posteriors(self) -> Iterator[tuple[NodeWeights, float]]:
         """The trees as they are, and posteriors over prunings, with their mean divergence (nats)."""
         trees, (grown, others) = self.trees, self.stats
-        yield pruning_of(trees, ~trees.is_leaf), -_LOG_SHARE
+        yield make_pruning(trees, ~trees.is_leaf), -_LOG_SHARE
         prior = decisions_by_rows(trees, grown, _PRIOR_ROWS)
         family = gibbs_family(trees, others, prior)
         for value in _PATH:
-            posterior = family.at(value, 0.0)
+            posterior = family.solve(value, 0.0)
             yield posterior, kl_divergence(trees, posterior, prior) / len(trees) - _LOG_SHARE
 
     def shares(self, posterior: NodeWeights) -> Float64:
@@ -144,7 +144,7 @@ class SampledTrees:
         """Shares of features in how far cuts lower the Gini index, times how likely they are."""
         trees, grown = self.trees, self.stats[0]
         inner = np.flatnonzero(~trees.is_leaf)
-        fallen = np.maximum(-gains_of(trees, grown.impurity), 0.0)
+        fallen = np.maximum(-compute_gains(trees, grown.impurity), 0.0)
         made = np.maximum(reached(trees, posterior) - posterior.weight, 0.0)
         return tree_shares(trees, inner, (fallen * made)[inner], np.zeros(trees.n_features))
 

@@ -63,7 +63,7 @@ from certree.votes import (
     scaled_distances,
     vote,
 )
-from certree.weights.family import Scoring, gains_of
+from certree.weights.family import Scoring, compute_gains
 from certree.weights.node_weights import NodeWeights, reached
 
 # What weighs classes where rows may have several targets.
@@ -491,7 +491,7 @@ class TreeVoteEstimator(TreeModel):
     def _worth_of_features(self) -> Float64:
         tree = self.tree_
         inner = np.flatnonzero(tree.left != LEAF)
-        decrease = -gains_of(tree, self.stats_.impurity)
+        decrease = -compute_gains(tree, self.stats_.impurity)
         split = reached(tree, self.weights_) - self.weights_.weight
         value = np.maximum(decrease, 0) * np.maximum(split, 0)
         worth = np.bincount(tree.feature[inner], value[inner], minlength=tree.n_features)

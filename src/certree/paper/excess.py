@@ -22,7 +22,7 @@ from certree.interface.signatures import checked
 from certree.prunings.penalties import finite_cost
 from certree.stats import NodeStats
 from certree.tree import Tree
-from certree.weights.family import ChainStops, Family, gains_of
+from certree.weights.family import ChainStops, Family, compute_gains
 from certree.weights.node_weights import NodeWeights, map_pruning
 
 # Temperatures of which an oracle bound takes the best: 2 to minus so much.
@@ -94,14 +94,14 @@ def least_costly(tree: Tree, cost: Float64, prior: NodeWeights, weight: float) -
     It is the likeliest of the posterior that this makes. Prunings that stop in different cells of a
     chain are one here.
     """
-    posterior = _family(tree, cost, prior).at(weight)
+    posterior = _family(tree, cost, prior).solve(weight)
     return map_pruning(tree, replace(posterior, chain_mode=np.zeros(tree.n_nodes)))
 
 
 def _family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
     """The posteriors that weigh what leaves cost by one temperature, and a prior."""
     stops = ChainStops(*prior.of(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
-    return Family(tree, gains_of(tree, cost)[:, None], cost[:1], np.zeros(0), stops)
+    return Family(tree, compute_gains(tree, cost)[:, None], cost[:1], np.zeros(0), stops)
 
 
 @checked
@@ -141,7 +141,7 @@ def excess_posterior(
     """
     rows = float(stats.of(tree).n[0])
     cost = stats.errors + rows * finite_cost(tree, penalty)
-    return _family(tree, cost, prior).at(bounds.expect_temperature(lambda_error))
+    return _family(tree, cost, prior).solve(bounds.expect_temperature(lambda_error))
 
 
 @checked

@@ -171,7 +171,7 @@ def judge(
         if contestant.two_classes and n_classes != 2:
             continue
         chosen = _tuned(contestant, folds)
-        weights = contestant.candidate.family(tree, stats).at(*chosen)
+        weights = contestant.candidate.family(tree, stats).solve(*chosen)
         ballot = vote(tree, stats, weights, contestant.candidate.voting)
         errors[contestant.name] = float(np.mean(ballot.label[leaf] != sample.y_test))
         temperatures[contestant.name] = chosen

@@ -12,8 +12,8 @@ from certree.interface.signatures import checked, expect_settings
 from certree.prunings.rule import PruningRule
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
-from certree.weights.family import JudgedVotes, Scoring, gains_of
-from certree.weights.node_weights import NodeWeights, pruning_of
+from certree.weights.family import Scoring, ValidationVotes, compute_gains
+from certree.weights.node_weights import NodeWeights, make_pruning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,13 +41,13 @@ class PruningPath(OfColumns):
 
     def pruning(self, step: int) -> NodeWeights:
         """The pruning of one step of the path: weights 0 and 1."""
-        return self.at(self.alphas[step])
+        return self.solve(self.alphas[step])
 
-    def at(self, alpha: float) -> NodeWeights:
+    def solve(self, alpha: float) -> NodeWeights:
         """The pruning of any alpha >= 0: weights 0 and 1."""
-        return pruning_of(self.tree, self.critical > alpha)
+        return make_pruning(self.tree, self.critical > alpha)
 
-    def of_at_most(self, n_leaves: int, alpha: float = 0.0) -> NodeWeights:
+    def limit_leaves(self, n_leaves: int, alpha: float = 0.0) -> NodeWeights:
         """The pruning of the lowest alpha from `alpha` on that has at most so many leaves.
 
         Parameters
@@ -64,22 +64,24 @@ class PruningPath(OfColumns):
         """
         ones = np.ones(self.tree.n_nodes)
         alphas = np.append(np.maximum(self.alphas, alpha), np.inf)
-        sizes = self.totals(float(self.tree.n_leaves), gains_of(self.tree, ones), alphas)
-        return self.at(alphas[np.argmax(sizes <= min(n_leaves, self.tree.n_leaves))])
+        sizes = self.compute_totals(
+            float(self.tree.n_leaves), compute_gains(self.tree, ones), alphas
+        )
+        return self.solve(alphas[np.argmax(sizes <= min(n_leaves, self.tree.n_leaves))])
 
-    def losses(
+    def compute_losses(
         self,
         temperatures: Float64,
-        votes: JudgedVotes,
+        votes: ValidationVotes,
         scoring: Scoring,
         n_threads: int,  # noqa: ARG002 -- the paths are tuned like the posteriors, but need no threads
     ) -> Float64:
         """Held-out loss of the prunings of all alphas, (g, 1) -> (g,), O(m log m); see `Family`."""
-        loss = losses_as_leaf(votes, scoring)
+        loss = compute_leaf_losses(votes, scoring)
         whole = loss[self.tree.is_leaf].sum()
-        return self.totals(whole, gains_of(self.tree, loss), temperatures[:, 0])
+        return self.compute_totals(whole, compute_gains(self.tree, loss), temperatures[:, 0])
 
-    def totals(self, whole: float, gains: Float64, alphas: Float64) -> Float64:
+    def compute_totals(self, whole: float, gains: Float64, alphas: Float64) -> Float64:
         """What the prunings of some alphas add up to, if T0 does to `whole`: (s,) -> (s,).
 
         Each node adds its gain, (m,), where it is split.
@@ -92,9 +94,9 @@ class PruningPath(OfColumns):
         return total[n_merged]
 
 
-def losses_as_leaf(votes: JudgedVotes, scoring: Scoring) -> Float64:
+def compute_leaf_losses(votes: ValidationVotes, scoring: Scoring) -> Float64:
     """Held-out loss of every node as the leaf of a pruning, (m,), as the core judges a vote."""
-    holdout, values = votes.judging, votes.values
+    holdout, values = votes.validation, votes.values
     shares: Float64 = np.eye(holdout.shape[1])[votes.label] if values is None else values
     losses: Float64
     if scoring == "squared":
@@ -139,9 +141,9 @@ class MergePath(PruningPath):
         self._check("int32", (self.tree.n_nodes,), "order")
         self._check("float64", (self.tree.n_nodes // 2,), "rises")
 
-    def after(self, n_merges: int) -> NodeWeights:
+    def pruning_after(self, n_merges: int) -> NodeWeights:
         """The pruning after 0 .. m // 2 merges: weights 0 and 1."""
-        return pruning_of(self.tree, self.order >= n_merges)
+        return make_pruning(self.tree, self.order >= n_merges)
 
 
 Cost = Literal["error", "gini", "entropy", "squared", "log_loss", "squared_error"] | None
@@ -171,7 +173,7 @@ def leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> Float64:
         raise ValueError(f"count_empty must be True or False, got {count_empty!r}")
     if count_empty:
         return np.where(tree.is_leaf, 0.0, tree.chain)
-    return gains_of(tree, (stats.n > 0).astype(np.float64))
+    return compute_gains(tree, (stats.n > 0).astype(np.float64))
 
 
 @checked
@@ -207,7 +209,7 @@ def cost_complexity_path(
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
-    costs = gains_of(tree, impurity_cost(stats.of(tree), cost), stats.weight_unit)
+    costs = compute_gains(tree, impurity_cost(stats.of(tree), cost), stats.weight_unit)
     critical = critical_prices(tree.left, costs, leaf_gains(tree, stats, count_empty))
     return PruningPath(tree, _steps(critical), critical)
 
@@ -218,7 +220,7 @@ def _rises(tree: Tree, cost: Float64, unit: float) -> Float64:
     Ties within rounding are ties; see `rounded_off`.
     """
     # A minus would sign zeros.
-    return 0.0 - rounded_off(gains_of(tree, cost, unit), np.abs(cost).max() / unit)
+    return 0.0 - rounded_off(compute_gains(tree, cost, unit), np.abs(cost).max() / unit)
 
 
 def rounded_off(values: Float64, largest: float) -> Float64:

@@ -12,7 +12,7 @@ from certree.prunings.paths import impurity_cost
 from certree.prunings.rule import PruningRule
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
-from certree.weights.family import Family, chain_stops, gains_of
+from certree.weights.family import Family, chain_stops, compute_gains
 from certree.weights.node_weights import NodeWeights
 
 
@@ -29,7 +29,7 @@ def _family(
     """
     units = [*[1.0] * (len(terms) - 1), unit]
     pairs = [*zip(terms, units, strict=True)]
-    gains = np.stack([gains_of(tree, *pair) for pair in pairs], axis=1)
+    gains = np.stack([compute_gains(tree, *pair) for pair in pairs], axis=1)
     gains[:, 0] += np.where(tree.is_leaf, 0.0, split)
     root = np.array([term[0] / one for term, one in pairs])
     return Family.made(tree, gains, root, np.array(fixed, dtype=float), chain_stops(tree), True)
@@ -58,7 +58,7 @@ def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
     ValueError
         If a cost is not finite.
     """
-    return _family(tree, [finite_cost(tree, cost)], [-1.0]).at()
+    return _family(tree, [finite_cost(tree, cost)], [-1.0]).solve()
 
 
 def finite_cost(tree: Tree, cost: ArrayLike) -> Float64:
@@ -105,7 +105,7 @@ def cost_complexity(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
-    return CostComplexity().family(tree, stats).at(nonnegative("alpha", alpha))
+    return CostComplexity().family(tree, stats).solve(nonnegative("alpha", alpha))
 
 
 class DepthPenalised(PruningRule):
@@ -152,7 +152,7 @@ def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     Scott and Nowak, "Minimax-optimal classification with dyadic decision trees", IEEE Trans.
     Information Theory 2006, as "SN-pruning" in Nguyen and Kpotufe, NeurIPS 2018, Section 5.
     """
-    return DepthPenalised().family(tree, stats).at(nonnegative("alpha", alpha))
+    return DepthPenalised().family(tree, stats).solve(nonnegative("alpha", alpha))
 
 
 @checked
@@ -269,7 +269,7 @@ def pessimistic(
     ----------
     Quinlan, "C4.5: Programs for Machine Learning", 1993, Section 4.2, error-based pruning.
     """
-    return Pessimistic(confidence).family(tree, stats).at(nonnegative("alpha", alpha))
+    return Pessimistic(confidence).family(tree, stats).solve(nonnegative("alpha", alpha))
 
 
 class DescriptionLength(PruningRule):
@@ -340,4 +340,4 @@ def minimum_description_length(
     Mehta, Rissanen and Agrawal, "MDL-based decision tree pruning", KDD 1995; the cost of a split is
     that of Rastogi and Shim, "PUBLIC", VLDB 1998.
     """
-    return DescriptionLength(free_splits).family(tree, stats).at(nonnegative("alpha", alpha))
+    return DescriptionLength(free_splits).family(tree, stats).solve(nonnegative("alpha", alpha))

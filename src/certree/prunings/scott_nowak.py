@@ -17,13 +17,18 @@ from certree.grow.dyadic import dyadic_resolution, resolution_of
 from certree.grow.grower import Grower
 from certree.interface.arrays import Float64, OfColumns, nonnegative
 from certree.interface.signatures import checked
-from certree.prunings.paths import PruningPath, cost_complexity_path, leaf_gains, losses_as_leaf
+from certree.prunings.paths import (
+    PruningPath,
+    compute_leaf_losses,
+    cost_complexity_path,
+    leaf_gains,
+)
 from certree.prunings.penalties import finite_cost
 from certree.prunings.rule import PruningRule
 from certree.stats import Stats
 from certree.tree import Tree
-from certree.weights.family import JudgedVotes, Scoring, gains_of
-from certree.weights.node_weights import NodeWeights, pruning_of
+from certree.weights.family import Scoring, ValidationVotes, compute_gains
+from certree.weights.node_weights import NodeWeights, make_pruning
 
 # Of a boundary; the number of coefficients of polynomials must be one of float64.
 _MOST_SMOOTH = 50
@@ -60,16 +65,16 @@ class SquareRootPrunings:
         total = self.costs + alpha * self.penalties
         return len(total) - 1 - int(np.argmin(total[::-1]))
 
-    def at(self, alpha: float) -> NodeWeights:
+    def solve(self, alpha: float) -> NodeWeights:
         """The best pruning: weights 0 and 1."""
         return self.path.pruning(self.step(alpha))
 
-    def losses(
-        self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
+    def compute_losses(
+        self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
         """Held-out loss of the prunings of all alphas, (g, 1) -> (g,); see `Family`."""
         alphas = self.path.alphas[[self.step(alpha) for alpha in temperatures[:, 0]]]
-        return self.path.losses(alphas[:, None], votes, scoring, n_threads)
+        return self.path.compute_losses(alphas[:, None], votes, scoring, n_threads)
 
 
 @checked
@@ -108,7 +113,7 @@ def square_root_penalised(
     Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
     2003, equation (1).
     """
-    return SquareRoot(count_empty).family(tree, stats).at(nonnegative("alpha", alpha))
+    return SquareRoot(count_empty).family(tree, stats).solve(nonnegative("alpha", alpha))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,13 +143,13 @@ class FragmentPrunings(OfColumns):
         names = (field.name for field in fields(self) if field.name != "tree")
         self._check("float64", (self.tree.n_nodes,), *names)
 
-    def at(self, alpha: float) -> NodeWeights:
+    def solve(self, alpha: float) -> NodeWeights:
         """The best pruning: weights 0 and 1."""
-        return pruning_of(self.tree, self._division(alpha) > 0)
+        return make_pruning(self.tree, self._division(alpha) > 0)
 
     def fragment(self, alpha: float) -> NodeWeights:
         """The cheapest root fragment of the best pruning, as a pruning."""
-        return pruning_of(self.tree, self._division(alpha) > 1)
+        return make_pruning(self.tree, self._division(alpha) > 1)
 
     def _division(self, alpha: float) -> NDArray[np.uint8]:
         return fragment_pruning(
@@ -156,19 +161,19 @@ class FragmentPrunings(OfColumns):
             alpha * self.cell_penalty,
         )
 
-    def losses(
+    def compute_losses(
         self,
         temperatures: Float64,
-        votes: JudgedVotes,
+        votes: ValidationVotes,
         scoring: Scoring,
         n_threads: int,  # noqa: ARG002 -- tuned like the posteriors, but each alpha is one pass
     ) -> Float64:
         """Held-out loss of the prunings of all alphas, (g, 1) -> (g,); see `Family`."""
-        return self.totals(losses_as_leaf(votes, scoring), temperatures)
+        return self.compute_totals(compute_leaf_losses(votes, scoring), temperatures)
 
-    def totals(self, loss: Float64, temperatures: Float64) -> Float64:
+    def compute_totals(self, loss: Float64, temperatures: Float64) -> Float64:
         """What the leaves of the prunings of all alphas lose, (g, 1) -> (g,), if nodes do (m,)."""
-        return np.array([self.at(alpha).weight @ loss for alpha in temperatures[:, 0]])
+        return np.array([self.solve(alpha).weight @ loss for alpha in temperatures[:, 0]])
 
 
 def fragment_prunings(
@@ -193,7 +198,7 @@ def fragment_prunings(
     root_rows = np.sqrt(stats.n / unit)
     return FragmentPrunings(
         tree,
-        gains_of(tree, stats.loss if cost is None else finite_cost(tree, cost), unit),
+        compute_gains(tree, stats.loss if cost is None else finite_cost(tree, cost), unit),
         gains,
         np.where(tree.is_leaf | (not count_empty), 0.0, tree.chain - 1.0),
         root_rows * sqrt(48 * coefficients * log(2 * _rows(stats))),
@@ -255,7 +260,7 @@ def spatially_adaptive(
     2003, equation (2).
     """
     prunings = fragment_prunings(tree, stats, log_cells=log_cells, count_empty=count_empty)
-    return prunings.at(nonnegative("alpha", alpha))
+    return prunings.solve(nonnegative("alpha", alpha))
 
 
 @checked
@@ -311,7 +316,7 @@ def polynomial_penalised(
     prunings = fragment_prunings(
         tree, stats, smoothness=smoothness, log_cells=log_cells, count_empty=count_empty, cost=cost
     )
-    return prunings.at(nonnegative("alpha", alpha))
+    return prunings.solve(nonnegative("alpha", alpha))
 
 
 class ScottNowakRule(PruningRule):
@@ -371,8 +376,8 @@ class SquareRoot(ScottNowakRule):
         path = cost_complexity_path(tree, stats, count_empty=self.count_empty)
         loss, unit = stats.loss, stats.weight_unit
         gains, whole = leaf_gains(tree, stats, self.count_empty), loss[tree.is_leaf].sum() / unit
-        costs = path.totals(whole, gains_of(tree, loss, unit), path.alphas)
-        sizes = path.totals(_size(stats, gains), gains, path.alphas)
+        costs = path.compute_totals(whole, compute_gains(tree, loss, unit), path.alphas)
+        sizes = path.compute_totals(_size(stats, gains), gains, path.alphas)
         n = _rows(stats)
         return SquareRootPrunings(path, costs, np.sqrt(32 * n * log(e * n) * sizes))
 

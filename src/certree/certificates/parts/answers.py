@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from certree.interface.arrays import Float64, Int32, array_of
 from certree.stats.nodes import counted
 from certree.tree import Tree
-from certree.weights.node_weights import pruning_of
+from certree.weights.node_weights import make_pruning
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def leaf_parts(
     places = np.flatnonzero(ends).astype(np.int32)
     labels = counted(tree, places, label[places], None, int(label.max()) + 1).counts
     alike = (labels > 0).sum(axis=1) == 1
-    leaves = np.flatnonzero(pruning_of(tree, ~alike).weight)
+    leaves = np.flatnonzero(make_pruning(tree, ~alike).weight)
     shares = (shares[leaves] / shares[leaves].sum()).tolist()
     return {
         node: Part(str(node), (risk, share), n, nats)
