@@ -35,7 +35,7 @@ from certree import (
 )
 from certree.estimators.tune import MIXED_GRID
 from certree.prunings import Pessimistic, cost_complexity, sibling_merge_path
-from certree.prunings.shorthand import RULES
+from certree.prunings.rule_names import RULES
 from sklearn_checks import copies_differ, expect_checks, mark_copies
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]

@@ -55,7 +55,7 @@ from certree.prunings import (
     SpatiallyAdaptive,
     SquareRoot,
 )
-from certree.prunings.shorthand import RULES
+from certree.prunings.rule_names import RULES
 from model_files import (
     SHAPES_AND_TYPES,
     Touch,

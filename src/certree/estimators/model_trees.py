@@ -31,7 +31,7 @@ from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import reads_state
 from certree.interface.signatures import POSITIVE
 from certree.interface.threads import threads
-from certree.prunings.paths import compute_leaf_losses, rounded_off
+from certree.prunings.paths import compute_leaf_losses, round_to_scale
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
 from certree.rows.features import FeatureColumns
@@ -241,7 +241,7 @@ class DecoratedTree(TreeVoteEstimator):
         losses = self._judged(grown, constant, folds)
         largest = float(constant.max())
         if 0 < largest < np.inf:
-            losses, constant = (rounded_off(one, largest) for one in (losses, constant))
+            losses, constant = (round_to_scale(one, largest) for one in (losses, constant))
         pruning = prune(grown.tree, losses)
         kept = [grown.nodes[v] for v in np.flatnonzero(pruning.weight) if losses[v] < constant[v]]
         fitted = self._parallel(self._fitted_model, grown, kept)
@@ -457,7 +457,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
 
     def _grower(self) -> Grower:
         grower, rule = super()._grower(), self._rule_of(self.rule)
-        return grower if rule is None else rule.matched(grower, self.n_features_in_)[1]
+        return grower if rule is None else rule.match_grower(grower, self.n_features_in_)[1]
 
     def _pruned(
         self, grown: _Grown, random_state: np.random.RandomState
@@ -495,9 +495,9 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             if errors < cost[v]:
                 cost[v], loss[v], models[v] = errors, left_out, model
         rule = self._rule_of(self.rule) or Polynomial()
-        family, _ = rule.matched(super()._grower(), self.n_features_in_)
+        family, _ = rule.match_grower(super()._grower(), self.n_features_in_)
         n = float(len(grown.rows.y))
-        return family(grown.tree, sides.stats, cost=cost, grown_by=n), loss, models
+        return family(grown.tree, sides.stats, cost=cost, n_grown=n), loss, models
 
     def _on_both_sides(self, grown: _Grown, node: _Node, whole: Fold) -> tuple[Any, float, float]:
         """A node's model, its errors on the rows it is fitted to, and its loss on those left out."""

@@ -19,7 +19,7 @@ from certree.certificates.inequalities import bounds
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.interface.arrays import LARGEST, Float64
 from certree.interface.signatures import checked
-from certree.prunings.penalties import finite_cost
+from certree.prunings.penalties import check_cost
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.weights.family import ChainStops, Family, compute_gains
@@ -140,7 +140,7 @@ def excess_posterior(
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, equation (2).
     """
     rows = float(stats.of(tree).n[0])
-    cost = stats.errors + rows * finite_cost(tree, penalty)
+    cost = stats.errors + rows * check_cost(tree, penalty)
     return _family(tree, cost, prior).solve(bounds.expect_temperature(lambda_error))
 
 
@@ -198,7 +198,7 @@ def gibbs_excess_bound(
     if not 0 <= bayes_errors <= rows:
         raise ValueError(f"bayes_errors must lie in 0 .. {rows:g}, got {bayes_errors!r}")
     leaves = posterior.of(tree).weight
-    paid = float(leaves @ finite_cost(tree, penalty))
+    paid = float(leaves @ check_cost(tree, penalty))
     excess = (float(leaves @ stats.errors) - float(bayes_errors)) / rows if rows else 0.0
     complexity = kl_divergence(tree, posterior, prior)
     bound = bounds.pac_bayes_at(excess + paid, rows, complexity, log_chance(delta), lambda_error)
@@ -263,7 +263,7 @@ def excess_bound(
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Proposition 2; for the mean as in equation
     (14).
     """
-    paid = finite_cost(tree, penalty)
+    paid = check_cost(tree, penalty)
     if paid.min() < 0:
         raise ValueError(f"penalty must not be negative, got {paid.min():g}")
 
