@@ -28,7 +28,7 @@ from certree.paper.protocol import (
     judge,
 )
 from certree.rows.folds import content_folds
-from certree.stats.nodes import counted
+from certree.stats.nodes import count_by_leaf
 
 REPEATS = 5
 SEARCHES = ("PAC-Bayes joint", "PAC-Bayes error-first")
@@ -42,7 +42,7 @@ def pruned(sample: Sample, repeat: int, nudge: Float64) -> float:
     X, X_test = -sample.X, -sample.X_test
     cells, candidate = GROWERS[EXPANDED], CONTESTANTS[0].candidate
     rows = TrainingSamples(X, sample.y, max_depth="log")
-    summarise = partial(counted, n_classes=sample.n_classes)
+    summarise = partial(count_by_leaf, n_classes=sample.n_classes)
     folds = []
     for fold in content_folds(sample.X, sample.y, 2, np.random.RandomState(repeat)):
         tree = cells.grow(rows.part(fold.grow, fold.grow_weight))

@@ -51,7 +51,7 @@ class Vote(OfColumns):
             raise ValueError("score must be finite numbers, one column at least")
         object.__setattr__(self, "score", score)
 
-    def of(self, tree: Trees) -> Self:
+    def check_tree(self, tree: Trees) -> Self:
         """Check that the votes belong to a tree of this size, and return them."""
         if len(self.score) != tree.n_nodes:
             raise ValueError(
@@ -89,7 +89,7 @@ class Ballots(OfColumns):
         """The values, as the core takes them."""
         return self.values
 
-    def at(self, nodes: NDArray[np.integer]) -> Float64:
+    def take(self, nodes: NDArray[np.integer]) -> Float64:
         """The values of some nodes, (k, K); 0 and 1 of a label."""
         if self.values is not None:
             return self.values[nodes]
@@ -98,7 +98,7 @@ class Ballots(OfColumns):
 
     def cast(self, tree: Trees, weights: NodeWeights) -> Vote:
         """Let all prunings vote with these ballots, each with its weight."""
-        weight = weights.of(tree).weight
+        weight = weights.check_tree(tree).weight
         return Vote.made(push_down(tree.left, weight, self.label, self.values, self.n_values))
 
 
@@ -134,7 +134,7 @@ class SparseBallots(OfColumns):
 
     def cast(self, tree: Trees, weights: NodeWeights) -> DeferredVote:
         """Let all prunings vote with these ballots, each with its weight."""
-        return DeferredVote(tree, weights.of(tree).weight, self)
+        return DeferredVote(tree, weights.check_tree(tree).weight, self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +158,7 @@ class DeferredVote(OfColumns):
     def __post_init__(self) -> None:
         self._check("float64", (self.tree.n_nodes,), "weight")
 
-    def of(self, tree: Trees) -> Self:
+    def check_tree(self, tree: Trees) -> Self:
         """Check that the votes belong to a tree of this size, and return them."""
         expect_nodes(len(self.weight), tree)
         return self
@@ -243,10 +243,10 @@ class Voting:
         if isinstance(stats, SparseNodeStats):
             if self.slopes is not None:
                 raise ValueError(_EXPECTED_SLOPES.format(n=stats.n_classes))
-            return SparseBallots(stats.of(tree), self.kind, self.smoothing)
+            return SparseBallots(stats.check_tree(tree), self.kind, self.smoothing)
         if isinstance(stats, SeveralStats) and self.kind == "majority":
             every = np.arange(len(tree.left))
-            labels = [self.ballots(tree, one).at(every) for one in stats.of_each]
+            labels = [self.ballots(tree, one).take(every) for one in stats.of_each]
             values = np.concatenate(labels, axis=1)
             return Ballots.made(None, values, values.shape[1])
         if self.kind == "mean":
@@ -254,7 +254,7 @@ class Voting:
             return Ballots.made(None, values, values.shape[1])
         if not isinstance(stats, NodeStats):
             raise ValueError('a numeric target takes kind="mean", got "majority"')
-        label = stats.of(tree).label
+        label = stats.check_tree(tree).label
         if self.slopes is not None:
             plain = Voting("mean", 0.0, self.slopes)
             label = plain.averages(tree, stats).argmax(axis=1).astype(np.int32)
@@ -262,7 +262,7 @@ class Voting:
 
     def averages(self, tree: Trees, stats: Stats) -> Float64:
         """Means, or shares of classes, that rise or fall along features in every pruning."""
-        values = stats.of(tree).averages(tree, self.smoothing)
+        values = stats.check_tree(tree).averages(tree, self.smoothing)
         if self.slopes is None:
             return values
         if isinstance(stats, SeveralStats):
@@ -316,7 +316,7 @@ def vote(
         If the kind is unknown, or the sizes differ.
     """
     how = Voting(voting) if isinstance(voting, str) else voting
-    weights.of(tree)
+    weights.check_tree(tree)
     return how.ballots(tree, stats).cast(tree, weights)
 
 
@@ -332,7 +332,7 @@ def stopped_outcomes(
     rest = np.where(tree.is_leaf, 0.0, np.maximum(reached(tree, weights) - weights.weight, 0.0))
     if isinstance(ballots, SparseBallots):
         return ballots.cast(tree, weights).outcomes(nodes, rest)
-    return ballot.score[nodes] + rest[nodes, None] * ballots.at(nodes)
+    return ballot.score[nodes] + rest[nodes, None] * ballots.take(nodes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -380,7 +380,7 @@ def prediction_variance(
     # How well a variance is known hangs on how many rows there are, not on what they weigh.
     variance = smoothed_means(tree.left, stats.effective_size, own, voting.smoothing, 1.0)
     columns = np.column_stack([mean, mean**2, variance])
-    sums = push_down(tree.left, weights.of(tree).weight, None, columns, 3)
+    sums = push_down(tree.left, weights.check_tree(tree).weight, None, columns, 3)
     with np.errstate(over="ignore"):
         between: Float64 = np.ldexp(np.maximum(sums[:, 1] - sums[:, 0] ** 2, 0.0), 2 * exponent)
     return PredictionVariance(between, sums[:, 2])

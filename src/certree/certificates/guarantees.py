@@ -763,7 +763,7 @@ class CalibrationSamples(OfColumns):
 
     def __post_init__(self) -> None:
         expect_settings(self)
-        self.grown.of(self.tree)
+        self.grown.check_tree(self.tree)
         columns, n = checked_places(self.given, self.n_given, self.weight)
         nodes = self.tree.n_nodes
         columns["leaf"] = codes("leaf", self.leaf, n, nodes)

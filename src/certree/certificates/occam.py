@@ -403,7 +403,7 @@ def selective_certificates(
     Geifman and El-Yaniv, "Selective classification for deep neural networks", NeurIPS 2017, for the
     guarantee as such; the bound is Langford's, JMLR 2005.
     """
-    lead, winner = margins(ballot.of(held.tree)), ballot.label
+    lead, winner = margins(ballot.check_tree(held.tree)), ballot.label
     tried = _margins(held.tree, lead, held.grown.n if fixed else held.stats.n)
     labels = {margin: np.where(lead >= margin, winner, held.n_classes) for margin in tried}
     silent = allow_abstention(prior)

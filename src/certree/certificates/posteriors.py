@@ -22,8 +22,8 @@ from certree.weights.node_weights import NodeWeights
 
 def gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> Family:
     """The Gibbs posteriors of a prior, by (lambda_error, lambda_penalty); see `gibbs_posterior`."""
-    gains, root = stats.of(tree).terms(tree, 2, False)
-    decisions = prior.of(tree).log_decisions
+    gains, root = stats.check_tree(tree).terms(tree, 2, False)
+    decisions = prior.check_tree(tree).log_decisions
     stops = ChainStops.made(*decisions, prior.chain_entropy, prior.chain_mode)
     return Family.made(tree, gains, root, np.zeros(0), stops, False)
 
@@ -130,7 +130,7 @@ def labelled_posterior(
     Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
     """
     lam = nonnegative("lambda_error", lambda_error)
-    if len(prior.distributions) != 1 or prior.n_labels > stats.of(tree).n_classes:
+    if len(prior.distributions) != 1 or prior.n_labels > stats.check_tree(tree).n_classes:
         raise ValueError(
             f"prior must have one part and at most {stats.n_classes} labels, got "
             f"{len(prior.distributions)} parts and {prior.n_labels} labels"
@@ -157,7 +157,7 @@ def ballot_of(tree: Tree, stats: NodeStats, posterior: Law) -> Vote:
     """Probability of each class under a drawn pruning, in every cell."""
     if isinstance(posterior, NodeWeights):
         return vote(tree, stats, posterior)
-    weight = posterior.weights.of(tree).weight
+    weight = posterior.weights.check_tree(tree).weight
     return Vote(push_down(tree.left, weight, None, posterior.share, posterior.share.shape[1]))
 
 

@@ -103,7 +103,7 @@ class Prior(OfColumns):
         if not float(np.exp(self.log_share).sum()) + proposed <= 1 + 1e-9:
             raise ValueError("shares of parts and proposals must sum to at most 1")
         for distribution in self.distributions:
-            distribution.of(self.tree)
+            distribution.check_tree(self.tree)
 
     def of(self, tree: Tree, grown: NodeStats) -> Prior:
         """Check that the prior is one of this tree and has seen training samples alone; return it."""
@@ -264,7 +264,7 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
 def decisions_by_rows(tree: Trees, grown: NodeStats, rows: float) -> NodeWeights:
     """The distribution of `count_prior`."""
     with np.errstate(divide="ignore", over="ignore"):
-        log_odds = np.log(grown.of(tree).n / grown.weight_unit / float(rows))
+        log_odds = np.log(grown.check_tree(tree).n / grown.weight_unit / float(rows))
     return independent_decisions(tree, log_odds)
 
 
@@ -396,7 +396,7 @@ def _trusting(
     """Distributions of equal shares with labels like those of training samples; see `trust_labels`."""
     if not ((trusts > 0) & (trusts <= 1)).all():
         raise ValueError(f"trust must lie in (0, 1], got {trusts[0]!r}")
-    label = (1 - trusts)[:, None, None] * grown.of(tree).averages(tree, 1.0)
+    label = (1 - trusts)[:, None, None] * grown.check_tree(tree).averages(tree, 1.0)
     label[:, np.arange(tree.n_nodes), grown.label] += trusts[:, None]
     with np.errstate(divide="ignore"):
         log_label = np.log(label)
@@ -469,7 +469,7 @@ def add_candidate_labels(
     return replace(
         prior,
         log_share=prior.log_share + rest,
-        seen=_one_source(prior.seen, grown.of(prior.tree)),
+        seen=_one_source(prior.seen, grown.check_tree(prior.tree)),
         candidate_labels=(*kept, *added),
     )
 

@@ -35,7 +35,7 @@ from certree.interface.threads import all_threads
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
-from certree.stats.nodes import counted
+from certree.stats.nodes import count_by_leaf
 from certree.tree import Trees
 from certree.votes import Voting, stopped_outcomes
 from certree.weights.family import compute_gains
@@ -96,7 +96,7 @@ class SampledTrees:
         """Counts of the rows that grew each tree and label it, and of the others, which weigh it."""
         y, weight = self.training.y, self.training.weight
         grown, others = (
-            counted(
+            count_by_leaf(
                 self.trees,
                 self.leaf[rows],
                 np.broadcast_to(y, rows.shape)[rows],

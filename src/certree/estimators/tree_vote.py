@@ -48,10 +48,10 @@ from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training, WeighedTarget, one_row
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
-from certree.stats.in_any_order import asking, counted_in_any_order, measured_in_any_order
-from certree.stats.nodes import counted
+from certree.stats.exact_sums import count_exactly, measure_exactly, reduce_in_memory
+from certree.stats.nodes import count_by_leaf
 from certree.stats.sparse import MANY_CLASSES
-from certree.stats.targets import measured
+from certree.stats.targets import measure_by_leaf
 from certree.tree import LEAF, Tree, lacking_rows
 from certree.votes import (
     Ballots,
@@ -361,8 +361,8 @@ class TreeVoteEstimator(TreeModel):
         tree = self._stored_trees(Tree, stored.of("tree"))
         # Leaves compare none, but slopes look it up at all nodes.
         codes("feature", tree.feature, tree.n_nodes, self.n_features_in_)
-        stats = self._restored_stats(stored).of(tree)
-        posterior = NodeWeights.restored(stored.of("weights")).of(tree)
+        stats = self._restored_stats(stored).check_tree(tree)
+        posterior = NodeWeights.restored(stored.of("weights")).check_tree(tree)
         # Each pruning has one leaf on every path; a vote of ones adds up to how many there are.
         leaves = push_down(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
@@ -671,14 +671,14 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         squared_weight: Float64 | None = None,
     ) -> NodeStats | SparseNodeStats | SeveralStats:
         if weight is not None and squared_weight is None and self._adds_up_in_any_order(y):
-            sums = counted_in_any_order(asking(leaf, y, weight), self._lanes.n_of[0])
+            sums = count_exactly(reduce_in_memory(leaf, y, weight), self._lanes.n_of[0])
             leaf, y, weight, squared_weight = sums
         if self._has_sparse_stats():
             return SparseNodeStats.count(tree, leaf, y, weight, self.n_classes_, weight_unit)
         columns = np.atleast_2d(np.ascontiguousarray(y.T))
         about = weight_unit, squared_weight
         of_each = [
-            counted(tree, leaf, one, weight, k, *about)
+            count_by_leaf(tree, leaf, one, weight, k, *about)
             for one, k in zip(columns, self._lanes.n_of, strict=True)
         ]
         return SeveralStats(tuple(of_each)) if y.ndim == 2 else of_each[0]
@@ -804,12 +804,14 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         squared_weight: Float64 | None = None,  # noqa: ARG002 -- of classes
     ) -> TargetStats | SeveralStats:
         if self._adds_up_in_any_order(y):
-            return measured_in_any_order(tree, asking(leaf, y, weight), weight_unit)
+            return measure_exactly(tree, reduce_in_memory(leaf, y, weight), weight_unit)
         how: dict[str, Any] = {"weight_unit": weight_unit}
         if y.ndim == 1:
-            return measured(tree, leaf, y, weight, **how)
+            return measure_by_leaf(tree, leaf, y, weight, **how)
         columns = np.ascontiguousarray(y.T)
-        return SeveralStats(tuple(measured(tree, leaf, one, weight, **how) for one in columns))
+        return SeveralStats(
+            tuple(measure_by_leaf(tree, leaf, one, weight, **how) for one in columns)
+        )
 
     def _stored_stats(self, stored: Stored, number: int = 0) -> TargetStats:  # noqa: ARG002 -- all alike
         return TargetStats.restored(stored)

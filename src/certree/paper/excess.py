@@ -100,7 +100,7 @@ def least_costly(tree: Tree, cost: Float64, prior: NodeWeights, weight: float) -
 
 def _family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
     """The posteriors that weigh what leaves cost by one temperature, and a prior."""
-    stops = ChainStops(*prior.of(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
+    stops = ChainStops(*prior.check_tree(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
     return Family(tree, compute_gains(tree, cost)[:, None], cost[:1], np.zeros(0), stops)
 
 
@@ -139,7 +139,7 @@ def excess_posterior(
     ----------
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, equation (2).
     """
-    rows = float(stats.of(tree).n[0])
+    rows = float(stats.check_tree(tree).n[0])
     cost = stats.errors + rows * check_cost(tree, penalty)
     return _family(tree, cost, prior).solve(bounds.expect_temperature(lambda_error))
 
@@ -194,10 +194,10 @@ def gibbs_excess_bound(
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, equation (9) of the appendix, a step to
     Proposition 2.
     """
-    rows = float(stats.of(tree).n[0])
+    rows = float(stats.check_tree(tree).n[0])
     if not 0 <= bayes_errors <= rows:
         raise ValueError(f"bayes_errors must lie in 0 .. {rows:g}, got {bayes_errors!r}")
-    leaves = posterior.of(tree).weight
+    leaves = posterior.check_tree(tree).weight
     paid = float(leaves @ check_cost(tree, penalty))
     excess = (float(leaves @ stats.errors) - float(bayes_errors)) / rows if rows else 0.0
     complexity = kl_divergence(tree, posterior, prior)
@@ -308,7 +308,7 @@ def expect_problem(
     tree: Tree, population: NodeStats, n: int, bayes_risk: float, fewest: int
 ) -> float:
     """Check what is known of a simulated problem; returns n as a number that does not overflow."""
-    total = float(population.of(tree).n[0])
+    total = float(population.check_tree(tree).n[0])
     if abs(total - 1) > _ROUNDING:
         raise ValueError(f"population must hold probabilities that sum to 1, got {total:g}")
     if not fewest <= n <= LARGEST:

@@ -21,7 +21,7 @@ from certree.interface.progress import progress
 from certree.prunings.penalties import CostComplexity, DepthPenalised
 from certree.rows.folds import Fold, content_folds
 from certree.stats import count
-from certree.stats.nodes import counted
+from certree.stats.nodes import count_by_leaf
 from certree.tree import Tree
 from certree.votes import Voting, vote
 from certree.weights.helmbold_schapire_posteriors import helmbold_schapire_family, label_family
@@ -159,7 +159,7 @@ def judge(
     def fold_of(fold: Fold, tree: Tree) -> GrownFold:
         leaf = tree.route(X, 1)
         sides = (fold.grow, fold.judge)
-        stats, judging = (counted(tree, leaf[one], y[one], None, n_classes) for one in sides)
+        stats, judging = (count_by_leaf(tree, leaf[one], y[one], None, n_classes) for one in sides)
         return GrownFold(tree, stats, judging.table)
 
     folds = [fold_of(*pair) for pair in zip(dealt, trees, strict=True)]

@@ -25,7 +25,7 @@ from certree.paper.excess import (
 )
 from certree.prunings.scott_nowak import fragment_prunings
 from certree.stats import NodeStats
-from certree.stats.nodes import counted
+from certree.stats.nodes import count_by_leaf
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
 
@@ -57,7 +57,7 @@ def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Floa
     ----------
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, equation (3) and Lemma 5.
     """
-    inside = stats.of(tree).n
+    inside = stats.check_tree(tree).n
     if not inside[0] > 0:
         raise ValueError("stats must count at least one row")
     penalty: Float64 = np.sqrt(2 * inside * _log_cells(tree, delta)) / inside[0]
@@ -344,7 +344,7 @@ def resolvability(tree: Tree, population: NodeStats, n: int, bayes_risk: float) 
     rule = fragment_prunings(tree, expected, count_empty=True)
     pruning, fragment = rule.solve(1.0), rule.fragment(1.0)
     ends = np.flatnonzero(pruning.weight).astype(np.int32)
-    inside = np.maximum(counted(tree, ends, np.zeros_like(ends), None, 1).counts[:, 0], 1)
+    inside = np.maximum(count_by_leaf(tree, ends, np.zeros_like(ends), None, 1).counts[:, 0], 1)
     penalty = float(fragment.weight @ (rule.size_penalty * np.sqrt(inside) + rule.cell_penalty))
     excess = excess_of(float(pruning.weight @ population.errors), bayes_risk)
     return Resolvability(excess + penalty / rows, excess, penalty / rows, pruning)

@@ -239,7 +239,7 @@ def cost_complexity_path(
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
-    costs = compute_gains(tree, compute_costs(stats.of(tree), cost), stats.weight_unit)
+    costs = compute_gains(tree, compute_costs(stats.check_tree(tree), cost), stats.weight_unit)
     critical = critical_prices(tree.left, costs, compute_leaf_gains(tree, stats, count_empty))
     return PruningPath(tree, _find_alphas(critical), critical)
 
@@ -294,7 +294,9 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
     Mingers, "An empirical comparison of pruning methods for decision tree induction", Machine
     Learning 1989, as critical value pruning.
     """
-    node_rises = _compute_rises(tree, compute_costs(stats.of(tree), cost), stats.weight_unit)
+    node_rises = _compute_rises(
+        tree, compute_costs(stats.check_tree(tree), cost), stats.weight_unit
+    )
     order = merge_order(tree.left, node_rises)
     merged_nodes = np.argsort(order, kind="stable")[tree.n_leaves :]
     rises = node_rises[merged_nodes]

@@ -89,7 +89,7 @@ class CostComplexity(PruningRule):
 
     def family(self, tree: Tree, stats: Stats) -> Family:
         """Return the prunings of a tree, one for each alpha."""
-        has_rows = (stats.of(tree).n > 0).astype(np.float64)
+        has_rows = (stats.check_tree(tree).n > 0).astype(np.float64)
         return _build_family(tree, [has_rows, stats.loss], [-1.0], unit=stats.weight_unit)
 
 
@@ -128,7 +128,7 @@ class DepthPenalised(PruningRule):
 
     def family(self, tree: Tree, stats: Stats) -> Family:
         """Return the prunings of a tree, one for each alpha."""
-        unit = stats.of(tree).weight_unit
+        unit = stats.check_tree(tree).weight_unit
         rows = stats.n / unit
         depth = tree.node_depth.astype(np.float64)
         # This is n sqrt(max(p, d / n) d / n) with p = rows / n, in rows like the errors.
@@ -197,8 +197,8 @@ def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWe
     ----------
     Quinlan, "Simplifying decision trees", International Journal of Man-Machine Studies 1987.
     """
-    counts = validation.of(tree).counts
-    if validation.n_classes != stats.of(tree).n_classes:
+    counts = validation.check_tree(tree).counts
+    if validation.n_classes != stats.check_tree(tree).n_classes:
         raise ValueError(
             f"validation has {validation.n_classes} classes, but stats has {stats.n_classes}"
         )
@@ -239,7 +239,7 @@ class Pessimistic(PruningRule):
         expect_settings(self)
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
-        unit = stats.of(tree).weight_unit
+        unit = stats.check_tree(tree).weight_unit
         added_errors = compute_upper_errors(stats, self.confidence) - stats.errors / unit
         return _build_family(tree, [added_errors, stats.errors], [-1.0], unit=unit)
 
@@ -304,7 +304,7 @@ class DescriptionLength(PruningRule):
         """Return the prunings of a tree, one for each alpha."""
         if not isinstance(self.free_splits, bool | np.bool_):
             raise ValueError(f"free_splits must be True or False, got {self.free_splits!r}")
-        unit, k = stats.of(tree).weight_unit, stats.n_classes
+        unit, k = stats.check_tree(tree).weight_unit, stats.n_classes
         n = stats.n / unit
         parameters = (k - 1) / 2 * np.log(np.maximum(n, 1) / 2)
         volume = k / 2 * np.log(np.pi) - gammaln(k / 2)

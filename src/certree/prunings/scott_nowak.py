@@ -195,7 +195,7 @@ def fragment_prunings(
 
     The parameters are those of `polynomial_penalised`.
     """
-    leaf_gains = compute_leaf_gains(tree, stats.of(tree), count_empty)
+    leaf_gains = compute_leaf_gains(tree, stats.check_tree(tree), count_empty)
     log_regions = (
         log(_count_leaves(stats, leaf_gains))
         if log_cells is None

@@ -350,7 +350,7 @@ def loss_family(
     ValueError
         If the loss is unknown, or is the log loss of a numeric target.
     """
-    gains, root = stats.of(tree).terms(tree, n_terms, empty_leaves)
+    gains, root = stats.check_tree(tree).terms(tree, n_terms, empty_leaves)
     if loss == "log_loss":
         nats = getattr(stats, "log_loss", None)
         if nats is None:

@@ -17,7 +17,7 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
     The log weight of a pruning is minus the inverse temperature times its loss, plus that of the
     branching prior; see `helmbold_schapire`.
     """
-    if stats.of(tree).n_classes != 2:
+    if stats.check_tree(tree).n_classes != 2:
         raise ValueError(f"Helmbold-Schapire voting takes 2 classes, got {stats.n_classes}")
     counts = stats.counts
     total_weight = stats.n.max()

@@ -64,7 +64,7 @@ class NodeWeights(OfColumns):
             if not (np.abs(getattr(self, name)) <= LARGEST).all():
                 raise ValueError(f"{name} must be finite, and at most {LARGEST:g} in size")
 
-    def of(self, tree: Trees) -> NodeWeights:
+    def check_tree(self, tree: Trees) -> NodeWeights:
         """Return these weights, or raise ValueError if their length is not that of the tree."""
         if len(self.weight) != len(tree.left):
             raise ValueError(
@@ -94,7 +94,7 @@ def reached(tree: Trees, weights: NodeWeights) -> Float64:
     weights : NodeWeights
         A distribution over its prunings.
     """
-    return reach(tree.left, weights.of(tree).log_odds)
+    return reach(tree.left, weights.check_tree(tree).log_odds)
 
 
 @checked
@@ -104,7 +104,7 @@ def entropy(tree: Tree, weights: NodeWeights) -> float:
     It is the sum over nodes of the probability of reaching the node times the entropy of its split
     decision, plus the entropy of where in its chain the pruning stops.
     """
-    log_odds = np.abs(weights.of(tree).log_odds)
+    log_odds = np.abs(weights.check_tree(tree).log_odds)
     is_uncertain = log_odds < 700  # beyond, the entropy is below the smallest float64
     z = np.where(is_uncertain, log_odds, 0.0)
     e = np.exp(-z)
@@ -141,7 +141,7 @@ def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
 
 def expect_pruning(tree: Tree, pruning: NodeWeights) -> NodeWeights:
     """Return a distribution, or raise ValueError if it is not a single pruning of the tree."""
-    if not np.isin(pruning.of(tree).weight, (0, 1)).all():
+    if not np.isin(pruning.check_tree(tree).weight, (0, 1)).all():
         raise ValueError("pruning must have weights 0 and 1: use map_pruning or sample_pruning")
     return pruning
 
@@ -203,7 +203,7 @@ def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
 
     Prunings that stop in different regions of one chain count as different prunings.
     """
-    log_odds = likeliest(tree.left, weights.of(tree).log_odds, weights.chain_mode)
+    log_odds = likeliest(tree.left, weights.check_tree(tree).log_odds, weights.chain_mode)
     return make_pruning(tree, log_odds > 0)
 
 
@@ -229,5 +229,5 @@ def sample_pruning(
     """
     u = np.random.default_rng(rng).random(tree.n_nodes)
     with np.errstate(over="ignore"):
-        leaf_probability = 1 / (1 + np.exp(weights.of(tree).log_odds))
+        leaf_probability = 1 / (1 + np.exp(weights.check_tree(tree).log_odds))
     return make_pruning(tree, u >= leaf_probability)
