@@ -152,7 +152,7 @@ def test_shapes_that_do_not_match_are_refused():
         stats.check_tree(grow_kd(X, max_depth=0))
     with pytest.raises(ValueError, match='takes loss="error", got "log_loss"'):
         pac_bayes(tree, SeveralStats((measured, measured)), 1.0, 1.0, loss="log_loss")
-    with pytest.raises(ValueError, match="slopes take one target, got 2"):
+    with pytest.raises(ValueError, match="monotonic_cst must be None for several targets"):
         Voting("mean", 0.0, np.array([1, 0])).ballots(tree, stats)
     with pytest.raises(ValueError, match='takes kind="mean", got "majority"'):
         Voting().ballots(tree, SeveralStats((measured, measured)))

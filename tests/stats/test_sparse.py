@@ -189,11 +189,13 @@ def test_sparse_counts_that_do_not_match_are_refused(changes, message):
         SparseNodeStats(**(plain | changes))
 
 
-def test_slopes_take_two_classes():
+def test_monotonic_constraints_take_two_classes():
     X, y = many_classes()
     model = PACBayesTreeClassifier().fit(X, y)
-    voting = Voting("mean", slopes=np.array([1, 0, 0]))
-    with pytest.raises(ValueError, match="slopes take numbers or two classes, got 120 classes"):
+    voting = Voting("mean", monotonic_cst=np.array([1, 0, 0]))
+    with pytest.raises(
+        ValueError, match="must be None for more than two classes, got constraints for 120 classes"
+    ):
         vote(model.tree_, model.stats_, model.weights_, voting)
 
 

@@ -126,7 +126,7 @@ def extract_trees(model: Any) -> tuple[Trees, Float64]:
     if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], Tree):
         tree, values = model
         value: Float64 = column("values", values, "float64", (tree.n_nodes, None))
-        return _join_trees([tree.saying(value)])
+        return _join_trees([tree.with_value(value)])
     if isinstance(model, (BoostedTrees, AdaBoostTreeClassifier)) and hasattr(
         model, "_summed_trees"
     ):
@@ -162,14 +162,14 @@ def _extract_certree_tree(model: Any) -> tuple[Trees, Float64]:
         value = tree.value
         if formula.link == "shares" and formula.says_second:
             value = np.hstack([1.0 - value, value])
-        trees.append(tree.saying(np.where(tree.is_leaf[:, None], tree_weight * value, 0.0)))
+        trees.append(tree.with_value(np.where(tree.is_leaf[:, None], tree_weight * value, 0.0)))
     return _join_trees(trees)
 
 
 def _extract_score_trees(summed: SummedTrees) -> tuple[Trees, Float64]:
     """Return the trees and the start of raw scores, which the formula of a single class lacks."""
     trees = summed.trees
-    return trees.saying(np.where(trees.is_leaf[:, None], trees.value, 0.0)), summed.start
+    return trees.with_value(np.where(trees.is_leaf[:, None], trees.value, 0.0)), summed.start
 
 
 def _extract_sklearn_trees(estimators: Sequence[Any]) -> tuple[Trees, Float64]:
@@ -187,7 +187,7 @@ def _extract_sklearn_trees(estimators: Sequence[Any]) -> tuple[Trees, Float64]:
         if is_classifier(estimator):
             leaf_value = leaf_value / leaf_value.sum(axis=1, keepdims=True)
         value[numbers_from_sklearn(source)[is_leaf]] = leaf_value / len(estimators)
-        trees.append(from_sklearn(estimator).saying(value))
+        trees.append(from_sklearn(estimator).with_value(value))
     return _join_trees(trees)
 
 

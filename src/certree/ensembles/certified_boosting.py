@@ -688,7 +688,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         else:
             scale.start_, scale.trees_ = np.ones(1), Trees.joined([], self.n_features_in_, 1)
         self.scale_start_ = limit * scale.start_
-        self.scale_trees_ = scale.trees_.saying(limit * scale.trees_.value)
+        self.scale_trees_ = scale.trees_.with_value(limit * scale.trees_.value)
         self.least_scale_ = limit * (LEAST_SCALE * mean or 1.0)
         return limit
 

@@ -81,7 +81,7 @@ class SampledTrees:
     @cached_property
     def leaf(self) -> Int32:
         """Leaf of each row in each tree, numbered among all nodes, (T, n)."""
-        return self.trees.leaves(self.training.X, self.n_threads)
+        return self.trees.find_leaves(self.training.X, self.n_threads)
 
     @cached_property
     def judged(self) -> NDArray[np.bool_]:
@@ -391,7 +391,7 @@ class CertifiedForestClassifier(ForestClassifier):
         """Set the fitted attributes."""
         trees, shares = best.sampled.trees, best.shares
         said = shares if self.n_classes_ > 2 else shares[:, 1:2]
-        self.trees_ = trees.saying(said)
+        self.trees_ = trees.with_value(said)
         self._importances = best.sampled.importances(best.posterior)
         self.certificates_ = best.certificates(self.delta, share, best.sampled.risk(shares))
         self.certificate_ = min(self.certificates_, key=lambda one: one.bound)

@@ -102,7 +102,7 @@ def permutation_importances(
     for j in np.unique(known.trees.feature[~known.trees.is_leaf]):
         order = np.random.default_rng((seed, j)).permutation(len(known.y))
         with shuffled(X, j, order) as shuffled_rows:
-            leaf = known.trees.out_of_bag(shuffled_rows, drawing, known.n_threads)
+            leaf = known.trees.find_out_of_bag_leaves(shuffled_rows, drawing, known.n_threads)
         found[j] = _loss(known, leaves, classes, leaf) - before
     return found
 
@@ -115,7 +115,7 @@ def sums_in_bags(
     sums = [np.zeros((0, 1 + lanes.width))]
     for number, tree in enumerate(trees):
         weight = draw_rows(len(y), drawing, number) * rows.weights()
-        leaf = ~tree.leaves(X, 1)
+        leaf = ~tree.find_leaves(X, 1)
         sums.append(sum_leaves(tree.left, root, leaf, y, weight, lanes.counts, 1))
     return np.concatenate(sums)
 

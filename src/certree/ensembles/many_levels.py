@@ -480,7 +480,7 @@ class LevelStatistics:
             for v, n in zip(nodes, n_left, strict=True):
                 sets[v] = np.sort(levels[order[n:] if missing_left[v] else order[:n]])
             feature[nodes], threshold[nodes] = self.feature[q], 0
-        return Trees.known(
+        return Trees.from_valid_columns(
             trees.left,
             n_features,
             feature=frozen(feature),

@@ -52,7 +52,7 @@ from certree.stats.exact_sums import count_exactly, measure_exactly, reduce_in_m
 from certree.stats.nodes import count_by_leaf
 from certree.stats.sparse import MANY_CLASSES
 from certree.stats.targets import measure_by_leaf
-from certree.tree import LEAF, Tree, lacking_rows
+from certree.tree import LEAF, Tree, find_rows_with_missing
 from certree.votes import (
     Ballots,
     DeferredVote,
@@ -229,7 +229,7 @@ class TreeVoteEstimator(TreeModel):
         leaf = tree.route(training.X, threads(self.n_jobs))
         about = training.weight, training.weight_unit
         stats = self._summarise(tree, leaf, training.y, *about)
-        self._vote(tree.knowing_missing(training.X), stats, posteriors)
+        self._vote(tree.learn_missing(training.X), stats, posteriors)
 
     def _grower(self) -> Grower:
         """What grows the tree."""
@@ -414,7 +414,7 @@ class TreeVoteEstimator(TreeModel):
         """The leaf of each row, which rows may belong to several, and the average scores of these."""
         rows, n_threads = self._new_rows(X), threads(self.n_jobs)
         leaves = self.tree_.route(rows, n_threads)
-        lacking = lacking_rows(rows)
+        lacking = find_rows_with_missing(rows)
         if not len(lacking) or not self.tree_.missing_both.any():
             return leaves, lacking[:0], np.empty((0, 1 if score is None else score.shape[1]))
         score = self.vote_.score if score is None else score
@@ -519,7 +519,7 @@ class TreeVoteEstimator(TreeModel):
         value = np.zeros((tree.n_nodes, said.shape[1]))
         value[leaves] = said
         start = np.zeros(said.shape[1])
-        return SummedTrees(tree.saying(value), start, self.stats_.n, self._parts)
+        return SummedTrees(tree.with_value(value), start, self.stats_.n, self._parts)
 
     def _scored(self, outcomes: Float64) -> Float64:
         """Outcomes of the vote, (k, K), that tell all of them."""
@@ -633,7 +633,7 @@ class TreeVoteEstimator(TreeModel):
             )
         rows = self.stats_.n.astype(np.float64)
         return self._formula_of(
-            self.tree_.saying(self._leaf_values()), "tree", "identity", rows=rows
+            self.tree_.with_value(self._leaf_values()), "tree", "identity", rows=rows
         )
 
 

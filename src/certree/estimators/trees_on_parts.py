@@ -102,7 +102,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
             advance()
         tree, lacking, stats = trees.whole()
         advance()
-        model._vote(tree.lacking_at(lacking), stats, model._tuned(folds, advance))
+        model._vote(tree.with_missing_nodes(lacking), stats, model._tuned(folds, advance))
 
 
 def expect_rows_for_classes(learned: Learned, share: float = 1.0) -> None:
