@@ -246,7 +246,7 @@ def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
         assert f"{cell['paper']:.3f}" in text
         assert cell["reason"] in text
     assert "±" in text
-    assert "spam, wine: repeated rows stand on both sides" in text
+    assert "spam, wine: some test rows equal training rows" in text
 
 
 def test_the_directory_may_come_from_the_environment(tmp_path, monkeypatch, iris):
@@ -371,7 +371,7 @@ def test_rates_prints_and_writes_what_the_simulation_gives(tmp_path):
     content = strict_json(json_file)
     assert content["experiment"] == "rates"
     assert [trial["excess"] for trial in content["trials"]] == [trial.excess for trial in trials]
-    found = rates.rates(trials)
+    found = rates.summarise_trials(trials)
     for boundary in ("Lipschitz", "smooth"):
         assert f"{boundary} boundary, 2 features: excess error" in text
     row = next(line.split() for line in text.splitlines() if line.split()[:1] == ["1024"])

@@ -462,7 +462,7 @@ def test_pages_are_escaped_and_whole():
         ({"values": [[1.0]]}, r"values must have shape \(1, 3\), got \(1, 1\)"),
     ],
 )
-def test_shapes_that_do_not_match_are_refused(changes, message):
+def test_what_does_not_go_together_is_refused(changes, message):
     given = {
         "base": [0.5, 0.5],
         "contributions": np.zeros((1, 2, 3)),
