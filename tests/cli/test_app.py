@@ -34,7 +34,7 @@ from certree.cli.side_by_side import METHODS as METHODS_SIDE_BY_SIDE
 from certree.explain import interaction_fractions, shapley_values
 from certree.files.tables import DATA_VARIABLE
 from certree.paper import rates
-from certree.paper.figure2 import SHARES
+from certree.paper.figure2 import FRACTIONS
 from certree.paper.protocol import GROWERS, PRUNING, run
 from certree.paper.table2 import METHODS
 
@@ -279,7 +279,7 @@ def test_figure2_prints_and_writes_what_the_experiment_gives(tmp_path):
         *("figure2", "--datasets", "iris", "--repeats", 1, "--quiet"),
         *("--json", json_file, "--plot", picture),
     )
-    outcomes = run(["iris"], ["dyadic", "kd"], 1, shares=SHARES)
+    outcomes = run(["iris"], ["dyadic", "kd"], 1, fractions=FRACTIONS)
     content = json.loads(json_file.read_text())
     assert content["experiment"] == "figure2"
     assert [outcome["errors"] for outcome in content["outcomes"]] == [o.errors for o in outcomes]

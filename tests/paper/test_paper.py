@@ -238,7 +238,7 @@ def test_test_rows_in_leaves_without_training_rows_are_counted():
 
 
 def test_outcomes_are_ordered_by_data_set_repetition_fraction_and_grower():
-    outcomes = run(["iris", "cultivars"], ["kd", EXPANDED], 2, shares=(0.5, 1.0))
+    outcomes = run(["iris", "cultivars"], ["kd", EXPANDED], 2, fractions=(0.5, 1.0))
     assert [(o.dataset, o.repeat, o.n_train, o.grower) for o in outcomes] == [
         (name, repeat, n, grower)
         for name, sizes in (("iris", (50, 100)), ("cultivars", (60, 119)))
@@ -514,7 +514,7 @@ def test_curves_are_grouped_by_grower_set_and_method():
 
 
 def test_figure2_has_five_fractions_from_half_to_all():
-    assert figure2.SHARES == (0.5, 0.625, 0.75, 0.875, 1.0)
+    assert figure2.FRACTIONS == (0.5, 0.625, 0.75, 0.875, 1.0)
 
 
 def test_curves_are_means_by_training_size():

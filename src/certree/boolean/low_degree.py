@@ -153,12 +153,12 @@ def low_degree(
     sets = enumerate_sets(len(bits), degree)
     estimates = compute_correlations(sets, signs, target[:, None], threads(n_jobs))
     radius = largest * sqrt(2 * (log(2 * n_sets) - log(delta)) / len(target))
-    least = {
+    smallest = {
         "all": 0.0,
         "proven": sqrt(2) * radius,
         "practical": compute_practical_threshold(target, n_sets),
     }
-    is_kept = np.abs(estimates[:, 0]) >= least[keep]
+    is_kept = np.abs(estimates[:, 0]) >= smallest[keep]
     spectrum = Spectrum.from_terms(sets[is_kept], estimates[is_kept], bits)
     return LowDegree(spectrum, n_sets, radius, keep)
 

@@ -150,8 +150,8 @@ def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Spa
             "but it has means: use sparsify, or compute the spectrum without mean"
         )
     l1_norm = spectrum.l1_norm
-    least = epsilon / l1_norm if l1_norm > 0 else 0.0
-    is_large = np.sqrt(spectrum.squares) >= least
+    smallest = epsilon / l1_norm if l1_norm > 0 else 0.0
+    is_large = np.sqrt(spectrum.squares) >= smallest
     degree = compute_proven_degree(n_leaves, epsilon)
     kept_terms = np.flatnonzero(is_large & (spectrum.sizes <= degree))
     return _keep_terms(spectrum, kept_terms, n_leaves, 2 * epsilon)

@@ -210,6 +210,7 @@ class Spectrum(OfColumns):
 
     @property
     def _means(self) -> Float64:
+        """Means of the signs of all bits, (n_bits,); 0 without means."""
         return np.zeros(len(self.bits)) if self.mean is None else self.mean
 
     @checked

@@ -23,7 +23,7 @@ from certree.interface.signatures import POSITIVE, checked, expect_settings
 from certree.rows.folds import Indices
 from certree.rows.split import TrainCalibrationSplit, checked_groups
 from certree.stats import NodeStats, TargetStats
-from certree.stats.exact_sums import count_exactly, reduce_in_memory
+from certree.stats.exact_leaf_sums import count_exactly, reduce_in_memory
 from certree.stats.nodes import count_by_leaf
 from certree.tree import LEAF, Tree
 from certree.weights.node_weights import NodeWeights, expect_pruning

@@ -133,7 +133,7 @@ def figure2(
         _split(growers, ("dyadic", "kd")),
         repeats,
         data,
-        figure2_experiment.SHARES,
+        figure2_experiment.FRACTIONS,
         n_jobs=jobs,
         verbose=not quiet,
     )

@@ -26,7 +26,7 @@ from certree.parts.exact_sums import exact_sum, rounded, whole_numbers
 from certree.rows.folds import Indices
 from certree.rows.hashes import mix
 from certree.rows.sparse_rows import AnyColumns, SparseColumns
-from certree.stats.exact_sums import Reduce
+from certree.stats.exact_leaf_sums import Reduce
 from certree.tree import Trees
 
 # Sets tell so many levels apart well enough.

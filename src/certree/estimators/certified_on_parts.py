@@ -39,7 +39,7 @@ from certree.parts.sides import (
 from certree.rows.duplicates import expect_few_repeats
 from certree.rows.split import TrainCalibrationSplit
 from certree.stats import Stats
-from certree.stats.exact_sums import LeafRows, Reduce
+from certree.stats.exact_leaf_sums import Reduce, RoutedRows
 from certree.tree import Tree
 
 # Of the learning curve of the pilot.
@@ -267,7 +267,7 @@ def _asked_off(
     """Ask the errors of a part in units of a limit, in the leaves of what predicts."""
     judged, off = _off(part, of_fold)
     weight = None if part.weight is None else part.weight[judged]
-    return f(LeafRows(own[np.asarray(part.leaf)[judged]], off / limit, weight), *given)
+    return f(RoutedRows(own[np.asarray(part.leaf)[judged]], off / limit, weight), *given)
 
 
 def _expect_parts(model: Any) -> None:

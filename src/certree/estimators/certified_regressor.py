@@ -50,7 +50,7 @@ from certree.rows.folds import Fold
 from certree.rows.split import Deal, TrainCalibrationSplit
 from certree.rows.training import WeighedTarget
 from certree.stats import Stats, TargetStats
-from certree.stats.exact_sums import measure_exactly, reduce_in_memory
+from certree.stats.exact_leaf_sums import measure_exactly, reduce_in_memory
 from certree.tree import Tree
 from certree.votes import Voting, vote
 from certree.weights.node_weights import NodeWeights, map_pruning

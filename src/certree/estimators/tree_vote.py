@@ -48,7 +48,7 @@ from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training, WeighedTarget, one_row
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
-from certree.stats.exact_sums import count_exactly, measure_exactly, reduce_in_memory
+from certree.stats.exact_leaf_sums import count_exactly, measure_exactly, reduce_in_memory
 from certree.stats.nodes import count_by_leaf
 from certree.stats.sparse import MANY_CLASSES
 from certree.stats.targets import measure_by_leaf

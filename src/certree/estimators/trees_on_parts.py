@@ -35,9 +35,9 @@ from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.tree_of_parts import GrowthOfParts, grow_on_parts
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.stats import NodeStats, Stats
-from certree.stats.exact_sums import (
-    LeafRows,
+from certree.stats.exact_leaf_sums import (
     Reduce,
+    RoutedRows,
     count_exactly,
     measure_exactly,
 )
@@ -261,7 +261,7 @@ def _asked(part: PartOfRows, are_growing: bool | None, f: Any, *given: Any) -> A
         n = part.n_growing
         rows = np.asarray(part.order[:n] if are_growing else part.order[n:])
         leaf, y, weight = leaf[rows], y[rows], None if weight is None else weight[rows]
-    return f(LeafRows(leaf, y, weight), *given)
+    return f(RoutedRows(leaf, y, weight), *given)
 
 
 def folds_that_choose(model: Any) -> int:

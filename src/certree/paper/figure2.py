@@ -11,7 +11,7 @@ from certree.paper.table2 import METHODS, Mean, compute_mean
 
 # The paper's multiclass data sets, and five fractions from half to all of the training rows.
 MULTICLASS_SETS = ("crowd", "wine", "digit", "letter")
-SHARES = tuple(float(share) for share in np.linspace(0.5, 1.0, 5))
+FRACTIONS = tuple(float(fraction) for fraction in np.linspace(0.5, 1.0, 5))
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ class Sample:
     n_classes: int
 
 
-def draw(dataset: str, table: Table, repeat: int, share: float = 1.0) -> Sample:
+def draw(dataset: str, table: Table, repeat: int, fraction: float = 1.0) -> Sample:
     """Draw the training and test rows of a repetition.
 
     Parameters
@@ -142,7 +142,7 @@ def draw(dataset: str, table: Table, repeat: int, share: float = 1.0) -> Sample:
         Its rows.
     repeat : int
         Number of the repetition, which determines the draw.
-    share : float
+    fraction : float
         Fraction of the training rows to keep.
 
     Returns
@@ -157,7 +157,7 @@ def draw(dataset: str, table: Table, repeat: int, share: float = 1.0) -> Sample:
     order = np.random.default_rng([repeat, 2018]).permutation(rows)
     n_test = TEST_ROWS if rows >= 2 * TEST_ROWS else rows // 3
     test, train = order[:n_test], order[n_test:]
-    train = train[: round(share * len(train))]
+    train = train[: round(fraction * len(train))]
     label = codes.astype(np.int32)
     return Sample(X[train], label[train], X[test], label[test], len(classes))
 
@@ -240,7 +240,7 @@ def run(
     growers: Sequence[str],
     repeats: int,
     directory: str | None = None,
-    shares: Sequence[float] = (1.0,),
+    fractions: Sequence[float] = (1.0,),
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> list[Outcome]:
@@ -257,7 +257,7 @@ def run(
         Number of repetitions.
     directory : str or None
         Directory of the data sets.
-    shares : sequence of float
+    fractions : sequence of float
         Fractions of the training rows to train on.
     n_jobs : int or None
         Number of threads, one per repetition; the outcomes do not depend on it.
@@ -267,7 +267,7 @@ def run(
     Returns
     -------
     list of Outcome
-        In the order of `datasets`, repetitions, `shares` and `growers`.
+        In the order of `datasets`, repetitions, `fractions` and `growers`.
 
     Raises
     ------
@@ -283,11 +283,14 @@ def run(
         raise ValueError(f"repeats must be at least 1, got {repeats}")
     tables = {name: load(name, directory) for name in datasets}
     tasks = [
-        (name, repeat, share) for name in datasets for repeat in range(repeats) for share in shares
+        (name, repeat, fraction)
+        for name in datasets
+        for repeat in range(repeats)
+        for fraction in fractions
     ]
 
-    def task(name: str, repeat: int, share: float) -> list[Outcome]:
-        sample = draw(name, tables[name], repeat, share)
+    def task(name: str, repeat: int, fraction: float) -> list[Outcome]:
+        sample = draw(name, tables[name], repeat, fraction)
         return [evaluate_methods(name, sample, grower, repeat) for grower in growers]
 
     with progress(verbose, len(tasks), "repetitions") as advance:

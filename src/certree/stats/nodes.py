@@ -169,8 +169,8 @@ class NodeStats(OfColumns):
         n = self.n
         # Squares of large weights would overflow; scaling by a power of two changes no digit.
         scale = 2.0 ** -np.frexp(max(n.max(initial=0.0), 1.0))[1]
-        least = np.finfo(np.float64).tiny
-        squares = ((self.counts * scale) ** 2).sum(axis=1) / np.maximum(n * scale, least) / scale
+        tiny = np.finfo(np.float64).tiny
+        squares = ((self.counts * scale) ** 2).sum(axis=1) / np.maximum(n * scale, tiny) / scale
         return np.maximum(n - squares, 0.0)
 
     @property

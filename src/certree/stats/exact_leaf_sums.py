@@ -3,8 +3,8 @@
 Each number is added as two integers, in units of the largest number of its leaf. So the partial results
 of blocks add up to the result of all rows, bit for bit, with more digits than float64 has.
 
-Functions of this module that take `LeafRows` first compute the partial result of one block. The others
-take a `Reduce`, which calls such a function on all blocks and adds the results.
+Functions that take `RoutedRows` compute the partial result of one block. The others take a `Reduce`,
+which calls such a function on all blocks and adds the results.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Reduce = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LeafRows:
+class RoutedRows:
     """A block of rows with their leaves.
 
     Parameters
@@ -72,7 +72,7 @@ class LeafGroups:
     Parameters
     ----------
     number : ndarray of int64, shape (k,)
-        Number of each group, ascending; see `LeafRows.number_groups`.
+        Number of each group, ascending; see `RoutedRows.number_groups`.
     n_rows : ndarray of int64, shape (k,)
         Number of rows of each group.
     ends : ndarray of float64, shape (k, 2)
@@ -122,7 +122,7 @@ class GroupMaxima:
 # -- partial results of a block of rows ------------------------------------------------------------
 
 
-def find_groups(rows: LeafRows, n_classes: int) -> LeafGroups:
+def find_groups(rows: RoutedRows, n_classes: int) -> LeafGroups:
     """Return the groups of rows: by leaf and class if `n_classes` is positive, else by leaf."""
     numbers = rows.number_groups(n_classes)
     is_small = len(numbers) > 0 and numbers.max() < _MAX_TABLE
@@ -137,13 +137,13 @@ def find_groups(rows: LeafRows, n_classes: int) -> LeafGroups:
 
 
 def find_largest(
-    rows: LeafRows, groups: LeafGroups, n_classes: int, values: Any, *arguments: Any
+    rows: RoutedRows, groups: LeafGroups, n_classes: int, values: Any, *arguments: Any
 ) -> GroupMaxima:
     """Find the largest magnitude of a number in each group.
 
     Parameters
     ----------
-    rows : LeafRows
+    rows : RoutedRows
     groups : LeafGroups
         Groups of all rows.
     n_classes : int
@@ -162,7 +162,7 @@ def find_largest(
 
 
 def sum_values(
-    rows: LeafRows,
+    rows: RoutedRows,
     groups: LeafGroups,
     n_classes: int,
     n: int,
@@ -179,24 +179,24 @@ def sum_values(
     return sums_of_cells(position, values(rows, position, *arguments), largest, n)
 
 
-def get_weights(rows: LeafRows, position: Int32) -> Float64:
+def get_weights(rows: RoutedRows, position: Int32) -> Float64:
     """Return the weights of rows."""
     return np.ones(len(position)) if rows.weight is None else np.asarray(rows.weight)
 
 
-def square_weights(rows: LeafRows, position: Int32) -> Float64:
+def square_weights(rows: RoutedRows, position: Int32) -> Float64:
     """Compute the squared weights of rows."""
     with np.errstate(over="ignore", under="ignore"):
         return np.square(get_weights(rows, position))
 
 
-def weight_targets(rows: LeafRows, position: Int32, varies: NDArray[np.bool_]) -> Float64:
+def weight_targets(rows: RoutedRows, position: Int32, varies: NDArray[np.bool_]) -> Float64:
     """Compute targets times weights; 0 in groups whose targets are all equal."""
     with np.errstate(over="ignore"):
         return rows.multiply_by_weight(np.where(varies[position], rows.y, 0.0))
 
 
-def weight_squared_deviations(rows: LeafRows, position: Int32, mean: Float64) -> Float64:
+def weight_squared_deviations(rows: RoutedRows, position: Int32, mean: Float64) -> Float64:
     """Compute squared distances from the mean (k,) of the group, times weights."""
     with np.errstate(over="ignore", under="ignore"):
         distance = rows.y - mean[position]
@@ -312,6 +312,6 @@ def count_exactly(reduce: Reduce, n_classes: int) -> tuple[Int32, Int32, Float64
 
 
 def reduce_in_memory(leaf: Int32, y: NDArray[Any], weight: Float64 | None) -> Reduce:
-    """Return a `Reduce` over rows in memory, which are one block; see `LeafRows`."""
-    rows = LeafRows(leaf, y, weight)
+    """Return a `Reduce` over rows in memory, which are one block; see `RoutedRows`."""
+    rows = RoutedRows(leaf, y, weight)
     return lambda f, *arguments: f(rows, *arguments)

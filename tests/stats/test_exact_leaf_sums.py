@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from certree import Cart, PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree._core import ends_of_cells, numbers_of_sums, sums_of_cells
-from certree.stats.exact_sums import (
+from certree.stats.exact_leaf_sums import (
     LeafGroups,
     count_exactly,
     find_groups,
