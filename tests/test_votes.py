@@ -123,7 +123,7 @@ def test_numeric_targets_have_no_majority_vote():
     tree = Tree([0], [0.0], [-1], [1], 1)
     stats = certree.TargetStats([1.0], [2.0], [0.0])
     weights = certree.pac_bayes(tree, stats, 1, 1)
-    with pytest.raises(ValueError, match='numeric target takes kind="mean"'):
+    with pytest.raises(ValueError, match='kind must be "mean" for a numeric target'):
         certree.vote(tree, stats, weights)
 
 

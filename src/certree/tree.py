@@ -145,13 +145,16 @@ class Trees(OfColumns):
             raise ValueError(f"n_features must lie in 1 .. {largest}, got {self.n_features}")
         _expect_trees(self)
         if m and (self.chain.min() < 1 or self.chain.max() > _MAX_CHAIN):
-            raise ValueError(f"chain must be at least 1 and at most {_MAX_CHAIN}")
+            raise ValueError(
+                f"chain must be at least 1 and at most {_MAX_CHAIN}, got {self.chain.min()} .. "
+                f"{self.chain.max()}"
+            )
         if self.optimal_splits not in (True, False, None):
             raise ValueError(
                 f"optimal_splits must be True, False or None, got {self.optimal_splits!r}"
             )
         if not np.isfinite(self.value).all():
-            raise ValueError("value must be finite")
+            raise ValueError("value must be finite, got NaN or infinity")
 
     @classmethod
     def from_valid_columns(cls, left: Int32, n_features: int, **columns: Any) -> Self:
@@ -731,7 +734,7 @@ def _expect_trees(nodes: Trees) -> None:
             f"feature must lie in 0 .. {nodes.n_features - 1}, got {used.min()} .. {used.max()}"
         )
     if not np.isfinite(nodes.threshold[inner]).all():
-        raise ValueError("threshold must be finite")
+        raise ValueError("threshold must be finite, got NaN or infinity")
     if nodes.missing_both[nodes.is_leaf].any():
         raise ValueError("missing_both must be False at leaves")
     _expect_sets(nodes)

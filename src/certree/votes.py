@@ -286,7 +286,7 @@ class Voting:
             values = self.averages(tree, stats)
             return Ballots.made(None, values, values.shape[1])
         if not isinstance(stats, NodeStats):
-            raise ValueError('a numeric target takes kind="mean", got "majority"')
+            raise ValueError('kind must be "mean" for a numeric target, got "majority"')
         label = stats.check_tree(tree).label
         if self.monotonic_cst is not None:
             unsmoothed = Voting("mean", 0.0, self.monotonic_cst)

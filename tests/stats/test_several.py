@@ -150,11 +150,15 @@ def test_shapes_that_do_not_match_are_refused():
     stats = SeveralStats((classified, classified))
     with pytest.raises(ValueError, match="stats has 7 nodes, but the tree has 1 nodes"):
         stats.check_tree(grow_kd(X, max_depth=0))
-    with pytest.raises(ValueError, match='takes loss="error", got "log_loss"'):
+    with pytest.raises(
+        ValueError, match='loss must be "error" for a numeric target, got "log_loss"'
+    ):
         pac_bayes(tree, SeveralStats((measured, measured)), 1.0, 1.0, loss="log_loss")
     with pytest.raises(ValueError, match="monotonic_cst must be None for several targets"):
         Voting("mean", 0.0, np.array([1, 0])).ballots(tree, stats)
-    with pytest.raises(ValueError, match='takes kind="mean", got "majority"'):
+    with pytest.raises(
+        ValueError, match='kind must be "mean" for a numeric target, got "majority"'
+    ):
         Voting().ballots(tree, SeveralStats((measured, measured)))
     assert isinstance(stats.take(np.array([0, 1])).of_each[1], NodeStats)
     assert isinstance(SeveralStats((measured,)).of_each[0], TargetStats)

@@ -348,7 +348,9 @@ def test_leaves_may_have_log_loss(tree_and_stats, lam1, lam2):
 def test_numbers_have_no_log_loss():
     tree = flat_tree()
     moments = certree.TargetStats(np.ones(3), np.zeros(3), np.zeros(3))
-    with pytest.raises(ValueError, match='a numeric target takes loss="error", got "log_loss"'):
+    with pytest.raises(
+        ValueError, match='loss must be "error" for a numeric target, got "log_loss"'
+    ):
         certree.pac_bayes(tree, moments, 1.0, 0.0, loss="log_loss")
 
 

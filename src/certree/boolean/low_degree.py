@@ -69,7 +69,10 @@ class LowDegree:
             If `keep` is "practical", for which nothing is proven.
         """
         if self.keep == "practical":
-            raise ValueError('keep="practical" has no proven bound: use "proven" or "all"')
+            raise ValueError(
+                'keep must be "proven" or "all" for an error bound, got "practical", which has no '
+                "proven bound"
+            )
         if self.keep == "all":
             return weight_above + self.n_sets * self.radius**2
         step = (1 + sqrt(2)) * self.radius

@@ -154,7 +154,10 @@ def _join_trees(trees: Sequence[Tree]) -> tuple[Trees, Float64]:
 def _extract_certree_tree(model: Any) -> tuple[Trees, Float64]:
     """Return the trees of a tree model or forest of certree; only leaves have values."""
     if hasattr(model, "leaf_estimator"):
-        raise TypeError(f"leaves must predict values, not by models of their own, got {model!r}")
+        raise TypeError(
+            "model must have values in its leaves, and not predict by models of their own, got "
+            f"{model!r}"
+        )
     formula = model._formula()
     tree_weight = 1 / len(formula.trees) if formula.kind == "forest" else 1.0
     trees = []

@@ -134,7 +134,7 @@ def sparse_recovery(measurement: ArrayLike, y: ArrayLike, noise: float = 0.0) ->
     A: Float64 = column("measurement", measurement, "float64", (None, None))
     values: Float64 = column("y", y, "float64", (len(A),))
     if not (np.isfinite(A).all() and np.isfinite(values).all()):
-        raise ValueError("measurement and y must hold finite numbers")
+        raise ValueError("measurement and y must hold finite numbers, got NaN or infinity")
     noise = nonnegative("noise", noise)
     if max(np.abs(A).max(initial=0.0), np.abs(values).max(initial=0.0)) > _LARGEST:
         raise ValueError(f"measurement and y must hold numbers of size {_LARGEST:g} at most")

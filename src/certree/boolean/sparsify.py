@@ -91,12 +91,14 @@ def sparsify(
         If neither or both of `budget` and `error` are passed, or one is negative.
     """
     if (budget is None) == (error is None):
-        raise ValueError("expected either budget or error: pass exactly one of them")
+        raise ValueError(
+            f"exactly one of budget and error must be passed, got budget={budget!r}, error={error!r}"
+        )
     limit: Any = error if budget is None else budget
     if not limit >= 0:
         raise ValueError(f"budget and error must be at least 0, got {limit}")
     if n_leaves is not None and not 1 <= n_leaves <= LARGEST:
-        raise ValueError(f"n_leaves must be positive, got {n_leaves}")
+        raise ValueError(f"n_leaves must be positive, at most {LARGEST:g}, got {n_leaves}")
     order = np.argsort(-spectrum.squares, kind="stable")
     if budget is None:
         # Entry i is the error if i terms are kept, summed from the smallest term up.

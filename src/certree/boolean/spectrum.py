@@ -70,7 +70,7 @@ class Spectrum(OfColumns):
         self._check("uint64", (None, count_words(len(self.bits))), "masks")
         self._check("float64", (len(self.masks), None), "coefficients")
         if not self.coefficients.shape[1] or not np.isfinite(self.coefficients).all():
-            raise ValueError("coefficients must be finite numbers, one column at least")
+            raise ValueError("coefficients must be finite numbers with one column for each output")
         last_bits = len(self.bits) % 64
         if last_bits and (self.masks[:, -1] >> np.uint64(last_bits)).any():
             raise ValueError(

@@ -81,7 +81,9 @@ class SparseNodeStats(OfColumns):
         object.__setattr__(self, "classes", codes("classes", self.classes, n, self.n_classes))
         object.__setattr__(self, "label", codes("label", self.label, m, self.n_classes))
         if (np.diff(self._node * np.int64(self.n_classes) + self.classes) <= 0).any():
-            raise ValueError("classes must ascend in every node")
+            raise ValueError(
+                "classes must ascend in every node: sort the entries of a node by class"
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             if not ((self.weight > 0).all() and (self.n <= MOST_ROWS).all()):
                 raise ValueError(

@@ -233,7 +233,7 @@ def measure(
     X = matrix(X)
     target: Float64 = column("y", y, "float64", (len(X),))
     if not np.isfinite(target).all():
-        raise ValueError("y must be finite")
+        raise ValueError("y must be finite, got NaN or infinity")
     weight = row_weights(sample_weight, len(X))
     return measure_by_leaf(tree, tree.apply(X, n_jobs=n_jobs), target, weight, unit)
 

@@ -354,7 +354,7 @@ def loss_family(
     if loss == "log_loss":
         nats = getattr(stats, "log_loss", None)
         if nats is None:
-            raise ValueError('a numeric target takes loss="error", got "log_loss"')
+            raise ValueError('loss must be "error" for a numeric target, got "log_loss"')
         unit = stats.weight_unit
         gains = np.column_stack([compute_gains(tree, nats, unit), gains[:, 1:]])
         root = np.append(nats[:1] / unit, root[1:])

@@ -59,7 +59,7 @@ class NodeWeights(OfColumns):
         if not ((self.weight >= 0) & (self.weight <= 1 + 1e-9)).all():
             raise ValueError("weight must hold probabilities, got numbers outside 0 .. 1")
         if np.isnan(self.log_odds).any():
-            raise ValueError("log_odds must not be NaN")
+            raise ValueError("log_odds must be numbers, -inf or inf, got NaN")
         for name in ("chain_entropy", "chain_mode"):
             if not (np.abs(getattr(self, name)) <= LARGEST).all():
                 raise ValueError(f"{name} must be finite, and at most {LARGEST:g} in size")
