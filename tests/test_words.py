@@ -204,9 +204,9 @@ def test_models_of_numbers_name_what_they_cannot_read(words):
 
 def test_constraints_of_a_voting_are_a_copy():
     slopes = np.array([1, 0, -1, 0])
-    voting = Voting("mean", monotonic_cst=slopes[::2])
+    voting = Voting("mean", slopes=slopes[::2])
     slopes[:] = 100
-    assert voting.monotonic_cst.tolist() == [1, -1]
-    assert voting.monotonic_cst.dtype == np.int8
-    with pytest.raises(ValueError, match="monotonic_cst must hold -1, 0 or 1"):
-        Voting("mean", monotonic_cst=slopes)
+    assert voting.slopes.tolist() == [1, -1]
+    assert voting.slopes.dtype == np.int8
+    with pytest.raises(ValueError, match="slopes must hold -1, 0 or 1"):
+        Voting("mean", slopes=slopes)

@@ -262,7 +262,7 @@ def vote_parts(name: str, slopes: list[int] | None = None) -> Case:
         means = {s: vote(*args, Voting("mean", s, along)) for s in (0.0, 0.1, 2.0)}
         parts: Parts = {f"mean, {s}": ballot.score for s, ballot in means.items()}
         if isinstance(stage.stats, NodeStats):
-            majority = vote(*args, Voting("majority", monotonic_cst=along))
+            majority = vote(*args, Voting("majority", slopes=along))
             parts["majority"] = (majority.score, majority.label)
         else:
             spread = votes.prediction_variance(*args, Voting("mean", 2.0, along))

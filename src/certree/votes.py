@@ -27,9 +27,7 @@ MonotonicSigns = NDArray[np.int8] | None
 # Number of scores that are held in memory at a time when only labels are needed.
 _BLOCK = 1 << 22
 
-_TOO_MANY_CLASSES = (
-    "monotonic_cst must be None for more than two classes, got constraints for {n} classes"
-)
+_TOO_MANY_CLASSES = "slopes must be None for more than two classes, got constraints for {n} classes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +228,7 @@ class Voting:
         Number of rows of mean weight that are added to each node, with the class frequencies or the
         mean of its parent. Above the root classes are equally frequent, and the mean is that of all
         rows. A node without rows has the values of its parent. Only the mean vote is smoothed.
-    monotonic_cst : ndarray of int8, shape (p,), or None
+    slopes : ndarray of int8, shape (p,), or None
         Monotonic constraint of each feature: 1 if the mean, or the probability of the second of two
         classes, must not fall as the feature rises; -1 if it must not rise; 0 for none. Values of nodes
         are changed as little as needed for every pruning, and so the vote, to satisfy them.
@@ -238,26 +236,24 @@ class Voting:
     Raises
     ------
     ValueError
-        If `kind` is unknown, `smoothing` is negative or not finite, or `monotonic_cst` has other
+        If `kind` is unknown, `smoothing` is negative or not finite, or `slopes` has other
         values.
     """
 
     kind: Kind = "majority"
     smoothing: float = 0.0
-    monotonic_cst: MonotonicSigns = None
+    slopes: MonotonicSigns = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
         nonnegative("smoothing", self.smoothing)
-        if self.monotonic_cst is None:
+        if self.slopes is None:
             return
-        signs = array_of("monotonic_cst", self.monotonic_cst)
+        signs = array_of("slopes", self.slopes)
         if signs.dtype.kind not in "bi" or not np.isin(signs, (-1, 0, 1)).all():
-            raise ValueError(
-                f"monotonic_cst must hold -1, 0 or 1, got {shortened(self.monotonic_cst)}"
-            )
+            raise ValueError(f"slopes must hold -1, 0 or 1, got {shortened(self.slopes)}")
         # A copy that the caller cannot change, as the core does not check it again.
-        object.__setattr__(self, "monotonic_cst", np.array(signs, dtype=np.int8, order="C"))
+        object.__setattr__(self, "slopes", np.array(signs, dtype=np.int8, order="C"))
 
     @overload
     def ballots(self, tree: Trees, stats: SparseNodeStats) -> SparseBallots: ...
@@ -274,7 +270,7 @@ class Voting:
             If the kind or the constraints do not apply to the target, or sizes differ.
         """
         if isinstance(stats, SparseNodeStats):
-            if self.monotonic_cst is not None:
+            if self.slopes is not None:
                 raise ValueError(_TOO_MANY_CLASSES.format(n=stats.n_classes))
             return SparseBallots(stats.check_tree(tree), self.kind, self.smoothing)
         if isinstance(stats, SeveralStats) and self.kind == "majority":
@@ -288,26 +284,24 @@ class Voting:
         if not isinstance(stats, NodeStats):
             raise ValueError('kind must be "mean" for a numeric target, got "majority"')
         label = stats.check_tree(tree).label
-        if self.monotonic_cst is not None:
-            unsmoothed = Voting("mean", 0.0, self.monotonic_cst)
+        if self.slopes is not None:
+            unsmoothed = Voting("mean", 0.0, self.slopes)
             label = unsmoothed.averages(tree, stats).argmax(axis=1).astype(np.int32)
         return Ballots.made(label, None, stats.n_classes)
 
     def averages(self, tree: Trees, stats: Stats) -> Float64:
-        """Compute smoothed class frequencies (m, K) or means (m, 1) that satisfy `monotonic_cst`."""
+        """Compute smoothed class frequencies (m, K) or means (m, 1) that satisfy `slopes`."""
         values = stats.check_tree(tree).averages(tree, self.smoothing)
-        if self.monotonic_cst is None:
+        if self.slopes is None:
             return values
         if isinstance(stats, SeveralStats):
             raise ValueError(
-                "monotonic_cst must be None for several targets, got constraints for "
+                "slopes must be None for several targets, got constraints for "
                 f"{len(stats.of_each)} targets"
             )
-        signs = self.monotonic_cst
+        signs = self.slopes
         if signs.shape != (tree.n_features,):
-            raise ValueError(
-                f"monotonic_cst must have shape ({tree.n_features},), got {signs.shape}"
-            )
+            raise ValueError(f"slopes must have shape ({tree.n_features},), got {signs.shape}")
         if values.shape[1] > 2:
             raise ValueError(_TOO_MANY_CLASSES.format(n=values.shape[1]))
         last = np.ascontiguousarray(values[:, -1])

@@ -82,7 +82,7 @@ def counted(monkeypatch):
 
     count("ballots", Voting, "ballots")
     count("votes", Ballots, "cast")
-    count("posteriors", Family, "at")
+    count("posteriors", Family, "solve")
     count("decisions", NodeWeights.log_decisions, "func")
     count("labels", Vote.label, "func")
     return calls
@@ -146,9 +146,7 @@ def test_groups_are_certified_by_their_means(selection):
     assert {certificate.n for certificate in (*selected.alternatives, *selected.others)} == {100}
 
 
-@pytest.mark.parametrize(
-    "voting", [Voting("mean", monotonic_cst=np.array([-1, 0], dtype=np.int8)), MEAN]
-)
+@pytest.mark.parametrize("voting", [Voting("mean", slopes=np.array([-1, 0], dtype=np.int8)), MEAN])
 def test_what_the_growing_rows_propose_keeps_to_the_slopes(voting):
     standing = model_selection(voting)
     tree, stats = standing.held.tree, standing.held.grown
@@ -157,14 +155,14 @@ def test_what_the_growing_rows_propose_keeps_to_the_slopes(voting):
     plain = certree.vote(
         tree, stats, standing.posterior, Voting("mean", smoothing=voting.smoothing)
     )
-    assert np.array_equal(plain.score, expected.score) == (voting.monotonic_cst is None)
+    assert np.array_equal(plain.score, expected.score) == (voting.slopes is None)
 
 
 def test_bounds_by_draws_are_on_the_vote_that_is_deployed():
     """Slopes move labels by the counts of both sides; a bound by draws takes those of one side."""
     falling = np.array([-1, 0], dtype=np.int8)
     plain = select_model(model_selection(MAJORITY))
-    moved = select_model(model_selection(Voting("majority", monotonic_cst=falling)))
+    moved = select_model(model_selection(Voting("majority", slopes=falling)))
     assert len(plain.others) == 8
     assert [other.method for other in moved.others] == ["occam_pruning", "gibbs_kl"]
 

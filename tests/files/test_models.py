@@ -264,7 +264,7 @@ def test_parameters_come_back(parameters, tmp_path):
 
 
 def test_slopes_of_a_vote_come_back(tmp_path):
-    rising = Voting("mean", 0.5, monotonic_cst=np.array([0, 0, 1, 0], dtype=np.int8))
+    rising = Voting("mean", 0.5, slopes=np.array([0, 0, 1, 0], dtype=np.int8))
     model = PACBayesTreeClassifier(vote=rising, random_state=0).fit(X, TWO)
     loaded = through_file(model, tmp_path / "model.npz")
     assert_same_model(loaded, model)

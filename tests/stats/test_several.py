@@ -154,7 +154,7 @@ def test_shapes_that_do_not_match_are_refused():
         ValueError, match='loss must be "error" for a numeric target, got "log_loss"'
     ):
         pac_bayes(tree, SeveralStats((measured, measured)), 1.0, 1.0, loss="log_loss")
-    with pytest.raises(ValueError, match="monotonic_cst must be None for several targets"):
+    with pytest.raises(ValueError, match="slopes must be None for several targets"):
         Voting("mean", 0.0, np.array([1, 0])).ballots(tree, stats)
     with pytest.raises(
         ValueError, match='kind must be "mean" for a numeric target, got "majority"'

@@ -189,10 +189,10 @@ def test_sparse_counts_that_do_not_match_are_refused(changes, message):
         SparseNodeStats(**(plain | changes))
 
 
-def test_monotonic_constraints_take_two_classes():
+def test_slopes_take_two_classes():
     X, y = many_classes()
     model = PACBayesTreeClassifier().fit(X, y)
-    voting = Voting("mean", monotonic_cst=np.array([1, 0, 0]))
+    voting = Voting("mean", slopes=np.array([1, 0, 0]))
     with pytest.raises(
         ValueError, match="must be None for more than two classes, got constraints for 120 classes"
     ):

@@ -395,9 +395,7 @@ def _others(model_selection: ModelSelection, best: Voted[NodeWeights]) -> Iterab
         yield occam_pruning(held, likeliest, prior, delta)
     # Bounds by draws are about labels of the training samples. A mean vote has others, and so has a
     # majority whose labels slopes have moved by the counts of both sides.
-    by_label = (
-        model_selection.voting.kind == "majority" and model_selection.voting.monotonic_cst is None
-    )
+    by_label = model_selection.voting.kind == "majority" and model_selection.voting.slopes is None
     weighed = Weighed(held, best.posterior, prior, best.ballot if by_label else None)
     yield weighed.certificate("gibbs_kl", delta)
     if by_label:

@@ -38,7 +38,7 @@ _LAW_CONSTRAINTS: dict[str, list[Any]] = {
 def voting_of(vote: Voting | Kind, slopes: Any) -> Voting:
     """How the prunings of a classifier vote."""
     given = Voting(vote, SMOOTHING) if isinstance(vote, str) else vote
-    return given if slopes is None else replace(given, monotonic_cst=slopes)
+    return given if slopes is None else replace(given, slopes=slopes)
 
 
 class PACBayesPosteriors(BaseEstimator):
