@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.results_on_pages import decimals, lines_of, short, table, the_line
 from certree.paper.protocol import EXPANDED, PRUNING
-from certree.paper.table2 import PAPER_COLUMN, Line, Mean, far_cells, mean_ratios
+from certree.paper.table2 import PAPER_COLUMN, Line, Mean, find_distant_ratios, mean_ratios
 
 RATIOS = {
     "SN-pruning": "SN-pruning",
@@ -90,7 +90,7 @@ def table2_far() -> str:
             decimals(cell.paper),
             cell.reason.replace("temperatures:", "inverse temperatures:").replace(" 0.", " ."),
         ]
-        for cell in far_cells(_lines())
+        for cell in find_distant_ratios(_lines())
     ]
     return table(["tree", "data set", "method", "ours", "paper's", "likely reason"], lines)
 
@@ -99,7 +99,7 @@ def table2_count(grower: str = "") -> str:
     """How many of the ratios that can be compared are far from the paper's."""
     of = [line for line in _lines() if grower in ("", line.grower)]
     compared = sum(line.paper(m) is not None for line in of for m in line.ratios)
-    return f"{len(far_cells(of))} of {compared}"
+    return f"{len(find_distant_ratios(of))} of {compared}"
 
 
 def table2_nodes(grower: str, dataset: str) -> str:

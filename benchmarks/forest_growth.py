@@ -63,12 +63,12 @@ def fitted(X: np.ndarray, y: np.ndarray, n_trees: int, options: dict[str, Any]) 
     options = {"bootstrap": True, "order": "depth", **options}
     if y.dtype.kind == "f":
         forest = BinnedGrower(bins, max_features=p, **options).grow_numbers(y, n_trees)
-        return forest.trees.saying(forest.means()[:, None])
+        return forest.trees.with_value(forest.means()[:, None])
     n_classes = int(y.max()) + 1
     grower = BinnedGrower(bins, max_features=max(1, int(np.sqrt(p))), **options)
     forest = grower.grow_classes(y, n_classes, n_trees)
     table = forest.class_weights(n_classes)
-    return forest.trees.saying(table / table.sum(axis=1, keepdims=True))
+    return forest.trees.with_value(table / table.sum(axis=1, keepdims=True))
 
 
 def ours(parts: Parts, n_trees: int, **options: Any) -> tuple[float, float]:

@@ -27,7 +27,7 @@ from certree import (
     PACBayesTreeClassifier,
     PrunedTreeClassifier,
 )
-from certree.paper.rates import BOUNDARIES, draw_rows, even_points, quadratic_leaf
+from certree.paper.rates import BOUNDARIES, draw_rows, generate_even_points, make_quadratic_leaf
 from certree.prunings import Polynomial
 
 SIZES = (2_000, 10_000, 100_000, 1_000_000)
@@ -38,13 +38,13 @@ OURS, PEERS = "quadratic leaves", ("one pruning", "SVC")
 def by_rule_3(alpha: float | None) -> DecoratedTreeClassifier:
     """Quadratic leaves, pruned by Scott and Nowak's rule for them."""
     return DecoratedTreeClassifier(
-        quadratic_leaf(), rule=Polynomial(smoothness=3), alpha=alpha, random_state=0
+        make_quadratic_leaf(), rule=Polynomial(smoothness=3), alpha=alpha, random_state=0
     )
 
 
 # What is run on so many rows at most.
 CANDIDATES: dict[str, tuple[Callable[[], Any], int]] = {
-    OURS: (lambda: DecoratedTreeClassifier(quadratic_leaf(), random_state=0), 1_000_000),
+    OURS: (lambda: DecoratedTreeClassifier(make_quadratic_leaf(), random_state=0), 1_000_000),
     "the same by rule (3)": (lambda: by_rule_3(None), 1_000_000),
     "the same by rule (3) as printed": (lambda: by_rule_3(1.0), 1_000_000),
     "naive Bayes leaves": (
@@ -60,8 +60,8 @@ CANDIDATES: dict[str, tuple[Callable[[], Any], int]] = {
 def measured(dimension: int, n_rows: int) -> dict[str, tuple[float, float]]:
     """Seconds of a fit and excess error of every candidate."""
     X, y = draw_rows(SMOOTH, dimension, n_rows, 0, 0.0)
-    points = even_points(dimension)
-    truth = SMOOTH.above(points)
+    points = generate_even_points(dimension)
+    truth = SMOOTH.is_above(points)
     figures = {}
     for name, (candidate, most_rows) in CANDIDATES.items():
         if n_rows <= most_rows:

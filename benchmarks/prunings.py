@@ -92,7 +92,7 @@ def solve(tree: Tree, stats: NodeStats) -> None:
     """Prepare the spatially adaptive rule and prune at all prices."""
     prunings = SpatiallyAdaptive().family(tree, stats)
     for alpha in PRICES:
-        prunings.at(alpha)
+        prunings.solve(alpha)
 
 
 def slopes(name: str, trees: Trees, largest: int, repeats: int) -> list[Row]:

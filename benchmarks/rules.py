@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.defaults import REGRESSION, SPLITS, Data, tables
 from benchmarks.records import RESULTS, store
 from certree import PrunedTreeClassifier
-from certree.prunings.shorthand import RULES
+from certree.prunings.rule_names import RULES
 
 ROWS = 20000
 BASELINE = "cost-complexity"

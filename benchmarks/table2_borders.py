@@ -18,17 +18,17 @@ from certree.files.tables import DATA_VARIABLE, load
 from certree.grow.growing import TrainingSamples
 from certree.interface.arrays import Float64
 from certree.paper.protocol import (
-    CONTESTANTS,
     EXPANDED,
+    EXPERIMENT_METHODS,
     GROWERS,
     PAPER_SETS,
     PRUNING,
     Sample,
     draw,
-    judge,
+    evaluate_methods,
 )
 from certree.rows.folds import content_folds
-from certree.stats.nodes import counted
+from certree.stats.nodes import count_by_leaf
 
 REPEATS = 5
 SEARCHES = ("PAC-Bayes joint", "PAC-Bayes error-first")
@@ -40,9 +40,9 @@ def pruned(sample: Sample, repeat: int, nudge: Float64) -> float:
     """Test error of the pruning of mirrored rows, which are judged a nudge further left."""
     # Cells hold their upper borders; those of mirrored rows hold the lower ones.
     X, X_test = -sample.X, -sample.X_test
-    cells, candidate = GROWERS[EXPANDED], CONTESTANTS[0].candidate
+    cells, candidate = GROWERS[EXPANDED], EXPERIMENT_METHODS[0].candidate
     rows = TrainingSamples(X, sample.y, max_depth="log")
-    summarise = partial(counted, n_classes=sample.n_classes)
+    summarise = partial(count_by_leaf, n_classes=sample.n_classes)
     folds = []
     for fold in content_folds(sample.X, sample.y, 2, np.random.RandomState(repeat)):
         tree = cells.grow(rows.part(fold.grow, fold.grow_weight))
@@ -52,7 +52,7 @@ def pruned(sample: Sample, repeat: int, nudge: Float64) -> float:
     alpha = tune(Objective.of(folds, candidate, "error"), [None], "joint")
     tree = cells.grow(rows)
     stats = count(tree, X, sample.y, sample.n_classes)
-    outcome = vote(tree, stats, candidate.family(tree, stats).at(*alpha), candidate.voting)
+    outcome = vote(tree, stats, candidate.family(tree, stats).solve(*alpha), candidate.voting)
     return float(np.mean(outcome.label[tree.apply(X_test + nudge)] != sample.y_test))
 
 
@@ -66,7 +66,7 @@ def main() -> None:
         table, errors = load(dataset, directory), []
         for repeat in range(REPEATS):
             sample = draw(dataset, table, repeat)
-            ours = judge(dataset, sample, EXPANDED, repeat).errors
+            ours = evaluate_methods(dataset, sample, EXPANDED, repeat).errors
             nudge = NUDGE * np.ptp(sample.X, axis=0)
             right, released = (pruned(sample, repeat, step) for step in (0 * nudge, nudge))
             errors.append([ours[PRUNING], right, released, *(ours[name] for name in SEARCHES)])

@@ -22,16 +22,16 @@ from certree.files.tables import DATA_VARIABLE, load
 from certree.grow.growing import TrainingSamples
 from certree.interface.arrays import Float64
 from certree.paper.protocol import (
-    CONTESTANTS,
+    EXPERIMENT_METHODS,
     GROWERS,
     PAPER_SETS,
     PRUNING,
     Outcome,
     Sample,
     draw,
-    judge,
+    evaluate_methods,
 )
-from certree.paper.table2 import PAPER_TREE, lines
+from certree.paper.table2 import PAPER_TREE, summarise_outcomes
 
 SETS, REPEATS = 10, 5
 GRID = np.logspace(-9, 7, 11, base=2)
@@ -46,20 +46,20 @@ def judged_again(sample: Sample, outcome: Outcome) -> dict[str, tuple[float, flo
     # Only leaves are empty. A single pruning that has such a leaf takes its label, that of the parent.
     above = np.where(stats.n[leaf] == 0, tree.parent[leaf], leaf)
     errors = {}
-    for contestant in CONTESTANTS:
-        if contestant.name not in outcome.errors:
+    for method in EXPERIMENT_METHODS:
+        if method.name not in outcome.errors:
             continue
-        family, tuned = contestant.candidate.family(tree, stats), outcome.errors[contestant.name]
+        family, tuned = method.candidate.family(tree, stats), outcome.errors[method.name]
 
         def score(temperatures: Iterable[float]) -> Float64:
-            weights = family.at(*temperatures)  # noqa: B023, called in this turn alone
-            return vote(tree, stats, weights, contestant.candidate.voting).score  # noqa: B023
+            weights = family.solve(*temperatures)  # noqa: B023, called in this turn alone
+            return vote(tree, stats, weights, method.candidate.voting).score  # noqa: B023
 
-        scores = map(score, product(GRID, repeat=contestant.n_temperatures))
+        scores = map(score, product(GRID, repeat=method.n_temperatures))
         best = min(wrong(each[leaf], sample) for each in scores)
-        votes = score(outcome.temperatures[contestant.name])
+        votes = score(outcome.temperatures[method.name])
         heard = np.where(votes[above].sum(axis=1) > 0, above, leaf)
-        errors[contestant.name] = (min(best, tuned), wrong(votes[heard], sample))
+        errors[method.name] = (min(best, tuned), wrong(votes[heard], sample))
     return errors
 
 
@@ -72,8 +72,10 @@ def examined(dataset: str, grower: str, directory: str) -> list[dict[str, str | 
     """The figures of one row of Table 2."""
     table = load(dataset, directory)
     samples = [draw(dataset, table, repeat) for repeat in range(SETS * REPEATS)]
-    outcomes = [judge(dataset, sample, grower, r) for r, sample in enumerate(samples)]
-    sets = [lines(outcomes[i : i + REPEATS])[0] for i in range(0, len(outcomes), REPEATS)]
+    outcomes = [evaluate_methods(dataset, sample, grower, r) for r, sample in enumerate(samples)]
+    sets = [
+        summarise_outcomes(outcomes[i : i + REPEATS])[0] for i in range(0, len(outcomes), REPEATS)
+    ]
     again = [judged_again(samples[r], outcomes[r]) for r in range(REPEATS)]
     found: list[dict[str, str | float]] = []
     for method in sets[0].ratios:

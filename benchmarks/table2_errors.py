@@ -10,7 +10,7 @@ import os
 from benchmarks.records import RESULTS, store
 from certree.files.tables import DATA_VARIABLE
 from certree.paper.protocol import GROWERS, PAPER_SETS, run
-from certree.paper.table2 import Line, lines
+from certree.paper.table2 import Line, summarise_outcomes
 
 REPEATS = 5
 
@@ -39,7 +39,7 @@ def main() -> None:
     if not directory:
         print(f"table2_errors: skipped, {DATA_VARIABLE} does not name the directory of the tables")
         return
-    table = lines(run(PAPER_SETS, list(GROWERS), REPEATS, directory, n_jobs=1))
+    table = summarise_outcomes(run(PAPER_SETS, list(GROWERS), REPEATS, directory, n_jobs=1))
     store(RESULTS / "table2_errors.csv", [one for line in table for one in records(line)])
 
 

@@ -504,11 +504,11 @@ def test_settings_answer_or_say_what_was_expected(part):
         ),
         (
             lambda: paper.chernoff_oracle_bound(TREE, SHARES, LAW, 10**308, 0.0, 0.05),
-            r"expected n in 1 \.\. 1e\+150",
+            r"n must lie in 1 \.\. 1e\+150",
         ),
         (
             lambda: paper.theorem_bound(TREE, SHARES, 10**308, 0.0),
-            r"expected n in 8 \.\. 1e\+150",
+            r"n must lie in 8 \.\. 1e\+150",
         ),
         (
             lambda: replace(LAW, chain_entropy=np.full(TREE.n_nodes, np.inf)),

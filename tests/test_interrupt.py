@@ -61,7 +61,9 @@ def small_trees(n):
         grow_cart(X, y, max_leaf_nodes=8),
         grow_cart(codes, y, max_leaf_nodes=8, categorical_features=range(4)),
     )
-    return Trees.joined([tree.saying(np.ones((tree.n_nodes, 1))) for tree in two * (n // 2)], 4, 1)
+    return Trees.joined(
+        [tree.with_value(np.ones((tree.n_nodes, 1))) for tree in two * (n // 2)], 4, 1
+    )
 
 
 class Posteriors:
@@ -98,7 +100,7 @@ class Posteriors:
         bins = Bins.of(self.sparse)
         self.sparse_binned = BinnedGrower(bins, max_leaves=8, n_jobs=n_jobs)
         self.sparse_forest = BinnedGrower(bins, order="depth", max_features=2, n_jobs=n_jobs)
-        self.trees = self.tree.saying(self.ones[:, None])
+        self.trees = self.tree.with_value(self.ones[:, None])
         self.small_trees = small_trees(40)
         priors = (np.zeros((1, len(self.left))), np.zeros((1, len(self.left))))
         self.priors = (*priors, np.zeros((1, len(self.left), 2)))
@@ -164,10 +166,10 @@ LOOPS = {
     "kd, spread": lambda s: grow_kd(s.X, axis="spread", max_depth=4, n_jobs=s.n_jobs),
     "dyadic": lambda s: grow_dyadic(s.X, max_depth=4, n_jobs=s.n_jobs),
     "route": lambda s: s.tree.route(s.X, s.n_jobs),
-    "blend": lambda s: s.tree.knowing_missing(s.X).blend(
+    "blend": lambda s: s.tree.learn_missing(s.X).blend(
         s.X * [np.nan, 1, 1, 1], s.ones, s.frequency, s.n_jobs
     ),
-    "lacking": lambda s: s.tree.knowing_missing(s.X * [np.nan, 1, 1, 1]),
+    "lacking": lambda s: s.tree.learn_missing(s.X * [np.nan, 1, 1, 1]),
     "depths": lambda s: _core.depths(s.left, s.tree.chain),
     "count": lambda s: _core.count(s.left, s.leaf, s.y, None, 2),
     "count entries": lambda s: _core.count_entries(s.left, s.leaf, s.y, None),
@@ -209,13 +211,13 @@ LOOPS = {
     "boosting": lambda s: advance([s.run.anew()] * 2, 0, 3),
     "many trees": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
     "many trees of sparse rows": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.sparse, s.n_jobs),
-    "leaves of sparse rows": lambda s: s.trees.leaves(s.sparse, s.n_jobs),
+    "leaves of sparse rows": lambda s: s.trees.find_leaves(s.sparse, s.n_jobs),
     "small trees": lambda s: s.small_trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
     "stages": lambda s: [
-        *s.small_trees.stages(np.zeros((1, len(s.X))), s.X, s.n_jobs, range(0, 40, 4))
+        *s.small_trees.iterate_stages(np.zeros((1, len(s.X))), s.X, s.n_jobs, range(0, 40, 4))
     ],
-    "leaves": lambda s: s.trees.leaves(s.X, s.n_jobs),
-    "rows out of bags": lambda s: s.trees.out_of_bag(s.X, s.forest.drawing, s.n_jobs),
+    "leaves": lambda s: s.trees.find_leaves(s.X, s.n_jobs),
+    "rows out of bags": lambda s: s.trees.find_out_of_bag_leaves(s.X, s.forest.drawing, s.n_jobs),
     "sums of leaves": lambda s: _core.sum_leaves(
         s.left, s.trees.root, ~s.leaf[None], s.target[:, None], None, ONE_LANE, s.n_jobs
     ),
@@ -226,7 +228,7 @@ LOOPS = {
         *(s.left, s.trees.root, ~s.leaf[None], s.target[:, None], None, ONE_LANE),
         *(np.column_stack([s.ones, s.zeros]), True, 1.0, len(s.X), s.n_jobs),
     ),
-    "contributions": lambda s: s.trees.contributions(s.X, s.n_jobs),
+    "contributions": lambda s: s.trees.compute_contributions(s.X, s.n_jobs),
     "means of leaves": lambda s: _core.average_leaves(s.left, s.ones, s.zeros[:, None]),
     "mix": lambda s: _core.mix(s.ones, np.full((len(s.ones), 2), 0.5), 3),
     "spectrum": lambda s: _core.spectrum_of_trees(

@@ -52,7 +52,7 @@ def test_cells_know_which_values_their_rows_lack(tree, data):
     shape = data.draw(st.integers(0, 6)), tree.n_features
     X = data.draw(hnp.arrays(np.float64, shape, elements=VALUES))
     expected = ~reference.lacking(tree, X) & ~tree.is_leaf
-    np.testing.assert_array_equal(tree.knowing_missing(X).missing_both, expected)
+    np.testing.assert_array_equal(tree.learn_missing(X).missing_both, expected)
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS)

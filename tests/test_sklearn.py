@@ -35,7 +35,7 @@ from certree import (
 )
 from certree.estimators.tune import MIXED_GRID
 from certree.prunings import Pessimistic, cost_complexity, sibling_merge_path
-from certree.prunings.shorthand import RULES
+from certree.prunings.rule_names import RULES
 from sklearn_checks import copies_differ, expect_checks, mark_copies
 
 ESTIMATORS = [PACBayesTreeClassifier, PrunedTreeClassifier, HelmboldSchapireTreeClassifier]
@@ -834,7 +834,7 @@ def test_sibling_merge_takes_the_pruning_of_its_price_given_or_tuned():
         model.fit(X, y)
         tree = grow_cart(X, y)
         path = sibling_merge_path(tree, count(tree, X, y, 2))
-        weights = path.at(model.best_params_["alpha"])
+        weights = path.solve(model.best_params_["alpha"])
         assert model.get_n_leaves() == weights.expected_leaves
         cells = set(zip(path_leaves(tree, weights, X), model.apply(X), strict=True))
         assert len(cells) == model.get_n_leaves()

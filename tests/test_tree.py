@@ -1,4 +1,4 @@
-"""Trees as columns: what makes one, and the walk to a leaf."""
+"""Trees as columns: checks of columns, and the leaves that rows reach."""
 
 import copy
 import io
@@ -46,15 +46,15 @@ from strategies import trees
 SETS = {"category_start": [0, 2, 2, 2, 2, 2], "categories": [0, 1]}
 
 
-def columns(**changes):
-    good = {
+def tree_columns(**changes):
+    valid = {
         "feature": [0, 1, 0, 0, 0],
         "threshold": [0.5, -1.0, 0.0, 0.0, 0.0],
         "left": [1, 3, -1, -1, -1],
         "chain": [1, 2, 1, 1, 1],
         "n_features": 2,
     }
-    return {**good, **changes}
+    return {**valid, **changes}
 
 
 ODD_VALUES = [np.nan, -1.0, 0.5, 3e9, 2.0**31, 2.0**31 - 1, 1e300, -1e300, -0.0]
@@ -62,14 +62,14 @@ ODD_VALUES = [np.nan, -1.0, 0.5, 3e9, 2.0**31, 2.0**31 - 1, 1e300, -1e300, -0.0]
 
 @pytest.mark.threads
 @given(trees(sets=True), st.data())
-def test_apply_compares_sets_like_the_literal_tree(tree, data):
+def test_apply_with_sets_equals_the_literal_tree(tree, data):
     values = st.one_of(st.integers(-1, 6).map(float), st.sampled_from(ODD_VALUES))
     X = data.draw(hnp.arrays(float, (data.draw(st.integers(0, 200)), 3), elements=values))
     expected = reference.apply(tree, X)
     for n_jobs in (None, 2):
         np.testing.assert_array_equal(tree.apply(X, n_jobs=n_jobs), expected)
-    few = [tree.apply(x[None])[0] for x in X]
-    np.testing.assert_array_equal(few, expected)
+    by_row = [tree.apply(x[None])[0] for x in X]
+    np.testing.assert_array_equal(by_row, expected)
     with np.errstate(over="ignore"):
         single = X[abs(X).max(axis=1, initial=0) < 1e30].astype(np.float32)
     np.testing.assert_array_equal(tree.apply(single), reference.apply(tree, single))
@@ -84,12 +84,14 @@ def test_infinities_are_in_no_set():
 
 
 @given(trees(sets=True), st.data())
-def test_a_restricted_tree_stops_where_it_was_cut(tree, data):
-    cut = {v for v in range(tree.n_nodes) if data.draw(st.booleans())}
-    below = {v for v in range(tree.n_nodes) if any(u in cut for u in reference.path(tree, v)[:-1])}
+def test_keep_nodes_stops_at_the_new_leaves(tree, data):
+    pruned = {v for v in range(tree.n_nodes) if data.draw(st.booleans())}
+    below = {
+        v for v in range(tree.n_nodes) if any(u in pruned for u in reference.path(tree, v)[:-1])
+    }
     kept = np.array([v for v in range(tree.n_nodes) if v not in below])
-    is_leaf = np.array([v in cut or tree.left[v] < 0 for v in kept])
-    small = tree.restricted(kept, is_leaf)
+    is_leaf = np.array([v in pruned or tree.left[v] < 0 for v in kept])
+    small = tree.keep_nodes(kept, is_leaf)
     X = np.array([[a, b, c] for a in (-1, 0, 2, np.nan) for b in (1, 3) for c in (0, 4, np.nan)])
     for leaf, number in zip(tree.apply(X), small.apply(X), strict=True):
         assert kept[number] in reference.path(tree, leaf)
@@ -100,7 +102,7 @@ def test_a_restricted_tree_stops_where_it_was_cut(tree, data):
 
 @pytest.mark.threads
 @given(trees(), st.data())
-def test_apply_walks_like_the_literal_tree(tree, data):
+def test_apply_equals_the_literal_tree(tree, data):
     values = st.one_of(st.integers(-4, 4).map(float), st.just(float("nan")))
     X = data.draw(hnp.arrays(float, (data.draw(st.integers(0, 200)), 3), elements=values))
     expected = reference.apply(tree, X)
@@ -110,14 +112,14 @@ def test_apply_walks_like_the_literal_tree(tree, data):
 
 
 @pytest.mark.threads
-def test_a_large_batch_takes_the_same_walk_as_single_rows():
+def test_a_large_batch_reaches_the_leaves_of_small_batches():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30_000, 4))
     X[rng.random(X.shape) < 0.05] = np.nan
     tree = grow_kd(X[:3000])
     batch = tree.apply(X)
-    few = np.concatenate([tree.apply(X[i : i + 7]) for i in range(0, 7000, 7)])
-    np.testing.assert_array_equal(batch[:7000], few)
+    in_blocks = np.concatenate([tree.apply(X[i : i + 7]) for i in range(0, 7000, 7)])
+    np.testing.assert_array_equal(batch[:7000], in_blocks)
     np.testing.assert_array_equal(batch, tree.apply(X, n_jobs=2))
     np.testing.assert_array_equal(batch[:200], reference.apply(tree, X[:200]))
 
@@ -135,7 +137,7 @@ def test_derived_columns(tree):
 
 
 def test_columns_are_read_only_and_survive_a_pickle():
-    tree = Tree(**columns())
+    tree = Tree(**tree_columns())
     with pytest.raises(ValueError, match="read-only"):
         tree.left[0] = 3
     again = pickle.loads(pickle.dumps(tree))
@@ -143,31 +145,31 @@ def test_columns_are_read_only_and_survive_a_pickle():
     assert again.n_features == 2
 
 
-def test_columns_do_not_follow_the_array_they_came_from():
+def test_columns_are_copies_of_writable_arrays():
     left = np.array([1, -1, -1], dtype=np.int32)
     tree = Tree([0, 0, 0], [0.0, 0, 0], left, [1, 1, 1], 1)
     left[0] = 0
     assert tree.left[0] == 1
 
 
-def through_joblib(one):
+def copy_by_joblib(value):
     file = io.BytesIO()
-    joblib.dump(one, file)
+    joblib.dump(value, file)
     file.seek(0)
     return joblib.load(file)
 
 
-WAYS = {
-    "pickle": lambda one: pickle.loads(pickle.dumps(one)),
-    "protocol 2": lambda one: pickle.loads(pickle.dumps(one, protocol=2)),
-    "joblib": through_joblib,
+COPIES = {
+    "pickle": lambda value: pickle.loads(pickle.dumps(value)),
+    "protocol 2": lambda value: pickle.loads(pickle.dumps(value, protocol=2)),
+    "joblib": copy_by_joblib,
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
 }
 
 
-def things_of_columns():
-    tree = Tree(**columns(**SETS))
+def column_instances():
+    tree = Tree(**tree_columns(**SETS))
     posterior = NodeWeights(np.ones(5) / 2, np.zeros(5), 0.0, np.zeros(5), np.zeros(5))
     return [
         tree,
@@ -178,12 +180,12 @@ def things_of_columns():
         LabelledWeights(posterior, np.full((5, 2), 0.5)),
         branching_prior(tree, 2),
         Mixture(np.ones((2, 3)), np.full(2, 0.5), ["one", "other"]),
-        *things_of_prunings(tree),
-        *things_of_naive_bayes(),
+        *pruning_instances(tree),
+        *naive_bayes_instances(),
     ]
 
 
-def things_of_prunings(tree):
+def pruning_instances(tree):
     stops = ChainStops(*np.zeros((4, 5)))
     stats = NodeStats(np.ones((5, 2)), np.zeros(5, dtype=int))
     return [
@@ -197,7 +199,7 @@ def things_of_prunings(tree):
     ]
 
 
-def things_of_naive_bayes():
+def naive_bayes_instances():
     table = CategoricalTable(np.zeros((2, 3)), 1.0)
     none = np.zeros(len(POWERS))
     return [
@@ -209,18 +211,19 @@ def things_of_naive_bayes():
     ]
 
 
-def arrays_of(one):
-    return {f.name: v for f in fields(one) if isinstance(v := getattr(one, f.name), np.ndarray)}
+def get_arrays(value):
+    columns = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {name: column for name, column in columns.items() if isinstance(column, np.ndarray)}
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("one", things_of_columns(), ids=lambda one: type(one).__name__)
-def test_copies_have_columns_that_nobody_can_write(one, way):
-    again = way(one)
-    assert type(again) is type(one)
-    assert arrays_of(one).keys() == arrays_of(again).keys() != set()
-    for name, values in arrays_of(again).items():
-        np.testing.assert_array_equal(values, arrays_of(one)[name])
+@pytest.mark.parametrize("make_copy", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("value", column_instances(), ids=lambda value: type(value).__name__)
+def test_copies_have_read_only_columns(value, make_copy):
+    again = make_copy(value)
+    assert type(again) is type(value)
+    assert get_arrays(value).keys() == get_arrays(again).keys() != set()
+    for name, values in get_arrays(again).items():
+        np.testing.assert_array_equal(values, get_arrays(value)[name])
         with pytest.raises(ValueError, match="cannot set WRITEABLE"):
             values.flags.writeable = True
 
@@ -241,35 +244,37 @@ def test_copies_have_columns_that_nobody_can_write(one, way):
     ],
     ids=repr,
 )
-def test_what_the_core_has_made_would_pass_the_checks_and_is_nobody_s(model, monkeypatch):
+def test_unchecked_instances_pass_the_checks_and_are_read_only(model, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
     X[:80, 1] = X[80:160, 1]
     y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
     if not isinstance(model, DecoratedTreeRegressor):
         X[::9, 0] = np.nan
-    unchecked, made = OfColumns.made.__func__, []
+    unchecked, instances = OfColumns.made.__func__, []
 
-    def checked_as_well(kind, *values):
-        kind(*values)
-        made.append(unchecked(kind, *values))
-        return made[-1]
+    def check_as_well(cls, *values):
+        cls(*values)
+        instances.append(unchecked(cls, *values))
+        return instances[-1]
 
-    monkeypatch.setattr(OfColumns, "made", classmethod(checked_as_well))
+    monkeypatch.setattr(OfColumns, "made", classmethod(check_as_well))
     model.set_params(random_state=0).fit(X, y, rng.integers(1, 4, 200))
-    assert made
-    shown = [one for one in made if isinstance(one, Tree | NodeStats | NodeWeights | Vote)]
-    for values in filter(len, (values for one in shown for values in arrays_of(one).values())):
+    assert instances
+    public = [
+        value for value in instances if isinstance(value, Tree | NodeStats | NodeWeights | Vote)
+    ]
+    for values in filter(len, (array for value in public for array in get_arrays(value).values())):
         with pytest.raises(ValueError, match="cannot set WRITEABLE"):
             values.flags.writeable = True
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_copies_are_checked(way):
-    tree = Tree(**columns())
+@pytest.mark.parametrize("make_copy", COPIES.values(), ids=COPIES)
+def test_copies_are_checked(make_copy):
+    tree = Tree(**tree_columns())
     object.__setattr__(tree, "left", np.array([1, 10**6, -1, -1, -1], dtype=np.int32))
     with pytest.raises(ValueError, match="left must be -1 or a node after its parent"):
-        way(tree)
+        make_copy(tree)
 
 
 @pytest.mark.parametrize(
@@ -290,11 +295,11 @@ def test_copies_are_checked(way):
 )
 def test_columns_of_other_sizes_are_refused(wrong, reason):
     with pytest.raises(ValueError, match=reason):
-        wrong(Tree(**columns()), ChainStops(*np.zeros((4, 5))))
+        wrong(Tree(**tree_columns()), ChainStops(*np.zeros((4, 5))))
 
 
 @pytest.mark.parametrize("view", ["slice", "owner", "memoryview"])
-def test_a_read_only_view_of_what_others_can_write_is_copied(view):
+def test_a_read_only_view_of_writable_memory_is_copied(view):
     writable = np.array([1, -1, -1], dtype=np.int32)
     left = writable[:]
     if view == "owner":  # the view can be written, and not what owns the memory
@@ -309,7 +314,7 @@ def test_a_read_only_view_of_what_others_can_write_is_copied(view):
 
 
 def test_columns_that_were_checked_are_shared():
-    tree = Tree(**columns())
+    tree = Tree(**tree_columns())
     assert replace(tree, n_features=3).left is tree.left
 
 
@@ -339,16 +344,19 @@ def test_columns_that_were_checked_are_shared():
         ({**SETS, "category_start": [0, 2, 2, 2, 2]}, r"category_start must have shape \(6\)"),
         ({**SETS, "category_start": [1, 2, 2, 2, 2, 2]}, "category_start must ascend from 0"),
         ({**SETS, "category_start": [0, 3, 2, 2, 2, 2]}, "category_start must ascend from 0"),
-        ({**SETS, "category_start": [0, 0, 0, 2, 2, 2]}, "only inner nodes compare categories"),
+        (
+            {**SETS, "category_start": [0, 0, 0, 2, 2, 2]},
+            "category_start must give leaves no categories",
+        ),
         ({**SETS, "categories": [1, 0]}, "distinct and ascending"),
         ({**SETS, "categories": [1, 1]}, "distinct and ascending"),
         ({**SETS, "categories": [-1, 1]}, "must be >= 0"),
         ({"optimal_splits": "yes"}, "optimal_splits must be None or True or False"),
     ],
 )
-def test_what_is_no_tree_is_refused(changes, message):
+def test_columns_that_are_no_tree_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        Tree(**columns(**changes))
+        Tree(**tree_columns(**changes))
 
 
 @pytest.mark.parametrize(
@@ -360,21 +368,21 @@ def test_what_is_no_tree_is_refused(changes, message):
         ("feature", ["0"] * 5),
     ],
 )
-def test_dtypes_that_lose_something_are_refused(name, values):
+def test_lossy_dtypes_are_refused(name, values):
     with pytest.raises(TypeError, match=f"{name} must convert to .* without loss"):
-        Tree(**columns(**{name: values}))
+        Tree(**tree_columns(**{name: values}))
 
 
-# -- many trees and many rows: small trees compare codes
+# -- many trees and many rows: the core compares codes in small trees
 
 
 def random_tree(random, n_leaves, thresholds, most_categories, n_outputs):
-    """A tree of so many leaves; feature 0 is compared with thresholds, 1 with sets, 2 with both."""
+    """Draw a tree with `n_leaves` leaves: feature 0 has thresholds, 1 has sets, 2 has both."""
     m = 2 * n_leaves - 1
     left, sizes = np.full(m, -1, dtype=np.int32), np.zeros(m, dtype=np.int64)
     sets = []
     for k in range(n_leaves - 1):
-        # The last leaves are split more often, so that depths differ.
+        # Leaves with large numbers are split more often, so that depths differ.
         leaves = np.flatnonzero(left[: 2 * k + 1] < 0)
         left[leaves[int(len(leaves) * random.random() ** 0.5)]] = 2 * k + 1
     inner = left >= 0
@@ -383,7 +391,7 @@ def random_tree(random, n_leaves, thresholds, most_categories, n_outputs):
     for v in np.flatnonzero(has_set):
         sets.append(np.unique(random.integers(0, most_categories, random.integers(1, 9))))
         sizes[v] = len(sets[-1])
-    return Tree.known(
+    return Tree.from_valid_columns(
         left,
         3,
         feature=feature,
@@ -414,7 +422,7 @@ SMALL_TREES = {
 @pytest.mark.threads
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", SMALL_TREES)
-def test_small_trees_say_of_many_rows_what_walks_say(name, dtype):
+def test_small_trees_predict_many_rows_like_the_literal_tree(name, dtype):
     sizes, thresholds, most_categories, n_outputs = SMALL_TREES[name]
     random = np.random.default_rng(len(name))
     thresholds = thresholds.astype(dtype).astype(float)
@@ -428,8 +436,8 @@ def test_small_trees_say_of_many_rows_what_walks_say(name, dtype):
     X[:9] = np.nextafter(X[:9], dtype(random.choice([-np.inf, np.inf])))
     leaf = np.stack([reference.apply(tree, X) for tree in several])
     expected = start = random.normal(size=(n_outputs, len(X)))
-    for tree, reached in zip(several, leaf, strict=True):
-        expected = expected + tree.value[reached].T
+    for tree, tree_leaf in zip(several, leaf, strict=True):
+        expected = expected + tree.value[tree_leaf].T
     leaf += together.root[:, None].astype(np.int32)
     for n in (64, 511, 512, 513, 767, 768, 769, 2500):
         row = random.integers(0, len(X), n)
@@ -437,28 +445,28 @@ def test_small_trees_say_of_many_rows_what_walks_say(name, dtype):
         for n_threads in (1, 2):
             found = together.add(before, rows, n_threads)
             np.testing.assert_array_equal(found, expected[:, row])
-            np.testing.assert_array_equal(together.leaves(rows, n_threads), leaf[:, row])
+            np.testing.assert_array_equal(together.find_leaves(rows, n_threads), leaf[:, row])
     half = together.add(before, rows, 1, 0, 20)
     np.testing.assert_array_equal(together.add(half, rows, 2, 20), expected[:, row])
-    stages = [*together.stages(before, rows, 2, range(0, 40, 20))]
+    stages = [*together.iterate_stages(before, rows, 2, range(0, 40, 20))]
     np.testing.assert_array_equal(stages, [half, expected[:, row]])
 
 
 @pytest.mark.parametrize("width", [0, 2, 4])
-def test_trees_walk_no_rows_of_another_width(width):
+def test_rows_of_another_width_are_refused(width):
     trees = Trees.joined([random_tree(np.random.default_rng(0), 9, FEW, 3, 1)], 3, 1)
     rows = np.zeros((4, width))
     for walk in (
-        lambda: trees.leaves(rows, 1),
+        lambda: trees.find_leaves(rows, 1),
         lambda: trees.add(np.zeros((1, 4)), rows, 1),
-        lambda: trees.out_of_bag(rows, ("bootstrap", 4, 0), 1),
+        lambda: trees.find_out_of_bag_leaves(rows, ("bootstrap", 4, 0), 1),
     ):
-        with pytest.raises(ValueError, match=f"trees of 3 features walk no rows of {width}"):
+        with pytest.raises(ValueError, match=f"X has {width} features, but the trees have 3"):
             walk()
 
 
 def test_apply_refuses_bad_rows():
-    tree = Tree(**columns())
+    tree = Tree(**tree_columns())
     with pytest.raises(ValueError, match="X has 3 features, but the tree has 2 features"):
         tree.apply(np.zeros((4, 3)))
     with pytest.raises(ValueError, match="Input X contains infinity or a value too large"):
@@ -470,24 +478,24 @@ def test_apply_refuses_bad_rows():
             tree.apply(np.zeros((1, 2)).astype(dtype))
 
 
-def test_whole_numbers_that_float64_does_not_hold_are_refused():
-    tree, far = Tree(**columns()), 2**53 + 1
+def test_integers_that_float64_does_not_hold_are_refused():
+    tree, far = Tree(**tree_columns()), 2**53 + 1
     with pytest.raises(ValueError, match=f"feature 1 holds {far}, which float64 does not hold"):
         tree.apply([[0, 1], [2**60, far]])
     assert tree.apply([[0, 2**60], [2**53, -(2**53)]]).shape == (2,)
     with pytest.raises(ValueError, match=f"sample_weight holds {far}, which float64 does not hold"):
         row_weights([1, far], 2)
-    for one in (far, np.array(far)):
+    for log_split in (far, np.array(far)):
         with pytest.raises(ValueError, match=f"log_split holds {far}, which float64 does not hold"):
-            average(tree, np.zeros(tree.n_nodes), one)
+            average(tree, np.zeros(tree.n_nodes), log_split)
 
 
-def test_large_finite_values_are_no_infinities():
-    tree = Tree(**columns())
+def test_large_finite_values_are_not_taken_for_infinities():
+    tree = Tree(**tree_columns())
     assert tree.apply(np.full((100, 2), 1.7e308)).tolist() == [2] * 100
 
 
-def test_what_the_core_hands_out_to_be_written_to_is_no_column():
+def test_a_column_is_a_copy_of_a_writable_array_of_the_core():
     X = np.random.default_rng(0).random((20, 2))
     leaf = grow_kd(X).apply(X)
     kept = column("leaf", leaf, "int32", (20,))

@@ -1,4 +1,4 @@
-"""Votes against the enumeration of all prunings and of the cells on each path."""
+"""Votes, compared with the enumeration of all prunings."""
 
 from itertools import pairwise
 
@@ -18,10 +18,10 @@ from strategies import temperatures, trees, trees_and_stats, trees_and_targets
 def test_majority_vote_counts_the_prunings(tree_and_stats, lam):
     tree, stats = tree_and_stats
     weights = certree.pac_bayes(tree, stats, lam, 0.1)
-    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
+    prunings, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
     one_hot = np.eye(stats.n_classes)[stats.label]
     ballot = certree.vote(tree, stats, weights)
-    for leaf, outcome in reference.vote(tree, every, masses, one_hot).items():
+    for leaf, outcome in reference.vote(tree, prunings, masses, one_hot).items():
         np.testing.assert_allclose(ballot.score[leaf], outcome, atol=1e-10)
 
 
@@ -29,21 +29,21 @@ def test_majority_vote_counts_the_prunings(tree_and_stats, lam):
 def test_mean_vote_averages_frequencies(tree_and_stats, lam):
     tree, stats = tree_and_stats
     weights = certree.pac_bayes(tree, stats, lam, 0.1)
-    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
+    prunings, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
     ballot = certree.vote(tree, stats, weights, "mean")
     value = reference.frequencies(tree, stats.counts)
-    for leaf, outcome in reference.vote(tree, every, masses, value).items():
+    for leaf, outcome in reference.vote(tree, prunings, masses, value).items():
         np.testing.assert_allclose(ballot.score[leaf], outcome, atol=1e-10)
 
 
 @given(trees_and_stats(largest=1000), st.floats(0.01, 10))
-def test_smoothing_adds_rows_like_the_parents(tree_and_stats, smoothing):
+def test_smoothing_adds_rows_with_the_classes_of_the_parent(tree_and_stats, smoothing):
     tree, stats = tree_and_stats
     weights = certree.pac_bayes(tree, stats, 0.3, 0.1)
-    every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, 0.3, 0.1)
+    prunings, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, 0.3, 0.1)
     ballot = certree.vote(tree, stats, weights, Voting("mean", smoothing))
     value = reference.smoothed(tree, stats.counts, smoothing)
-    for leaf, outcome in reference.vote(tree, every, masses, value).items():
+    for leaf, outcome in reference.vote(tree, prunings, masses, value).items():
         np.testing.assert_allclose(ballot.score[leaf], outcome, atol=1e-10)
 
 
@@ -53,8 +53,8 @@ def test_the_vote_of_one_pruning_is_the_label_of_its_leaf(tree_and_stats):
     weights = certree.prunings.cost_complexity(tree, stats, 1.0)
     label = certree.vote(tree, stats, weights).label
     for leaf in np.flatnonzero(tree.is_leaf):
-        holder = [v for v in reference.path(tree, leaf) if weights.weight[v]]
-        assert label[leaf] == stats.label[holder[0]]
+        stops = [v for v in reference.path(tree, leaf) if weights.weight[v]]
+        assert label[leaf] == stats.label[stops[0]]
 
 
 @given(
@@ -63,52 +63,55 @@ def test_the_vote_of_one_pruning_is_the_label_of_its_leaf(tree_and_stats):
     st.sampled_from(["leaves", "branching"]),
     st.sampled_from([0.0, 1.5]),
 )
-def test_numbers_are_averaged_and_their_variance_is_split(tree_and_stats, lam, prior, smoothing):
+def test_numeric_targets_are_averaged_and_their_variance_is_decomposed(
+    tree_and_stats, lam, prior, smoothing
+):
     tree, stats = tree_and_stats
     weights = certree.pac_bayes(tree, stats, lam, 0.1, prior)
     loss = reference.losses_by_means(tree, stats)
-    every, masses, evidence = reference.pac_bayes(tree, stats.n, loss, lam, 0.1, prior)
+    prunings, masses, evidence = reference.pac_bayes(tree, stats.n, loss, lam, 0.1, prior)
     assert weights.log_evidence == pytest.approx(float(evidence), rel=1e-9, abs=1e-9)
     mean = reference.smoothed_means(tree, stats.n, stats.mean, smoothing)
-    own = [e / n if n else 0.0 for e, n in zip(stats.sse, stats.n, strict=True)]
-    variance = reference.smoothed_means(tree, stats.n, own, smoothing)
+    node_variance = [e / n if n else 0.0 for e, n in zip(stats.sse, stats.n, strict=True)]
+    variance = reference.smoothed_means(tree, stats.n, node_variance, smoothing)
     ballot = certree.vote(tree, stats, weights, Voting("mean", smoothing))
-    parts = certree.votes.prediction_variance(tree, stats, weights, Voting("mean", smoothing))
-    average = reference.vote(tree, every, masses, mean)
-    within = reference.vote(tree, every, masses, variance)
+    variances = certree.votes.prediction_variance(tree, stats, weights, Voting("mean", smoothing))
+    average = reference.vote(tree, prunings, masses, mean)
+    within = reference.vote(tree, prunings, masses, variance)
     for leaf, outcome in average.items():
-        distance = reference.vote(tree, every, masses, (mean - outcome) ** 2)[leaf]
+        distance = reference.vote(tree, prunings, masses, (mean - outcome) ** 2)[leaf]
         np.testing.assert_allclose(ballot.score[leaf], outcome, rtol=1e-12, atol=1e-9)
-        np.testing.assert_allclose(parts.within[leaf], within[leaf], atol=1e-9)
-        np.testing.assert_allclose(parts.between[leaf], distance, atol=1e-9)
+        np.testing.assert_allclose(variances.within[leaf], within[leaf], atol=1e-9)
+        np.testing.assert_allclose(variances.between[leaf], distance, atol=1e-9)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 1.5])
 @pytest.mark.parametrize("unit", [1.0, 1000.0])
-def test_how_well_a_variance_is_known_hangs_on_the_effective_number_of_rows(smoothing, unit):
+def test_variances_are_smoothed_by_the_effective_sample_size(smoothing, unit):
     rng = np.random.default_rng(0)
     X, y, weight = rng.normal(size=(200, 2)), rng.normal(size=200), unit * rng.exponential(size=200)
     tree = certree.grow_cart(X, y, min_samples_leaf=5)
     stats = certree.measure(tree, X, y, sample_weight=weight)
-    law = certree.pac_bayes(tree, certree.measure(tree, X, y), 0.1, 0.1)
-    parts = certree.votes.prediction_variance(tree, stats, law, Voting("mean", smoothing))
+    posterior = certree.pac_bayes(tree, certree.measure(tree, X, y), 0.1, 0.1)
+    variances = certree.votes.prediction_variance(tree, stats, posterior, Voting("mean", smoothing))
     inside = np.array(
         [[v in reference.path(tree, leaf) for leaf in tree.apply(X)] for v in range(tree.n_nodes)]
     )
     size = (inside @ weight) ** 2 / (inside @ weight**2)
     np.testing.assert_allclose(stats.effective_size, size)
-    own = [
+    node_variance = [
         np.average((y[i] - np.average(y[i], weights=weight[i])) ** 2, weights=weight[i])
         for i in inside
     ]
-    variance = reference.smoothed_means(tree, size, own, smoothing)
+    variance = reference.smoothed_means(tree, size, node_variance, smoothing)
     for leaf in np.flatnonzero(tree.is_leaf):
         path = reference.path(tree, leaf)
-        assert parts.within[leaf] == pytest.approx(law.weight[path] @ variance[path], rel=1e-9)
+        expected = posterior.weight[path] @ variance[path]
+        assert variances.within[leaf] == pytest.approx(expected, rel=1e-9)
 
 
 @given(trees_and_targets(), st.floats(0, 5))
-def test_the_best_pruning_of_numbers_costs_least(tree_and_stats, alpha):
+def test_the_best_pruning_of_a_numeric_target_costs_least(tree_and_stats, alpha):
     tree, stats = tree_and_stats
     weights = certree.prunings.cost_complexity(tree, stats, alpha)
     cost = stats.loss + alpha * (stats.n > 0)
@@ -116,22 +119,22 @@ def test_the_best_pruning_of_numbers_costs_least(tree_and_stats, alpha):
     assert weights.weight @ cost == pytest.approx(float(least), rel=1e-9, abs=1e-9)
 
 
-def test_numbers_have_no_majority():
+def test_numeric_targets_have_no_majority_vote():
     tree = Tree([0], [0.0], [-1], [1], 1)
     stats = certree.TargetStats([1.0], [2.0], [0.0])
     weights = certree.pac_bayes(tree, stats, 1, 1)
-    with pytest.raises(ValueError, match='numeric target takes kind="mean"'):
+    with pytest.raises(ValueError, match='kind must be "mean" for a numeric target'):
         certree.vote(tree, stats, weights)
 
 
 def test_order_preserving_relabelling_permutes_the_vote():
     tree = Tree([0, 0, 0], [0.0, 0, 0], [1, -1, -1], [1, 1, 1], 1)
-    few = NodeStats([[4, 3], [4, 1], [0, 2]], [0, 0, 1])
+    compact = NodeStats([[4, 3], [4, 1], [0, 2]], [0, 0, 1])
     spread = NodeStats([[0, 4, 0, 3], [0, 4, 0, 1], [0, 0, 0, 2]], [1, 1, 3])
-    weights = certree.pac_bayes(tree, few, 0.5, 0.1)
+    weights = certree.pac_bayes(tree, compact, 0.5, 0.1)
     again = certree.pac_bayes(tree, spread, 0.5, 0.1)
     np.testing.assert_array_equal(weights.weight, again.weight)
-    a = certree.vote(tree, few, weights).score
+    a = certree.vote(tree, compact, weights).score
     b = certree.vote(tree, spread, again).score
     np.testing.assert_array_equal(a, b[:, [1, 3]])
 
@@ -148,9 +151,9 @@ def test_bad_input_is_refused():
         certree.vote(tree, stats, weights, "median")
     with pytest.raises(ValueError, match="smoothing must be a finite number >= 0"):
         certree.vote(tree, stats, weights, Voting("mean", -1))
-    one = Tree([0], [0.0], [-1], [1], 1)
+    single = Tree([0], [0.0], [-1], [1], 1)
     with pytest.raises(ValueError, match="weights has 3 nodes, but the tree has 1 nodes"):
-        certree.vote(one, stats, weights)
+        certree.vote(single, stats, weights)
     with pytest.raises(ValueError, match="finite"):
         Vote([[np.nan, 1.0]])
 
@@ -158,40 +161,40 @@ def test_bad_input_is_refused():
 @given(
     trees(max_inner=6, max_chain=1), st.integers(0, 2**32), st.sampled_from([[1, 0, 0], [-1, 1, 0]])
 )
-def test_values_are_monotone_in_every_pruning_and_else_stay(tree, seed, slopes):
+def test_values_are_monotone_in_every_pruning_and_otherwise_unchanged(tree, seed, constraints):
     rng = np.random.default_rng(seed)
-    slope = np.array(slopes, dtype=np.int8)
+    signs = np.array(constraints, dtype=np.int8)
     values = rng.integers(0, 5, tree.n_nodes).astype(float)
-    moved = _core.make_monotone(tree.left, tree.feature, slope, values)
-    assert monotone_everywhere(tree, slope, moved)
-    if monotone_everywhere(tree, slope, values) and bounded(tree, slope, values):
-        np.testing.assert_array_equal(moved, values)
+    monotone = _core.make_monotone(tree.left, tree.feature, signs, values)
+    assert is_monotone_everywhere(tree, signs, monotone)
+    if is_monotone_everywhere(tree, signs, values) and is_bounded(tree, signs, values):
+        np.testing.assert_array_equal(monotone, values)
 
 
-def monotone_everywhere(tree, slope, values):
-    """Rows that differ in one feature alone, in every pruning."""
+def is_monotone_everywhere(tree, signs, values):
+    """Return whether rows that differ in one feature are ordered by it, in every pruning."""
     grid = np.stack(np.meshgrid(*[np.arange(-3.5, 4.5)] * 3, indexing="ij"), axis=-1)
     leaf = tree.apply(grid.reshape(-1, 3)).reshape(grid.shape[:3])
     for pruning in reference.prunings(tree):
-        held = {v for v, _ in pruning}
-        holder = np.zeros(tree.n_nodes, dtype=int)
+        leaves = {v for v, _ in pruning}
+        stop = np.zeros(tree.n_nodes, dtype=int)
         for v in np.flatnonzero(tree.is_leaf):
-            holder[v] = next(u for u in reference.path(tree, v) if u in held)
-        steps = values[holder[leaf]]
-        for j in np.flatnonzero(slope):
-            if (np.diff(steps, axis=j) * slope[j] < 0).any():
+            stop[v] = next(u for u in reference.path(tree, v) if u in leaves)
+        steps = values[stop[leaf]]
+        for j in np.flatnonzero(signs):
+            if (np.diff(steps, axis=j) * signs[j] < 0).any():
                 return False
     return True
 
 
-def bounded(tree, slope, values):
-    """Whether all values keep to the middles between the children above them."""
+def is_bounded(tree, signs, values):
+    """Return whether no value passes the mean of two siblings above it in a constrained direction."""
     for leaf in np.flatnonzero(tree.is_leaf):
         low, high = -np.inf, np.inf
         nodes = reference.path(tree, leaf)
         for v, child in pairwise(nodes):
             left = int(tree.left[v])
-            middle, sign = (values[left] + values[left + 1]) / 2, slope[tree.feature[v]]
+            middle, sign = (values[left] + values[left + 1]) / 2, signs[tree.feature[v]]
             if sign and (child == left) == (sign > 0):
                 high = min(high, middle)
             elif sign:
@@ -205,13 +208,13 @@ def test_the_vote_of_a_constrained_tree_is_monotone():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(300, 2))
     y = (X[:, 0] + rng.normal(scale=0.5, size=300) > 0.5).astype(np.int32)
-    slopes = np.array([1, 0], dtype=np.int8)
-    tree = certree.grow_cart(X, y, monotonic_cst=slopes)
+    signs = np.array([1, 0], dtype=np.int8)
+    tree = certree.grow_cart(X, y, monotonic_cst=signs)
     stats = certree.count(tree, X, y, 2)
     weights = certree.pac_bayes(tree, stats, 0.3, 0.01)
     line = np.column_stack([np.linspace(0, 1, 200), np.full(200, 0.5)])
     for kind, smoothing in (("mean", 3.0), ("majority", 0.0)):
-        score = certree.vote(tree, stats, weights, Voting(kind, smoothing, slopes)).score
+        score = certree.vote(tree, stats, weights, Voting(kind, smoothing, signs)).score
         np.testing.assert_allclose(score.sum(axis=1)[tree.is_leaf], 1)
         assert (np.diff(score[tree.apply(line), 1]) >= -1e-12).all()
     free = certree.grow_cart(X, y)
@@ -220,5 +223,7 @@ def test_the_vote_of_a_constrained_tree_is_monotone():
     score = certree.vote(free, stats, weights, Voting("mean", 3.0)).score
     assert (np.diff(score[free.apply(line), 1]) < -1e-12).any()
     three = certree.NodeStats(np.ones((free.n_nodes, 3)), np.zeros(free.n_nodes, dtype=int))
-    with pytest.raises(ValueError, match="slopes take numbers or two classes, got 3"):
-        certree.vote(free, three, weights, Voting("mean", 0.0, slopes))
+    with pytest.raises(
+        ValueError, match="for more than two classes, got constraints for 3 classes"
+    ):
+        certree.vote(free, three, weights, Voting("mean", 0.0, signs))

@@ -202,7 +202,7 @@ def test_models_of_numbers_name_what_they_cannot_read(words):
             estimator.fit(X, y).predict(words)
 
 
-def test_slopes_are_a_copy_that_their_owner_cannot_change():
+def test_constraints_of_a_voting_are_a_copy():
     slopes = np.array([1, 0, -1, 0])
     voting = Voting("mean", slopes=slopes[::2])
     slopes[:] = 100

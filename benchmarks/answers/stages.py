@@ -245,7 +245,7 @@ def path_parts(name: str, grower: str, cost: str | None) -> Case:
             middle = path.pruning(len(path.alphas) // 2)
             parts[f"path, {empty}"] = (path.alphas, path.critical, middle.weight)
         merges = prunings.sibling_merge_path(stage.tree, stage.stats, cost)
-        after = merges.after(len(merges.rises) // 2).weight
+        after = merges.pruning_after(len(merges.rises) // 2).weight
         parts["merges"] = (merges.alphas, merges.critical, merges.order, merges.rises, after)
         return parts
 

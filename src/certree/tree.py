@@ -1,4 +1,4 @@
-"""T0 as columns: which cell a row lies in."""
+"""Trees as columns with one entry per node, and the leaves that rows reach."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from certree.interface.signatures import expect_settings
 from certree.interface.threads import threads
 
 LEAF = -1
-# Posteriors look at every cell of a chain; those that are grown have at most 48 for each feature.
-_LONGEST_CHAIN = 2**24
+# Longest chain. Posteriors visit every region of a chain; grown chains have at most 48 per feature.
+_MAX_CHAIN = 2**24
 
 # What a grower of the core returns: the columns of a Tree in the order of its fields, without
-# n_features. `category_start` is empty where no node compares categories.
+# n_features. `category_start` is empty if no node splits on categories.
 Columns = tuple[Int32, Float64, Int32, Int32, NDArray[np.uint8], Int64, Int32, bool | None]
 
-# Columns that need not be given, of m nodes.
+# Default columns for m nodes.
 _DEFAULTS: dict[str, Callable[[int], NDArray[Any]]] = {
     "chain": lambda m: frozen(np.ones(m, dtype=np.int32)),
     "missing_left": lambda m: np.frombuffer(bytes(m), dtype=np.bool_),
@@ -60,45 +60,45 @@ _DEFAULTS: dict[str, Callable[[int], NDArray[Any]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Trees(OfColumns):
-    """Binary trees of nested cells, stored as one column per property of a node.
+    """Binary trees, stored as columns with one entry per node.
 
-    The trees stand one after the other. The root of each is its first node, children come after their
-    parents, siblings are adjacent. A row goes to the left child if ``x[feature] <= threshold`` and to
-    the right one otherwise; NaN goes where `missing_left` says. A node with a set of categories
-    compares no threshold: the categories of its set go to the side opposite to `missing_left`, all
-    other values go where NaN goes.
+    The nodes of each tree follow those of the tree before. The root is the first node of its tree,
+    children come after their parents, and siblings are adjacent. A row goes to the left child if
+    ``x[feature] <= threshold``, else to the right child; NaN goes left if `missing_left`. A node with a
+    set of categories has no threshold: categories of the set go to the child that NaN does not go to,
+    and all other values go where NaN goes.
 
     Parameters
     ----------
     feature : array-like of int, shape (m,)
-        Feature that a node compares; 0 at leaves.
+        Feature that a node splits on; 0 at leaves.
     threshold : array-like of float, shape (m,)
-        Threshold that a node compares with; 0 at leaves.
+        Threshold of the split; 0 at leaves.
     left : array-like of int, shape (m,)
         Left child, numbered among the nodes of all trees, or -1 at leaves. The right child is
         ``left + 1``.
     chain : array-like of int, shape (m,), or None
-        Number of nested cells with the same rows that a node stands for; None: one each.
+        Number of nested regions with the same rows that a node stands for; None: 1 everywhere.
     n_features : int
         Number of features of the rows.
     missing_left : array-like of bool, shape (m,), or None
         Whether NaN goes to the left child; None: it goes right everywhere.
     category_start : array-like of int, shape (m + 1,), or None
-        Where the set of each node starts in `categories`; it ends where the next one starts. None:
-        no node compares categories.
+        First place of the set of each node in `categories`; it ends where the next one starts. None:
+        no node splits on categories.
     categories : array-like of int, shape (any,), or None
-        The sets of all nodes, one after the other, each ascending. A category is a whole number
-        >= 0.
+        The sets of all nodes, one after the other, each ascending. A category is an integer >= 0.
     optimal_splits : bool or None
-        Whether every split is known to be the best of its cell; False where a heuristic was used,
-        None for trees that were not grown by maximising something, or where it is not known.
+        Whether every split is known to be the best one; False if a heuristic was used; None if it is
+        unknown, or if growth maximised no criterion.
     missing_both : array-like of bool, shape (m,), or None
-        Whether `blend` sends a row with NaN both ways; None: nowhere.
+        Whether `blend` sends a row with NaN to both children; None: nowhere.
     root : array-like of int, shape (T,), or None
         First node of each tree; None: there is one tree.
     value : array-like of float, shape (m, n_outputs), or None
-        What a tree adds to scores at each leaf. At other nodes the part of it that is known there:
-        what a child has more is due to the feature that its parent compares. None: nothing.
+        What a tree adds to scores at each leaf. At inner nodes the expected value there, so that the
+        difference between child and parent is attributed to the feature that the parent splits on.
+        None: no outputs.
 
     Raises
     ------
@@ -136,41 +136,46 @@ class Trees(OfColumns):
             ("root", "int64", (None,)),
             ("value", "float64", (m, None)),
         ):
-            given = getattr(self, name)
-            given = _DEFAULTS[name](m) if given is None and name in _DEFAULTS else given
-            object.__setattr__(self, name, column(name, given, dtype, shape))
+            values = getattr(self, name)
+            values = _DEFAULTS[name](m) if values is None and name in _DEFAULTS else values
+            object.__setattr__(self, name, column(name, values, dtype, shape))
         expect_settings(self)
         object.__setattr__(self, "n_features", int(self.n_features))
-        most = np.iinfo(np.int32).max
-        if not 1 <= self.n_features <= most:
-            raise ValueError(f"n_features must lie in 1 .. {most}, got {self.n_features}")
+        largest = np.iinfo(np.int32).max
+        if not 1 <= self.n_features <= largest:
+            raise ValueError(f"n_features must lie in 1 .. {largest}, got {self.n_features}")
         _expect_trees(self)
-        if m and (self.chain.min() < 1 or self.chain.max() > _LONGEST_CHAIN):
-            raise ValueError(f"chain must be at least 1 and at most {_LONGEST_CHAIN}")
+        if m and (self.chain.min() < 1 or self.chain.max() > _MAX_CHAIN):
+            raise ValueError(
+                f"chain must be at least 1 and at most {_MAX_CHAIN}, got {self.chain.min()} .. "
+                f"{self.chain.max()}"
+            )
         if self.optimal_splits not in (True, False, None):
             raise ValueError(
                 f"optimal_splits must be True, False or None, got {self.optimal_splits!r}"
             )
         if not np.isfinite(self.value).all():
-            raise ValueError("value must be finite")
+            raise ValueError("value must be finite, got NaN or infinity")
 
     @classmethod
-    def known(cls, left: Int32, n_features: int, **columns: Any) -> Self:
-        """Make trees of columns that are known to be right, and are not checked again.
+    def from_valid_columns(cls, left: Int32, n_features: int, **columns: Any) -> Self:
+        """Create trees from read-only columns that are valid already, without checking them.
 
-        They come from the growers of the core, or are parts of other trees, and nobody can write to
-        them. What is not given is as for the constructor.
+        They must come from growers of the core or from other trees. Missing columns get the defaults of
+        the constructor.
         """
-        given = {"optimal_splits": None, **columns, "left": left, "n_features": n_features}
-        for name in _DEFAULTS.keys() - given.keys():
-            given[name] = _DEFAULTS[name](len(left))
-        return cls.made(*[given[field.name] for field in fields(cls)])
+        complete = {"optimal_splits": None, **columns, "left": left, "n_features": n_features}
+        for name in _DEFAULTS.keys() - complete.keys():
+            complete[name] = _DEFAULTS[name](len(left))
+        return cls.made(*[complete[field.name] for field in fields(cls)])
 
     @classmethod
-    def grown(cls, columns: tuple[Any, ...], n_features: int, value: Float64 | None = None) -> Self:
-        """Make trees of the columns that growers of many trees hand over, and what nodes say."""
+    def from_ensemble_columns(
+        cls, columns: tuple[Any, ...], n_features: int, value: Float64 | None = None
+    ) -> Self:
+        """Create trees from the columns that the core returns for ensembles, and values of nodes."""
         feature, threshold, left, missing_left, starts, categories, root = columns
-        return cls.known(
+        return cls.from_valid_columns(
             left,
             n_features,
             feature=feature,
@@ -183,37 +188,37 @@ class Trees(OfColumns):
         )
 
     @staticmethod
-    def joined(parts: Sequence[Trees], n_features: int, n_outputs: int) -> Trees:
-        """Put trees one after the other; those of each part add `n_outputs` numbers."""
+    def joined(trees: Sequence[Trees], n_features: int, n_outputs: int) -> Trees:
+        """Concatenate trees, or several `Trees`, all with `n_outputs` columns of values."""
 
-        def of_all(name: str, dtype: str, shape: tuple[int, ...] = (0,)) -> NDArray[Any]:
-            columns = [np.zeros(shape, dtype), *(getattr(one, name) for one in parts)]
+        def concatenate(name: str, dtype: str, shape: tuple[int, ...] = (0,)) -> NDArray[Any]:
+            columns = [np.zeros(shape, dtype), *(getattr(each, name) for each in trees)]
             return frozen(np.concatenate(columns))
 
-        sizes = np.array([one.n_nodes for one in parts], dtype=np.int64)
+        sizes = np.array([each.n_nodes for each in trees], dtype=np.int64)
         begin = np.cumsum(sizes) - sizes
-        sets = np.append(0, np.cumsum([len(one.categories) for one in parts])).astype(np.int64)
-        starts = [one.category_start[:-1] + n for one, n in zip(parts, sets, strict=False)]
-        roots = [one.root + n for one, n in zip(parts, begin, strict=True)]
-        left = of_all("left", "int32")
-        return Trees.known(
+        sets = np.append(0, np.cumsum([len(each.categories) for each in trees])).astype(np.int64)
+        starts = [each.category_start[:-1] + n for each, n in zip(trees, sets, strict=False)]
+        roots = [each.root + n for each, n in zip(trees, begin, strict=True)]
+        left = concatenate("left", "int32")
+        return Trees.from_valid_columns(
             frozen(np.where(left == LEAF, LEAF, left + np.repeat(begin, sizes)).astype(np.int32)),
             n_features,
-            feature=of_all("feature", "int32"),
-            threshold=of_all("threshold", "float64"),
-            chain=of_all("chain", "int32"),
-            missing_left=of_all("missing_left", "bool"),
+            feature=concatenate("feature", "int32"),
+            threshold=concatenate("threshold", "float64"),
+            chain=concatenate("chain", "int32"),
+            missing_left=concatenate("missing_left", "bool"),
             category_start=frozen(np.concatenate([*starts, sets[-1:]])),
-            categories=of_all("categories", "int32"),
-            missing_both=of_all("missing_both", "bool"),
+            categories=concatenate("categories", "int32"),
+            missing_both=concatenate("missing_both", "bool"),
             root=frozen(np.concatenate([sets[:0], *roots])),
-            value=of_all("value", "float64", (0, n_outputs)),
+            value=concatenate("value", "float64", (0, n_outputs)),
         )
 
     def stored(self) -> dict[str, Any]:
-        """The columns as files hold them: of nodes that compare alone, as there are many.
+        """Return the columns for a model file, with entries for inner nodes only.
 
-        Chains, what blends and what nodes say are left out.
+        `chain`, `missing_both` and `value` are not included.
         """
         compares = ~self.is_leaf
         inner = np.flatnonzero(compares)
@@ -223,7 +228,7 @@ class Trees(OfColumns):
             "threshold": self.threshold[inner],
             "missing_left": self.missing_left[inner],
             "n_categories": np.diff(self.category_start)[inner].astype(np.int32),
-            # How far behind its parent a left child stands.
+            # Distance of a left child from its parent.
             "beyond": (self.left[inner] - inner).astype(np.int32),
             "categories": self.categories,
             "root": self.root,
@@ -231,38 +236,42 @@ class Trees(OfColumns):
 
     @classmethod
     def restored(cls, stored: Any, **known: Any) -> Self:
-        """Make trees of what is stored; known are `n_features` and `value`."""
+        """Create trees from the columns of `stored`; pass `n_features` and `value` by name."""
         compares = column("compares", stored["compares"], "bool", (len(known["value"]),))
         inner = np.flatnonzero(compares)
 
-        def spread(name: str, dtype: str) -> NDArray[Any]:
-            every = np.zeros(len(compares), dtype)
-            every[inner] = column(name, stored[name], dtype, (len(inner),))
-            return every
+        def expand(name: str, dtype: str) -> NDArray[Any]:
+            """Return a column of all nodes, with 0 at leaves."""
+            expanded = np.zeros(len(compares), dtype)
+            expanded[inner] = column(name, stored[name], dtype, (len(inner),))
+            return expanded
 
-        left = np.arange(len(compares)) + spread("beyond", "int64")
+        left = np.arange(len(compares)) + expand("beyond", "int64")
         return cls(
-            spread("feature", "int32"),
-            spread("threshold", "float64"),
+            expand("feature", "int32"),
+            expand("threshold", "float64"),
             np.where(compares, left, LEAF),
             np.ones(len(compares), dtype=np.int32),
-            missing_left=spread("missing_left", "bool"),
-            category_start=np.append(0, np.cumsum(spread("n_categories", "int64"))),
+            missing_left=expand("missing_left", "bool"),
+            category_start=np.append(0, np.cumsum(expand("n_categories", "int64"))),
             categories=stored["categories"],
             root=stored["root"],
             **known,
         )
 
-    def among(self, names: Sequence[Sequence[Any] | None] | None) -> Self:
-        """Check that sets hold categories that the features have by name, and return the trees."""
+    def check_categories(self, names: Sequence[Sequence[Any] | None] | None) -> Self:
+        """Return these trees, or raise ValueError if a set has a category that its feature lacks.
+
+        `names` has the categories of each feature, None for numeric features.
+        """
         if not len(self.categories):
             return self
-        known = ((),) * self.n_features if names is None else names
-        n_known = np.array([len(one or ()) for one in known])
+        feature_names = ((),) * self.n_features if names is None else names
+        n_categories = np.array([len(categories or ()) for categories in feature_names])
         node = np.repeat(np.arange(self.n_nodes), np.diff(self.category_start))
-        if (self.categories >= n_known[self.feature[node]]).any():
+        if (self.categories >= n_categories[self.feature[node]]).any():
             raise ValueError(
-                "the tree compares categories that are not among those of the features"
+                "the model file is damaged: its tree splits on categories that its features do not have"
             )
         return self
 
@@ -273,13 +282,13 @@ class Trees(OfColumns):
         return map(self.tree, range(len(self)))
 
     def tree(self, number: int) -> Tree:
-        """One of the trees, counted from 0, or from the last one by negative numbers."""
+        """Return one tree by its number, from 0; negative numbers count from the last tree."""
         number = range(len(self))[number]
         first = int(self.root[number])
         last = self.n_nodes if number == len(self) - 1 else int(self.root[number + 1])
         start, left = self.category_start[first : last + 1], self.left[first:last]
         names = ("feature", "threshold", "chain", "missing_left", "missing_both", "value")
-        return Tree.known(
+        return Tree.from_valid_columns(
             frozen(np.where(left == LEAF, LEAF, left - first).astype(np.int32)),
             self.n_features,
             category_start=frozen(start - start[0]),
@@ -288,31 +297,34 @@ class Trees(OfColumns):
             **{name: getattr(self, name)[first:last] for name in names},
         )
 
-    def first(self, n: int) -> Self:
-        """The first n of the trees."""
+    def keep_first(self, n: int) -> Self:
+        """Return the first n trees."""
         if n == len(self):
             return self
         m = int(self.root[n])
         end = self.category_start[m]
         ends = {"root": n, "category_start": m + 1, "categories": end}
         names = [name for name in _DEFAULTS if name not in ends] + ["feature", "threshold", "left"]
-        return self._with(
+        return self._replace(
             **{name: getattr(self, name)[:m] for name in names},
             **{name: getattr(self, name)[:length] for name, length in ends.items()},
         )
 
-    def _with(self, **columns: Any) -> Self:
-        """The same trees with some columns that are known to be right."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        return self.known(**{**own, **{name: frozen(one) for name, one in columns.items()}})
+    def _replace(self, **columns: Any) -> Self:
+        """Return a copy with other columns, which must be valid."""
+        current = {field.name: getattr(self, field.name) for field in fields(self)}
+        replaced = {name: frozen(values) for name, values in columns.items()}
+        return self.from_valid_columns(**{**current, **replaced})
 
-    def comparing(self, threshold: Float64, category_start: Int64, categories: Int32) -> Self:
-        """The same trees, whose nodes compare the same features with something else."""
-        return self._with(threshold=threshold, category_start=category_start, categories=categories)
+    def with_splits(self, threshold: Float64, category_start: Int64, categories: Int32) -> Self:
+        """Return a copy with other thresholds and category sets, on the same features."""
+        return self._replace(
+            threshold=threshold, category_start=category_start, categories=categories
+        )
 
-    def saying(self, value: Float64) -> Self:
-        """The same trees, with other values of their nodes, (m, n_outputs)."""
-        return self._with(value=value)
+    def with_value(self, value: Float64) -> Self:
+        """Return a copy with other values of the nodes, (m, n_outputs)."""
+        return self._replace(value=value)
 
     @property
     def n_nodes(self) -> int:
@@ -339,45 +351,54 @@ class Trees(OfColumns):
 
     @property
     def compares_numbers(self) -> NDArray[np.bool_]:
-        """Whether each node compares a number with its threshold, (m,)."""
+        """Whether each node splits on a threshold, (m,)."""
         return ~self.is_leaf & (np.diff(self.category_start) == 0)
 
     @cached_property
     def float64_features(self) -> Int32:
-        """Find the features that must be float64, ascending, (any,).
+        """Find the features whose values must be float64, ascending, (any,).
 
-        If their values are rounded to float32, rows may go to other sides of some thresholds. All
-        other features have thresholds that are numbers of float32, or that no number passes when it
-        is rounded to float32. The largest number of float64 is a threshold of missing values alone.
+        If their values were rounded to float32, some rows might go to the other child. All other
+        features have thresholds that are float32 numbers, or that no value passes when it is rounded.
+        The largest float64 is the threshold of splits that only separate missing values.
         """
         largest = np.finfo(np.float64).max
         nodes = np.flatnonzero(self.compares_numbers & (self.threshold < largest))
         threshold = self.threshold[nodes]
         with np.errstate(over="ignore"):  # numbers beyond float32 become infinite
-            around = np.nextafter(threshold, -np.inf), np.nextafter(threshold, np.inf)
-            rounded, below, above = (one.astype(np.float32) for one in (threshold, *around))
+            neighbours = np.nextafter(threshold, -np.inf), np.nextafter(threshold, np.inf)
+            rounded, below, above = (
+                numbers.astype(np.float32) for numbers in (threshold, *neighbours)
+            )
         return np.unique(self.feature[nodes[(rounded != threshold) & (below == above)]])
 
     @property
-    def at_roots(self) -> Float64:
-        """What all trees say before any feature is known, (n_outputs,)."""
+    def root_value(self) -> Float64:
+        """Sum of the values of all roots, (n_outputs,)."""
         total: Float64 = self.value[self.root].sum(axis=0)
         return total
 
     @property
-    def splits(self) -> tuple[Int32, Float64, Int32, NDArray[np.uint8], Int64, Int32]:
-        """The columns by which rows are sent on, as the core takes them."""
-        sides = self.missing_left.view(np.uint8)
-        return self.feature, self.threshold, self.left, sides, self.category_start, self.categories
+    def split_columns(self) -> tuple[Int32, Float64, Int32, NDArray[np.uint8], Int64, Int32]:
+        """The columns that route rows to leaves, as the core takes them."""
+        missing_left = self.missing_left.view(np.uint8)
+        return (
+            self.feature,
+            self.threshold,
+            self.left,
+            missing_left,
+            self.category_start,
+            self.categories,
+        )
 
     @cached_property
     def packed(self) -> tuple[NDArray[np.uint64], Int64, Int32, Int64]:
-        """The same in one piece of memory a node, the sets, and the roots, for many walks."""
-        return pack_trees(*self.splits), self.category_start, self.categories, self.root
+        """Nodes in a compact form for fast traversal, with category starts, categories and roots."""
+        return pack_trees(*self.split_columns), self.category_start, self.categories, self.root
 
-    def leaves(self, X: Any, n_threads: int) -> Int32:
-        """Leaf of each checked row in each tree, numbered among all nodes, (T, n)."""
-        return find_leaves(*self.packed, self._walked(X), n_threads)
+    def find_leaves(self, X: Any, n_threads: int) -> Int32:
+        """Find the leaf of each checked row in each tree, numbered among all nodes, (T, n)."""
+        return find_leaves(*self.packed, self._prepare_rows(X), n_threads)
 
     def paths_to(self, leaf: Int32) -> sparse.csr_matrix:
         """Mark all nodes that contain each row.
@@ -413,18 +434,29 @@ class Trees(OfColumns):
         shape = (len(lengths), self.n_nodes)
         return sparse.csr_matrix((marks, nodes, start.astype(index)), shape=shape)
 
-    def out_of_bag(self, X: Any, drawing: tuple[Any, ...], n_threads: int) -> Int32:
-        """Complements of leaves (T, n) of rows that were not drawn for a tree; 0 for others.
+    def find_out_of_bag_leaves(self, X: Any, drawing: tuple[Any, ...], n_threads: int) -> Int32:
+        """Find the leaves (T, n) of the out-of-bag rows of each tree.
 
-        Rows come in the order in which they were drawn; see `grow.binned.Drawing`.
+        Parameters
+        ----------
+        X : array or sparse array of shape (n, p)
+            Rows in the order of the fit.
+        drawing : tuple
+            How rows were drawn for each tree, as the core takes it; see `grow.binned.Drawing`.
+        n_threads : int
+
+        Returns
+        -------
+        ndarray of int32, shape (T, n)
+            The bitwise complement ``~leaf`` for out-of-bag rows; 0 for in-bag rows.
         """
         if issparse(X):
-            leaf = np.array(self.leaves(X, n_threads))
-            for number, own in enumerate(leaf):
-                drawn = draw_rows(len(own), drawing, number)
-                own[:] = np.where(drawn == 0, ~own, 0)
+            leaf = np.array(self.find_leaves(X, n_threads))
+            for number, tree_leaf in enumerate(leaf):
+                n_draws = draw_rows(len(tree_leaf), drawing, number)
+                tree_leaf[:] = np.where(n_draws == 0, ~tree_leaf, 0)
             return leaf
-        return find_out_of_bag(*self.packed, self._walked(X), drawing, n_threads)
+        return find_out_of_bag(*self.packed, self._prepare_rows(X), drawing, n_threads)
 
     def add(
         self,
@@ -434,61 +466,90 @@ class Trees(OfColumns):
         first: int = 0,
         last: int | None = None,
     ) -> Float64:
-        """Scores (n_outputs, n) of rows, with what trees first .. last - 1 say added in turn."""
+        """Return scores (n_outputs, n) plus the leaf values of trees first .. last - 1, in order."""
         last = len(self) if last is None else last
-        return self._added(scores, X, n_threads, range(first, last, max(last - first, 1)))
+        return self._add_steps(scores, X, n_threads, range(first, last, max(last - first, 1)))
 
-    def stages(self, scores: Float64, X: Any, n_threads: int, among: range) -> Iterator[Float64]:
-        """The scores with what the trees of each step of a range say added, stage by stage."""
-        at_once = max(_BYTES_OF_STAGES // max(scores.nbytes, 1), 1)
-        for first in range(0, len(among), at_once):
-            part = among[first : first + at_once]
-            added = self._added(scores, X, n_threads, part).reshape(len(part), *scores.shape)
-            for scores in added:
-                yield scores.copy()  # may be written to
+    def iterate_stages(
+        self, scores: Float64, X: Any, n_threads: int, steps: range
+    ) -> Iterator[Float64]:
+        """Yield the scores (n_outputs, n) after each step of a range of trees.
 
-    def _added(self, scores: Float64, X: Any, n_threads: int, among: range) -> Float64:
-        """Scores after each step of a range of trees, (steps * n_outputs, n)."""
-        ends = among.start, among.start + len(among) * among.step, among.step
+        The step that starts at tree i adds the trees i .. i + steps.step - 1.
+        """
+        n_at_once = max(_STAGE_BYTES // max(scores.nbytes, 1), 1)
+        for first in range(0, len(steps), n_at_once):
+            block = steps[first : first + n_at_once]
+            stages = self._add_steps(scores, X, n_threads, block)
+            stages = stages.reshape(len(block), *scores.shape)
+            for stage in stages:
+                yield stage.copy()  # the caller may write to it
+            scores = stages[-1]
+
+    def _add_steps(self, scores: Float64, X: Any, n_threads: int, steps: range) -> Float64:
+        """Return the scores after each step of a range of trees, (len(steps) * n_outputs, n)."""
+        ends = steps.start, steps.start + len(steps) * steps.step, steps.step
         packed, starts, categories, root = self.packed
         nodes = packed, starts, categories, root, self.value
-        return add_trees(*nodes, *ends, self._walked(X), scores, n_threads)
+        return add_trees(*nodes, *ends, self._prepare_rows(X), scores, n_threads)
 
-    def _walked(self, X: Any) -> Any:
-        """Checked rows as the loops of the core take them, dense or sparse: they look at no width."""
+    def _prepare_rows(self, X: Any) -> Any:
+        """Return checked rows as the core takes them, dense or sparse.
+
+        Raises
+        ------
+        ValueError
+            If the number of features differs, which the core does not check.
+        """
         if X.shape[1] != self.n_features or not self.n_features:
-            raise ValueError(f"trees of {self.n_features} features walk no rows of {X.shape[1]}")
+            raise ValueError(
+                f"X has {X.shape[1]} features, but the trees have {self.n_features} features"
+            )
         return X if isinstance(X, np.ndarray) else stored(X)
 
-    def looking_at(self, features: Int32) -> Self:
-        """The same trees on a table of some of the features alone, ascending: all that they compare."""
+    def select_features(self, features: Int32) -> Self:
+        """Return a copy for rows that have only these features, ascending, with all that are used."""
         places = np.searchsorted(features, self.feature)
         feature = np.where(self.is_leaf, 0, places).astype(np.int32)
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        return self.known(**{**own, "feature": frozen(feature), "n_features": len(features)})
+        current = {field.name: getattr(self, field.name) for field in fields(self)}
+        return self.from_valid_columns(
+            **{**current, "feature": frozen(feature), "n_features": len(features)}
+        )
 
-    def contributions(
+    def compute_contributions(
         self, X: NDArray[np.floating], n_threads: int, rows: Float64 | None = None
     ) -> Float64:
-        """What each feature changes of the values along the paths from the roots, (n, K, p).
+        """Compute by how much each feature changes the value along the paths of rows.
 
-        Rows that lack values go as `blend` says, by the rows (m,) of the nodes, if they are given.
+        Parameters
+        ----------
+        X : ndarray of shape (n, p)
+            Checked rows.
+        n_threads : int
+        rows : ndarray of float64, shape (m,), or None
+            Weight of the rows in each node, by which rows with missing values go to both children as in
+            `Tree.blend`; None: they go where `missing_left` says.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, n_outputs, p)
+            Summed over the trees.
         """
         both = None if rows is None else self.missing_both.view(np.uint8)
-        attributed: Any = attribute  # whose overloads mypy does not tell apart behind a star
-        part: Float64 = attributed(*self.splits, self.root, self.value, X, both, rows, n_threads)
-        return part.reshape(len(X), self.value.shape[1], self.n_features)
+        add_up: Any = attribute  # mypy cannot resolve its overloads for starred arguments
+        nodes = *self.split_columns, self.root, self.value
+        contributions: Float64 = add_up(*nodes, X, both, rows, n_threads)
+        return contributions.reshape(len(X), self.value.shape[1], self.n_features)
 
-    def restricted(self, kept: NDArray[np.intp], is_leaf: NDArray[np.bool_]) -> Self:
-        """Cut trees down to some of their nodes.
+    def keep_nodes(self, kept: NDArray[np.intp], is_leaf: NDArray[np.bool_]) -> Self:
+        """Return trees with some of the nodes.
 
         Parameters
         ----------
         kept : ndarray of int
-            The nodes that stay, ascending: the roots and, of every node that stays, both children or
-            none.
+            The nodes to keep, ascending: all roots and, for every kept node, both children or none.
         is_leaf : ndarray of bool, shape (len(kept),)
-            Which of them are leaves then. What is left of their chains is one cell.
+            Whether each of them becomes a leaf. The chain of a new leaf has length 1.
 
         Returns
         -------
@@ -500,7 +561,7 @@ class Trees(OfColumns):
         sizes = np.where(inner, np.diff(self.category_start)[kept], 0)
         stays = np.zeros(self.n_nodes, dtype=bool)
         stays[kept[inner]] = True
-        return self._with(
+        return self._replace(
             feature=np.where(inner, self.feature[kept], np.int32(0)),
             threshold=np.where(inner, self.threshold[kept], 0.0),
             left=np.where(inner, number[self.left[kept]], np.int32(LEAF)),
@@ -515,9 +576,7 @@ class Trees(OfColumns):
 
 
 class Tree(Trees):
-    """One binary tree of nested cells, stored as one column per property of a node; see `Trees`.
-
-    The root is node 0.
+    """One binary tree, stored as columns with one entry per node; see `Trees`. The root is node 0.
 
     Parameters
     ----------
@@ -535,30 +594,30 @@ optimal_splits, missing_both, root, value
 
     def __post_init__(self) -> None:
         if len(column("left", self.left, "int32", (None,))) == 0:
-            raise ValueError("a tree has at least one node, got none")
+            raise ValueError("left must have at least one node, got none")
         super().__post_init__()
         if len(self.root) != 1:
-            raise ValueError(f"a tree has one root, got {len(self.root)}")
+            raise ValueError(f"root must be that of one tree, got {len(self.root)} roots")
 
     def stored(self) -> dict[str, Any]:
-        """All columns but its root and what nodes say."""
+        """Return all columns for a model file, without `root` and `value`."""
         without = ("n_features", "root", "value")
         columns = super(Trees, self).stored()
-        return {name: one for name, one in columns.items() if name not in without}
+        return {name: values for name, values in columns.items() if name not in without}
 
     @classmethod
     def restored(cls, stored: Any, **known: Any) -> Self:
-        """Make a tree of what is stored; `n_features` is known."""
+        """Create a tree from the columns of `stored`; pass `n_features` by name."""
         return super(Trees, cls).restored(stored, root=None, value=None, **known)
 
     @classmethod
-    def of(cls, columns: Columns, p: int) -> Tree:
-        """Make a tree of the columns that a grower of the core returns, which are not checked again."""
+    def from_grower_columns(cls, columns: Columns, n_features: int) -> Tree:
+        """Create a tree from the columns that a grower of the core returns, without checking them."""
         feature, threshold, left, chain, missing_left, category_start, categories, optimal = columns
         sets = {"category_start": category_start} if len(category_start) else {}
-        return cls.known(
+        return cls.from_valid_columns(
             left,
-            p,
+            n_features,
             feature=feature,
             threshold=threshold,
             chain=chain,
@@ -569,7 +628,7 @@ optimal_splits, missing_both, root, value
         )
 
     def category_set(self, node: int) -> Int32:
-        """Categories that a node compares, ascending; empty if it compares its threshold."""
+        """Return the categories of a node's split, ascending; none if it splits on a threshold."""
         return self.categories[self.category_start[node] : self.category_start[node + 1]]
 
     @property
@@ -579,17 +638,17 @@ optimal_splits, missing_both, root, value
 
     @property
     def n_cells(self) -> int:
-        """Number of cells, those inside chains included."""
+        """Number of regions, with all regions of chains."""
         return int(self.chain.sum(dtype=np.int64))
 
     @property
     def node_depth(self) -> NDArray[np.int64]:
-        """Number of cells above the first cell of each node, (m,)."""
+        """Number of regions above the first region of each node, (m,)."""
         return depths(self.left, self.chain)
 
     @property
     def depth(self) -> int:
-        """Number of cells above the deepest cell."""
+        """Number of regions above the deepest region."""
         return int((self.node_depth + self.chain - 1).max())
 
     def apply(self, X: ArrayLike, *, n_jobs: int | None = None) -> Int32:
@@ -622,79 +681,102 @@ optimal_splits, missing_both, root, value
         return self.route(rows, threads(n_jobs))
 
     def route(self, X: NDArray[np.floating], n_threads: int) -> Int32:
-        """Do what `apply` does, for rows that have been checked."""
-        return apply(*self.splits, X, n_threads)
+        """Find the leaf of each checked row, (n,); see `apply`."""
+        return apply(*self.split_columns, X, n_threads)
 
-    def knowing_missing(self, X: NDArray[np.floating]) -> Tree:
-        """Send rows both ways where they lack a value that none of these rows lacks there."""
-        return self.lacking_at(mark_lacking(*self.splits, X[lacking_rows(X)]).view(np.bool_))
+    def learn_missing(self, X: NDArray[np.floating]) -> Tree:
+        """Return a copy with `missing_both` set for nodes where none of these rows has a missing value.
 
-    def lacking_at(self, nodes: NDArray[np.bool_]) -> Tree:
-        """The same, where it is known which nodes, (m,), compare a value that some row there lacks."""
-        return self._with(missing_both=~nodes & ~self.is_leaf)
+        The rows are those of the fit. At such a node the fit could not learn where to send NaN.
+        """
+        rows = X[find_rows_with_missing(X)]
+        return self.with_missing_nodes(mark_lacking(*self.split_columns, rows).view(np.bool_))
+
+    def with_missing_nodes(self, nodes: NDArray[np.bool_]) -> Tree:
+        """Return a copy with `missing_both` set for all inner nodes except the marked ones, (m,).
+
+        A node is marked if a row of the fit that reaches it lacks the value that it splits on.
+        """
+        return self._replace(missing_both=~nodes & ~self.is_leaf)
 
     def blend(
         self, X: NDArray[np.floating], rows: Float64, score: Float64, n_threads: int
     ) -> Float64:
-        """Average the scores of the leaves that each row may belong to, (n, K).
+        """Average the scores of the leaves that each row may belong to.
 
-        Where `missing_both` says so, a row that lacks the value goes both ways, with the shares that
-        the children have of these rows, (m,). Otherwise it goes where `missing_left` says.
+        Parameters
+        ----------
+        X : ndarray of shape (n, p)
+            Checked rows.
+        rows : ndarray of float64, shape (m,)
+            Weight of the rows in each node. A row with a missing value goes to both children if
+            `missing_both`, in proportion to their weights; else where `missing_left` says.
+        score : ndarray of float64, shape (m, K)
+            Scores of the leaves.
+        n_threads : int
+
+        Returns
+        -------
+        ndarray of float64, shape (n, K)
         """
-        return blend(*self.splits, X, self.missing_both.view(np.uint8), rows, score, n_threads)
+        both = self.missing_both.view(np.uint8)
+        return blend(*self.split_columns, X, both, rows, score, n_threads)
 
 
 def group_by_feature(
     feature: Int32, places: NDArray[np.intp]
 ) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Group places in a column of features by the feature that stands there.
+    """Group nodes by the feature that they split on.
 
     Parameters
     ----------
     feature : ndarray of int32, shape (m,)
-        Features.
+        Feature of each node.
     places : ndarray of int, shape (any,)
-        Places in that column.
+        The nodes to group.
 
     Yields
     ------
     int, ndarray of int
-        A feature, ascending, and those of the places where it stands, in their order.
+        Each feature, ascending, and its nodes, in the order of `places`.
     """
     order = places[np.argsort(feature[places], kind="stable")]
-    own = feature[order]
-    starts = np.flatnonzero(np.append(True, own[1:] != own[:-1])[: len(own)])
-    for begin, end in pairwise([*starts.tolist(), len(own)]):
-        yield int(own[begin]), order[begin:end]
+    sorted_feature = feature[order]
+    is_first = np.append(True, sorted_feature[1:] != sorted_feature[:-1])[: len(order)]
+    starts = np.flatnonzero(is_first)
+    for begin, end in pairwise([*starts.tolist(), len(order)]):
+        yield int(sorted_feature[begin]), order[begin:end]
 
 
 def _expect_trees(nodes: Trees) -> None:
-    """Check that columns are those of trees that stand one after the other."""
+    """Raise ValueError unless the columns are those of trees, one after the other."""
     left, root, m = nodes.left, nodes.root, nodes.n_nodes
     sizes = np.diff(np.append(root, m))
     if (len(root) and root[0] != 0) or (sizes < 1).any() or (m and not len(root)):
-        raise ValueError("root must ascend from 0, and every tree have a node")
+        raise ValueError("root must ascend from 0, with at least one node in every tree")
     inner = np.flatnonzero(left != LEAF)
     children, end = left[inner], np.repeat(root + sizes, sizes)[inner]
     if (children <= inner).any() or (children >= end - 1).any():
         raise ValueError("left must be -1 or a node after its parent that has a sibling")
     is_child = np.zeros(m, dtype=bool)
     is_child[children] = is_child[children + 1] = True
-    # As many are children as there are places for them: nobody has two parents.
+    # If the numbers of children and of child references are equal, no node has two parents.
     if not 2 * len(inner) == is_child.sum() == m - len(root):
-        raise ValueError("every node but the root must have exactly one parent")
-    compared = nodes.feature[inner]
-    if compared.size and (compared.min() < 0 or compared.max() >= nodes.n_features):
-        raise ValueError(f"feature must lie in 0 .. {nodes.n_features - 1}")
+        raise ValueError("left must give every node but the root exactly one parent")
+    used = nodes.feature[inner]
+    if used.size and (used.min() < 0 or used.max() >= nodes.n_features):
+        raise ValueError(
+            f"feature must lie in 0 .. {nodes.n_features - 1}, got {used.min()} .. {used.max()}"
+        )
     if not np.isfinite(nodes.threshold[inner]).all():
-        raise ValueError("threshold must be finite")
+        raise ValueError("threshold must be finite, got NaN or infinity")
     if nodes.missing_both[nodes.is_leaf].any():
-        raise ValueError("only inner nodes send rows both ways, but a leaf does")
+        raise ValueError("missing_both must be False at leaves")
     _expect_sets(nodes)
 
 
 def _expect_sets(nodes: Trees) -> None:
-    """Check the sets of categories."""
+    """Raise ValueError unless `category_start` and `categories` are valid."""
     start, categories = nodes.category_start, nodes.categories
     sizes = np.diff(start)
     if start[0] != 0 or start[-1] != len(categories) or (sizes < 0).any():
@@ -702,21 +784,21 @@ def _expect_sets(nodes: Trees) -> None:
     if not len(categories):
         return
     if sizes[nodes.left == LEAF].any():
-        raise ValueError("only inner nodes compare categories, but a leaf has some")
-    ascending = np.ones(len(categories), dtype=bool)
-    ascending[1:] = np.diff(categories) > 0
-    ascending[start[:-1][sizes > 0]] = True
-    if not ascending.all() or categories.min() < 0:
-        raise ValueError("the categories of a node must be >= 0, distinct and ascending")
+        raise ValueError("category_start must give leaves no categories")
+    ascends = np.ones(len(categories), dtype=bool)
+    ascends[1:] = np.diff(categories) > 0
+    ascends[start[:-1][sizes > 0]] = True
+    if not ascends.all() or categories.min() < 0:
+        raise ValueError("categories of a node must be >= 0, distinct and ascending")
 
 
-def lacking_rows(X: NDArray[np.floating]) -> NDArray[np.intp]:
-    """Numbers of the rows that lack a value."""
+def find_rows_with_missing(X: NDArray[np.floating]) -> NDArray[np.intp]:
+    """Return the numbers of the rows with a missing value (NaN)."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isnan(X.sum()):  # much faster than to look at each number
+        if not np.isnan(X.sum()):  # much faster than testing each number
             return np.zeros(0, dtype=np.intp)
     return np.flatnonzero(np.isnan(X).any(axis=1))
 
 
-# Scores of so many stages are made together.
-_BYTES_OF_STAGES = 2**25
+# Largest size of the stages that are computed at once.
+_STAGE_BYTES = 2**25

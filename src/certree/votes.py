@@ -1,4 +1,4 @@
-"""The vote: path sums of the weights, pushed down once to every node."""
+"""Votes of prunings: sums of the weights along each path, computed once for every node."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from certree.weights.node_weights import NodeWeights, reached
 __all__ = ["PredictionVariance", "Vote", "Voting", "prediction_variance", "vote"]
 
 Kind = Literal["majority", "mean"]
-Slopes = NDArray[np.int8] | None
+MonotonicSigns = NDArray[np.int8] | None
 
-# Scores that are made at a time where only their labels are asked for.
+# Number of scores that are held in memory at a time when only labels are needed.
 _BLOCK = 1 << 22
 
-_EXPECTED_SLOPES = "slopes take numbers or two classes, got {n} classes"
+_TOO_MANY_CLASSES = "slopes must be None for more than two classes, got constraints for {n} classes"
 
 
 @dataclass(frozen=True, eq=False)
 class Vote(OfColumns):
-    """The outcome of the vote in every cell.
+    """The outcome of a vote of prunings in every node.
 
     Parameters
     ----------
     score : array-like of float, shape (m, K)
-        Votes that a class has from a node and all above it. The row of a leaf of the tree is the
-        outcome for every x in it, and sums to 1. For a numeric target K is 1, and the row is the
-        average of the prunings' predictions. Of several targets the columns stand one target behind
-        the other.
+        Votes for each class of all prunings that stop at the node or above it. The scores of a leaf of
+        the tree are the outcome for all rows in it, and sum to 1. For a numeric target K is 1, and the
+        score is the mean of the prunings' predictions. For several targets the columns of each target
+        follow those of the one before.
     """
 
     score: Float64
@@ -51,8 +51,8 @@ class Vote(OfColumns):
             raise ValueError("score must be finite numbers, one column at least")
         object.__setattr__(self, "score", score)
 
-    def of(self, tree: Trees) -> Self:
-        """Check that the votes belong to a tree of this size, and return them."""
+    def check_tree(self, tree: Trees) -> Self:
+        """Return this vote, or raise ValueError if its length is not that of the tree."""
         if len(self.score) != tree.n_nodes:
             raise ValueError(
                 f"ballot has {len(self.score)} nodes, but the tree has {tree.n_nodes} nodes"
@@ -61,17 +61,27 @@ class Vote(OfColumns):
 
     @cached_property
     def label(self) -> Int32:
-        """Class with the most votes, ties to the lowest: (m,)."""
+        """Class with the most votes in each node, (m,); ties go to the lowest class."""
         return self.score.argmax(axis=1).astype(np.int32)
 
     def outcomes(self, nodes: NDArray[np.integer]) -> Float64:
-        """The scores of some nodes, (k, K)."""
+        """Return the scores of some nodes, (k, K)."""
         return self.score.take(nodes, axis=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ballots(OfColumns):
-    """What every node votes for: a label (m,), or values (m, K); the other one is None."""
+    """The vote of each node as a leaf of a pruning: a label or values; the other one is None.
+
+    Parameters
+    ----------
+    label : ndarray of int32, shape (m,), or None
+        The class that each node votes for.
+    values : ndarray of float64, shape (m, K), or None
+        Class probabilities of each node, or its mean (K = 1).
+    n_values : int
+        Number of columns of the outcome, K.
+    """
 
     label: Int32 | None
     values: Float64 | None
@@ -86,32 +96,32 @@ class Ballots(OfColumns):
 
     @property
     def frequency(self) -> Float64 | None:
-        """The values, as the core takes them."""
+        """The values, as the core takes them; None for votes by label."""
         return self.values
 
-    def at(self, nodes: NDArray[np.integer]) -> Float64:
-        """The values of some nodes, (k, K); 0 and 1 of a label."""
+    def take(self, nodes: NDArray[np.integer]) -> Float64:
+        """Return the values of some nodes, (k, K); labels become indicators of 0 and 1."""
         if self.values is not None:
             return self.values[nodes]
         assert self.label is not None
         return np.eye(self.n_values)[self.label[nodes]]
 
     def cast(self, tree: Trees, weights: NodeWeights) -> Vote:
-        """Let all prunings vote with these ballots, each with its weight."""
-        weight = weights.of(tree).weight
+        """Compute the vote of all prunings of a tree, each with its weight."""
+        weight = weights.check_tree(tree).weight
         return Vote.made(push_down(tree.left, weight, self.label, self.values, self.n_values))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseBallots(OfColumns):
-    """What every node votes for where there are many classes: its label, or what its rows are.
+    """The vote of each node for many classes, from sparse counts.
 
     Parameters
     ----------
     stats : SparseNodeStats
-        The counts and labels.
+        Counts and labels of the nodes.
     kind : {"majority", "mean"}
-        Which of them.
+        Whether nodes vote by label or by class frequencies.
     smoothing : float
         See `Voting`.
     """
@@ -122,24 +132,24 @@ class SparseBallots(OfColumns):
 
     @property
     def label(self) -> Int32 | None:
-        """The labels, if these are what nodes vote for."""
+        """The labels if nodes vote by label, else None."""
         return self.stats.label if self.kind == "majority" else None
 
     @property
     def frequency(self) -> tuple[Entries, float, float] | None:
-        """The counts and what smooths them otherwise, as the core takes them."""
+        """Counts, smoothing and unit, as the core takes them; None for votes by label."""
         if self.kind == "majority":
             return None
         return self.stats.table, self.smoothing, self.stats.weight_unit
 
     def cast(self, tree: Trees, weights: NodeWeights) -> DeferredVote:
-        """Let all prunings vote with these ballots, each with its weight."""
-        return DeferredVote(tree, weights.of(tree).weight, self)
+        """Return the vote of all prunings of a tree, each with its weight; it is computed when read."""
+        return DeferredVote(tree, weights.check_tree(tree).weight, self)
 
 
 @dataclass(frozen=True, eq=False)
 class DeferredVote(OfColumns):
-    """The outcome of a vote on many classes, made for the nodes that are asked for.
+    """The outcome of a vote on many classes, computed for the nodes whose outcome is requested.
 
     Parameters
     ----------
@@ -148,7 +158,7 @@ class DeferredVote(OfColumns):
     weight : ndarray of float64, shape (m,)
         Weight of each node; see `NodeWeights`.
     ballots : SparseBallots
-        What its nodes vote for.
+        The vote of each node.
     """
 
     tree: Trees
@@ -158,79 +168,92 @@ class DeferredVote(OfColumns):
     def __post_init__(self) -> None:
         self._check("float64", (self.tree.n_nodes,), "weight")
 
-    def of(self, tree: Trees) -> Self:
-        """Check that the votes belong to a tree of this size, and return them."""
+    def check_tree(self, tree: Trees) -> Self:
+        """Return this vote, or raise ValueError if its length is not that of the tree."""
         expect_nodes(len(self.weight), tree)
         return self
 
     @property
     def score(self) -> Float64:
-        """The scores of all nodes as a table, (m, K), which may take much memory; see `Vote`."""
+        """Scores of all nodes as a dense table, (m, K), which may take much memory; see `Vote`."""
         return self.outcomes(np.arange(self.tree.n_nodes))
 
     @cached_property
     def label(self) -> Int32:
-        """Class with the most votes, ties to the lowest: (m,)."""
+        """Class with the most votes in each node, (m,); ties go to the lowest class."""
         m = self.tree.n_nodes
         blocks = np.array_split(np.arange(m), m * self.ballots.stats.n_classes // _BLOCK + 1)
         labels = [self.outcomes(nodes).argmax(axis=1).astype(np.int32) for nodes in blocks]
         return np.concatenate(labels)
 
     def outcomes(self, nodes: NDArray[np.integer], rest: Float64 | None = None) -> Float64:
-        """The scores of some nodes, (k, K), to which each adds the rest, (m,), of what it says."""
-        asked, place = np.unique(nodes, return_inverse=True)
+        """Compute the scores of some nodes.
+
+        Parameters
+        ----------
+        nodes : ndarray of int, shape (k,)
+            The nodes.
+        rest : ndarray of float64, shape (m,), or None
+            Further weight with which each node votes in its own outcome, but not in those below it.
+
+        Returns
+        -------
+        ndarray of float64, shape (k, K)
+        """
+        distinct, place = np.unique(nodes, return_inverse=True)
         ballots = self.ballots
-        found = push_down_to(
+        distinct_scores = push_down_to(
             self.tree.left,
             self.weight,
             rest,
             ballots.label,
             ballots.frequency,
             ballots.stats.n_classes,
-            asked.astype(np.int32),
+            distinct.astype(np.int32),
         )
-        scores: Float64 = np.asarray(found)[place]
+        scores: Float64 = np.asarray(distinct_scores)[place]
         return scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Voting:
-    """How a pruning votes.
+    """The way in which prunings vote.
 
     Parameters
     ----------
     kind : {"majority", "mean"}
-        "majority": a pruning votes for the label of the leaf that x is in. "mean": it spreads its
-        vote like the class frequencies there, or predicts the mean of a numeric target.
+        "majority": a pruning votes for the label of the leaf that a row reaches. "mean": its vote is
+        the class frequencies of that leaf, or the mean of a numeric target.
     smoothing : float
-        Rows of mean weight that are added to those of a node, with classes like its parent's; above the
-        root all classes are equally frequent, and numbers have the mean of all rows. A node without
-        rows is like its parent in any case. Only the mean vote reads it.
+        Number of rows of mean weight that are added to each node, with the class frequencies or the
+        mean of its parent. Above the root classes are equally frequent, and the mean is that of all
+        rows. A node without rows has the values of its parent. Only the mean vote is smoothed.
     slopes : ndarray of int8, shape (p,), or None
-        For every feature 1 or -1 if the mean, or the share of the second of two classes, must not
-        fall or rise along it, else 0. Values are moved as little as it takes to keep to it in every
-        pruning, and so in the vote.
+        Monotonic constraint of each feature: 1 if the mean, or the probability of the second of two
+        classes, must not fall as the feature rises; -1 if it must not rise; 0 for none. Values of nodes
+        are changed as little as needed for every pruning, and so the vote, to satisfy them.
 
     Raises
     ------
     ValueError
-        If `kind` is unknown, or `smoothing` is negative or not finite.
+        If `kind` is unknown, `smoothing` is negative or not finite, or `slopes` has other
+        values.
     """
 
     kind: Kind = "majority"
     smoothing: float = 0.0
-    slopes: Slopes = None
+    slopes: MonotonicSigns = None
 
     def __post_init__(self) -> None:
         expect_settings(self)
         nonnegative("smoothing", self.smoothing)
         if self.slopes is None:
             return
-        slopes = array_of("slopes", self.slopes)
-        if slopes.dtype.kind not in "bi" or not np.isin(slopes, (-1, 0, 1)).all():
+        signs = array_of("slopes", self.slopes)
+        if signs.dtype.kind not in "bi" or not np.isin(signs, (-1, 0, 1)).all():
             raise ValueError(f"slopes must hold -1, 0 or 1, got {shortened(self.slopes)}")
-        # A copy, as the core trusts what has been checked.
-        object.__setattr__(self, "slopes", np.array(slopes, dtype=np.int8, order="C"))
+        # A copy that the caller cannot change, as the core does not check it again.
+        object.__setattr__(self, "slopes", np.array(signs, dtype=np.int8, order="C"))
 
     @overload
     def ballots(self, tree: Trees, stats: SparseNodeStats) -> SparseBallots: ...
@@ -239,42 +262,53 @@ class Voting:
     @overload
     def ballots(self, tree: Trees, stats: Stats) -> Ballots | SparseBallots: ...
     def ballots(self, tree: Trees, stats: Stats) -> Ballots | SparseBallots:
-        """Say what every node votes for."""
+        """Compute the vote of each node of a tree from its statistics.
+
+        Raises
+        ------
+        ValueError
+            If the kind or the constraints do not apply to the target, or sizes differ.
+        """
         if isinstance(stats, SparseNodeStats):
             if self.slopes is not None:
-                raise ValueError(_EXPECTED_SLOPES.format(n=stats.n_classes))
-            return SparseBallots(stats.of(tree), self.kind, self.smoothing)
+                raise ValueError(_TOO_MANY_CLASSES.format(n=stats.n_classes))
+            return SparseBallots(stats.check_tree(tree), self.kind, self.smoothing)
         if isinstance(stats, SeveralStats) and self.kind == "majority":
-            every = np.arange(len(tree.left))
-            labels = [self.ballots(tree, one).at(every) for one in stats.of_each]
+            nodes = np.arange(len(tree.left))
+            labels = [self.ballots(tree, target).take(nodes) for target in stats.of_each]
             values = np.concatenate(labels, axis=1)
             return Ballots.made(None, values, values.shape[1])
         if self.kind == "mean":
             values = self.averages(tree, stats)
             return Ballots.made(None, values, values.shape[1])
         if not isinstance(stats, NodeStats):
-            raise ValueError('a numeric target takes kind="mean", got "majority"')
-        label = stats.of(tree).label
+            raise ValueError('kind must be "mean" for a numeric target, got "majority"')
+        label = stats.check_tree(tree).label
         if self.slopes is not None:
-            plain = Voting("mean", 0.0, self.slopes)
-            label = plain.averages(tree, stats).argmax(axis=1).astype(np.int32)
+            unsmoothed = Voting("mean", 0.0, self.slopes)
+            label = unsmoothed.averages(tree, stats).argmax(axis=1).astype(np.int32)
         return Ballots.made(label, None, stats.n_classes)
 
     def averages(self, tree: Trees, stats: Stats) -> Float64:
-        """Means, or shares of classes, that rise or fall along features in every pruning."""
-        values = stats.of(tree).averages(tree, self.smoothing)
+        """Compute smoothed class frequencies (m, K) or means (m, 1) that satisfy `slopes`."""
+        values = stats.check_tree(tree).averages(tree, self.smoothing)
         if self.slopes is None:
             return values
         if isinstance(stats, SeveralStats):
-            raise ValueError(f"slopes take one target, got {len(stats.of_each)}")
-        slopes = self.slopes
-        if slopes.shape != (tree.n_features,):
-            raise ValueError(f"slopes must have shape ({tree.n_features},), got {slopes.shape}")
+            raise ValueError(
+                "slopes must be None for several targets, got constraints for "
+                f"{len(stats.of_each)} targets"
+            )
+        signs = self.slopes
+        if signs.shape != (tree.n_features,):
+            raise ValueError(f"slopes must have shape ({tree.n_features},), got {signs.shape}")
         if values.shape[1] > 2:
-            raise ValueError(_EXPECTED_SLOPES.format(n=values.shape[1]))
+            raise ValueError(_TOO_MANY_CLASSES.format(n=values.shape[1]))
         last = np.ascontiguousarray(values[:, -1])
-        moved = make_monotone(tree.left, tree.feature, slopes, last)
-        return moved[:, None] if values.shape[1] == 1 else np.column_stack([1 - moved, moved])
+        monotone = make_monotone(tree.left, tree.feature, signs, last)
+        if values.shape[1] == 1:
+            return monotone[:, None]
+        return np.column_stack([1 - monotone, monotone])
 
 
 @overload
@@ -292,7 +326,7 @@ def vote(
 def vote(
     tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting | Kind = "majority"
 ) -> Vote | DeferredVote:
-    """Let all prunings vote in every cell.
+    """Compute the vote of all prunings of a tree, each with its weight, in every node.
 
     Parameters
     ----------
@@ -303,21 +337,21 @@ def vote(
     weights : NodeWeights
         The posterior over prunings, or one pruning.
     voting : Voting, "majority" or "mean"
-        How a pruning votes; a string is ``Voting(kind)``.
+        How a pruning votes; a string stands for ``Voting(kind)``.
 
     Returns
     -------
     Vote or DeferredVote
-        The latter for `SparseNodeStats`.
+        The outcome; a `DeferredVote` for `SparseNodeStats`.
 
     Raises
     ------
     ValueError
         If the kind is unknown, or the sizes differ.
     """
-    how = Voting(voting) if isinstance(voting, str) else voting
-    weights.of(tree)
-    return how.ballots(tree, stats).cast(tree, weights)
+    voting = Voting(voting) if isinstance(voting, str) else voting
+    weights.check_tree(tree)
+    return voting.ballots(tree, stats).cast(tree, weights)
 
 
 def stopped_outcomes(
@@ -327,25 +361,42 @@ def stopped_outcomes(
     ballots: Ballots | SparseBallots,
     nodes: NDArray[np.integer],
 ) -> Float64:
-    """The outcomes at some nodes, (k, K), if all prunings that come as far as a node stopped there."""
-    # No pruning goes on from a leaf, whatever is left there by rounding.
+    """Compute the outcome at some nodes if no pruning split these nodes.
+
+    Parameters
+    ----------
+    tree : Trees
+    weights : NodeWeights
+        The posterior over prunings.
+    ballot : Vote or DeferredVote
+        The vote with these weights.
+    ballots : Ballots or SparseBallots
+        The vote of each node.
+    nodes : ndarray of int, shape (k,)
+
+    Returns
+    -------
+    ndarray of float64, shape (k, K)
+        For each node, the outcome if all prunings that split it had it as a leaf.
+    """
+    # Prunings do not split leaves; a difference there is a rounding error.
     rest = np.where(tree.is_leaf, 0.0, np.maximum(reached(tree, weights) - weights.weight, 0.0))
     if isinstance(ballots, SparseBallots):
         return ballots.cast(tree, weights).outcomes(nodes, rest)
-    return ballot.score[nodes] + rest[nodes, None] * ballots.at(nodes)
+    return ballot.score[nodes] + rest[nodes, None] * ballots.take(nodes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictionVariance:
-    """Variance of a numeric target at a row of each node, in two parts; both sum to the whole.
+    """The variance of a numeric target in each node, as the sum of two terms.
 
     Parameters
     ----------
     between : ndarray of shape (m,)
-        Variance of the prunings' predictions, each with its weight.
+        Variance of the predictions of the prunings, each with its weight.
     within : ndarray of shape (m,)
-        Average over the prunings of the variance of the target in the leaf that holds the row,
-        smoothed like the predictions: a leaf of one row knows no variance of its own.
+        Mean over the prunings of the variance of the target within their leaf, smoothed like the
+        predictions, as a leaf of one row has no variance of its own.
     """
 
     between: Float64
@@ -356,7 +407,7 @@ class PredictionVariance:
 def prediction_variance(
     tree: Tree, stats: TargetStats, weights: NodeWeights, voting: Voting = Voting("mean")
 ) -> PredictionVariance:
-    """Split the variance of a numeric target by the law of total variance.
+    """Decompose the variance of a numeric target by the law of total variance.
 
     Parameters
     ----------
@@ -367,29 +418,40 @@ def prediction_variance(
     weights : NodeWeights
         The posterior over prunings, or one pruning.
     voting : Voting
-        Smoothing and slopes of the predictions.
+        Smoothing and monotonic constraints of the predictions.
 
     Returns
     -------
     PredictionVariance
-        The rows of the leaves of the tree hold for every x in them.
+        The entries of a leaf of the tree apply to all rows in it.
     """
     mean, exponent = scaled_distances(voting.averages(tree, stats)[:, 0], stats.mean[0])
     with np.errstate(over="ignore"):
-        own = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
-    # How well a variance is known hangs on how many rows there are, not on what they weigh.
-    variance = smoothed_means(tree.left, stats.effective_size, own, voting.smoothing, 1.0)
+        node_variance = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
+    # The precision of a variance depends on the number of rows rather than on their weights, so
+    # smoothing uses the effective sample size.
+    variance = smoothed_means(tree.left, stats.effective_size, node_variance, voting.smoothing, 1.0)
     columns = np.column_stack([mean, mean**2, variance])
-    sums = push_down(tree.left, weights.of(tree).weight, None, columns, 3)
+    sums = push_down(tree.left, weights.check_tree(tree).weight, None, columns, 3)
     with np.errstate(over="ignore"):
         between: Float64 = np.ldexp(np.maximum(sums[:, 1] - sums[:, 0] ** 2, 0.0), 2 * exponent)
     return PredictionVariance(between, sums[:, 2])
 
 
 def scaled_distances(values: Float64, mean: float) -> tuple[Float64, int]:
-    """Distances from the overall mean, in which squares drown, and the power of two that they lack.
+    """Compute distances from a mean, divided by a power of two so that their squares do not overflow.
 
-    It changes no digit, and the squares of such distances do not overflow.
+    Parameters
+    ----------
+    values : ndarray of float64, shape (m,)
+    mean : float
+        Subtracted first, as squares of values far from 0 would lose digits.
+
+    Returns
+    -------
+    scaled : ndarray of float64, shape (m,)
+        ``(values - mean) / 2**exponent``.
+    exponent : int
     """
     half = values / 2 - mean / 2
     exponent = int(np.frexp(np.abs(half).max())[1]) + 1

@@ -1,4 +1,4 @@
-"""Learning polynomials from queries and from examples, against recursions and means by loops."""
+"""Learning spectra from queries and from examples, compared with recursions and loops."""
 
 import copy
 
@@ -25,9 +25,9 @@ from certree.boolean import (
     spectrum,
     spectrum_of_values,
 )
-from certree.boolean.kushilevitz_mansour import _Search
-from certree.boolean.queries import Queries
-from certree.boolean.sets import packed
+from certree.boolean.kushilevitz_mansour import _PrefixSearch
+from certree.boolean.query_counter import QueryCounter
+from certree.boolean.sets import pack_indicators
 from strategies import decided_tree, examples_of, function_of
 
 
@@ -47,8 +47,8 @@ def test_the_search_finds_what_the_recursion_finds(theta):
         found = kushilevitz_mansour(function_of(tree), 6, theta, delta=0.01, random_state=seed)
         assert {*large} <= {*found.spectrum.sets()}
         coefficients = reference.coefficients(values, [0.0] * 6)
-        for one, value in zip(found.spectrum.sets(), found.spectrum.coefficients, strict=True):
-            exact = coefficients[sum(1 << j for j in one)]
+        for members, value in zip(found.spectrum.sets(), found.spectrum.coefficients, strict=True):
+            exact = coefficients[sum(1 << j for j in members)]
             assert abs(exact) >= theta / np.sqrt(2) - 1e-12
             assert abs(value[0] - exact) <= theta / 4
         assert found.is_complete
@@ -57,12 +57,12 @@ def test_the_search_finds_what_the_recursion_finds(theta):
 
 def test_estimates_of_prefixes_have_no_bias():
     values = np.random.default_rng(1).uniform(-1, 1, 16)
-    queries = Queries(
+    queries = QueryCounter(
         lambda X: values[(X @ (1 << np.arange(4))).astype(int)], Bits.two_valued(4), None
     )
-    search = _Search(queries, 0.5, 1.0, 0.1, np.random.RandomState(0))
+    search = _PrefixSearch(queries, 0.5, 1.0, 0.1, np.random.RandomState(0))
     for alpha in ([1], [0, 1], [1, 1, 0], [1, 0, 0, 1]):
-        estimates = search._drawn(np.array([alpha], dtype=bool), 4000)[0]
+        estimates = search._estimate_weights(np.array([alpha], dtype=bool), 4000)[0]
         error = 4 * estimates.std() / np.sqrt(4000)
         assert estimates.mean() == pytest.approx(
             reference.prefix_weight(values, 4, alpha), abs=error
@@ -88,8 +88,8 @@ def test_a_sparse_function_is_found_exactly(n_bits, coding):
     rng = np.random.default_rng(n_bits)
     masks = np.unique(rng.integers(0, 2, (30, n_bits)) & rng.integers(0, 2, (30, n_bits)), axis=0)
     bits = Bits.two_valued(n_bits, coding)
-    members = [tuple(np.flatnonzero(one).tolist()) for one in masks]
-    truth = Spectrum.of(packed(masks == 1), rng.normal(size=(len(masks), 1)), bits)
+    members = [tuple(np.flatnonzero(row).tolist()) for row in masks]
+    truth = Spectrum.from_terms(pack_indicators(masks == 1), rng.normal(size=(len(masks), 1)), bits)
     found = sparse_transform(
         lambda X: truth.evaluate(X)[:, 0], n_bits, coding=coding, random_state=0
     )
@@ -99,25 +99,25 @@ def test_a_sparse_function_is_found_exactly(n_bits, coding):
     assert found.n_queries <= 5 * (n_bits + 1) * len(masks) + 300
 
 
-def test_small_cubes_are_asked_as_a_whole():
+def test_a_function_of_few_bits_is_evaluated_at_all_rows():
     values = np.random.default_rng(0).normal(size=64)
     found = sparse_transform(lambda X: values[(X @ (1 << np.arange(6))).astype(int)], 6)
     assert found.n_queries == 64
     np.testing.assert_array_equal(
         found.spectrum.coefficients, spectrum_of_values(values).coefficients
     )
-    assert str(found).startswith("64 terms from 64 queries. All rows were asked")
+    assert str(found).startswith("64 terms from 64 queries. The function was evaluated at all rows")
 
 
-def test_a_budget_that_ends_first_is_told():
+def test_a_budget_that_ends_first_is_reported():
     rng = np.random.default_rng(0)
     weights = rng.normal(size=(40, 40))
     dense = lambda X: np.tanh(((X @ weights) ** 2).sum(axis=1) / 400)  # noqa: E731
     found = sparse_transform(dense, 40, budget=5000, random_state=0)
     assert not found.is_complete
     assert found.n_queries <= 5000
-    assert "They are not the function at 100.00% of all rows at most" in found.promise
-    assert "the budget ended before the search did" in found.promise
+    assert "Spectrum and function differ on at most 100.00% of all rows" in found.guarantee
+    assert "the budget ended before the search did" in found.guarantee
     with pytest.raises(ValueError, match="a budget of 500 queries is too small: 2256 are needed"):
         sparse_transform(dense, 40, budget=500)
     with pytest.raises(ValueError, match="a budget of 2000 queries is too small: 1024 were made"):
@@ -125,8 +125,8 @@ def test_a_budget_that_ends_first_is_told():
 
 
 LEARNERS = [
-    lambda f, **given: kushilevitz_mansour(f, 12, 0.3, random_state=0, **given),
-    lambda f, **given: sparse_transform(f, 12, random_state=0, **given),
+    lambda f, **options: kushilevitz_mansour(f, 12, 0.3, random_state=0, **options),
+    lambda f, **options: sparse_transform(f, 12, random_state=0, **options),
 ]
 
 
@@ -142,21 +142,21 @@ LEARNERS = [
         ("f", TypeError, "callable"),
     ],
 )
-def test_functions_must_answer_row_by_row(learn, function, error, message):
+def test_functions_must_return_one_number_per_row(learn, function, error, message):
     with pytest.raises(error, match=message):
         learn(function)
 
 
 @pytest.mark.parametrize("learn", LEARNERS)
-def test_queries_need_sense(learn):
+def test_budget_and_delta_are_checked(learn):
     for wrong, message in [({"budget": 0}, "budget"), ({"delta": 1.0}, "delta")]:
         with pytest.raises(ValueError, match=message):
             learn(parity, **wrong)
 
 
-def test_noise_and_large_answers_are_told():
+def test_noise_and_large_values_are_refused():
     rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match="the same row in different ways"):
+    with pytest.raises(ValueError, match="the same value whenever it gets the same row"):
         sparse_transform(lambda X: parity(X) + rng.normal(size=len(X)), 30)
     with pytest.raises(ValueError, match=r"size 1 at most \(largest\), got 2"):
         kushilevitz_mansour(lambda X: np.full(len(X), 2), 5, 0.5)
@@ -175,8 +175,8 @@ def test_estimates_are_means():
     X, y = examples_of(decided_tree(np.random.default_rng(0), 6, 3), 50, 1)
     found = low_degree(X, y, 2, keep="all").spectrum
     assert len(found) == 22
-    for one, value in zip(found.sets(), found.coefficients[:, 0], strict=True):
-        assert value == pytest.approx(reference.means_of_products(X, y, one), abs=1e-14)
+    for members, value in zip(found.sets(), found.coefficients[:, 0], strict=True):
+        assert value == pytest.approx(reference.means_of_products(X, y, members), abs=1e-14)
 
 
 def test_the_radius_is_hoeffding_s_for_all_sets_at_once():
@@ -187,7 +187,7 @@ def test_the_radius_is_hoeffding_s_for_all_sets_at_once():
     assert found.radius == pytest.approx(expected, rel=1e-12)
 
 
-def test_thresholds_leave_noise_out():
+def test_thresholds_drop_terms_that_are_noise():
     tree = decided_tree(np.random.default_rng(0), 20, 2)
     X, y = examples_of(tree, 4000, 0, noise=0.1)
     few = low_degree(X, y, 3, keep="practical")
@@ -238,16 +238,16 @@ def test_numbers_whose_squares_are_infinite_are_refused(method):
 def test_few_characters_are_found_exactly(method, coding):
     X = np.random.default_rng(0).integers(0, 2, (400, 15))
     y = 2 + parity(X[:, :2]) - 0.5 * parity(X[:, 2:5]) + 0.25 * X[:, 7]
-    given = X if coding == "0/1" else 1 - 2 * X
-    model = FourierRegressor(method, random_state=0).fit(given, y)
+    rows = X if coding == "0/1" else 1 - 2 * X
+    model = FourierRegressor(method, random_state=0).fit(rows, y)
     assert {*model.spectrum_.sets()} == {(), (0, 1), (2, 3, 4), (7,)}
-    np.testing.assert_allclose(model.predict(given), y, atol=1e-10)
+    np.testing.assert_allclose(model.predict(rows), y, atol=1e-10)
     assert model.validation_score_ == pytest.approx(1)
     assert model.spectrum_.bits.coding == coding
 
 
 @pytest.mark.parametrize("method", SPARSE)
-def test_rows_that_judge_may_all_have_the_same_target(method):
+def test_the_validation_set_may_have_a_single_target_value(method):
     X = np.random.default_rng(0).integers(0, 2, (12, 3))
     found = [
         FourierRegressor(method, degree=1, random_state=seed).fit(X, X[:, 0]).validation_score_
@@ -268,13 +268,13 @@ def test_the_unit_of_the_target_does_not_matter(method):
         assert model.validation_score_ == plain.validation_score_
 
 
-def test_trees_propose_larger_sets_than_are_looked_through():
+def test_trees_propose_sets_above_the_degree():
     tree = decided_tree(np.random.default_rng(1), 30, 5)
     model = FourierRegressor(random_state=0).fit(*examples_of(tree, 3000, 1))
     assert (model.spectrum_ - spectrum(tree)).squared_norm < 1e-20
 
 
-def test_parities_that_trees_cannot_propose_are_looked_up_or_told():
+def test_parities_are_found_by_correlations_or_warned_of():
     X = np.random.default_rng(0).integers(0, 2, (1000, 25))
     model = FourierRegressor(random_state=0)
     assert [*model.fit(X, parity(X[:, :3])).spectrum_.sets()] == [(0, 1, 2)]
@@ -288,7 +288,7 @@ def test_parities_that_trees_cannot_propose_are_looked_up_or_told():
         FourierRegressor("omp", degree=1, random_state=0).fit(X, noise)
 
 
-def test_noise_is_no_character():
+def test_noise_gets_few_terms():
     tree = decided_tree(np.random.default_rng(0), 12, 3)
     X, y = examples_of(tree, 1000, 0, noise=0.1)
     truth = 0.8 * spectrum(tree)
@@ -304,12 +304,12 @@ def test_classes_have_probabilities(method, n_classes):
     X = np.random.default_rng(0).integers(0, 2, (600, 10))
     y = np.array(["no", "on", "yes"])[np.minimum(X[:, 0] + (X[:, 1] & X[:, 2]), n_classes - 1)]
     model = FourierClassifier(method, random_state=0).fit(X, y)
-    shares = model.predict_proba(X)
-    assert shares.shape == (600, n_classes)
-    np.testing.assert_allclose(shares.sum(axis=1), 1)
-    assert shares.min() >= 0
+    probabilities = model.predict_proba(X)
+    assert probabilities.shape == (600, n_classes)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    assert probabilities.min() >= 0
     assert model.score(X, y) > (0.99 if method in SPARSE else 0.9)
-    np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(X))
+    np.testing.assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(X))
     scores = model.decision_function(X)
     assert scores.shape == ((600,) if n_classes < 3 else (600, 3))
     if n_classes == 2:
@@ -317,13 +317,14 @@ def test_classes_have_probabilities(method, n_classes):
 
 
 @pytest.mark.parametrize("estimator", [FourierClassifier, FourierRegressor])
-def test_rows_alone_are_told_the_same_bits(estimator):
+def test_predictions_of_single_rows_equal_those_of_the_table(estimator):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (200, 8))
     y = (X[:, 0] ^ X[:, 1]) + (rng.random(200) < 0.1) * 1
     model = estimator(method="lasso", random_state=0).fit(X, y)
-    ask = getattr(model, "decision_function", model.predict)
-    np.testing.assert_array_equal(np.concatenate([ask(X[[i]]) for i in range(200)]), ask(X))
+    predict = getattr(model, "decision_function", model.predict)
+    by_row = np.concatenate([predict(X[[i]]) for i in range(200)])
+    np.testing.assert_array_equal(by_row, predict(X))
 
 
 def test_terms_are_limited_and_named():
@@ -336,7 +337,7 @@ def test_terms_are_limited_and_named():
     assert "a" in model.spectrum_.to_frame(model.feature_names_in_)["term"].to_list()
 
 
-def test_a_fit_is_judged_by_other_rows():
+def test_the_error_of_a_fit_is_bounded_by_other_rows():
     tree = decided_tree(np.random.default_rng(0), 20, 4)
     model = FourierRegressor(random_state=0).fit(*examples_of(tree, 1500, 0))
     mean, bound = held_out_error(model.spectrum_, *examples_of(tree, 4000, 1))
@@ -345,11 +346,13 @@ def test_a_fit_is_judged_by_other_rows():
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_seeds_decide(seed):
+def test_equal_seeds_give_equal_spectra(seed):
     X = np.random.default_rng(0).integers(0, 2, (100, 4))
     y = X @ [4.0, 2.0, 0.0, 0.5] + X[:, 0] * X[:, 1]
-    one, two = (FourierRegressor("omp", random_state=seed).fit(X, y).spectrum_ for _ in range(2))
-    np.testing.assert_array_equal(one.coefficients, two.coefficients)
+    first, second = (
+        FourierRegressor("omp", random_state=seed).fit(X, y).spectrum_ for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.coefficients, second.coefficients)
 
 
 def test_features_must_have_two_values():
@@ -373,13 +376,13 @@ def test_features_must_have_two_values():
     assert model.__dict__ == before
 
 
-# What the checks of scikit-learn are fitted on has more than two values: an estimator passes those that
-# come to an end before it sees that, and refuses all others in the same words.
+# The tables of scikit-learn's checks have more than two values. An estimator passes the checks that end
+# before it sees the values, and refuses the others with one message.
 LEARNERS_OF_BITS = [
     FourierClassifier("omp", random_state=0),
     FourierRegressor("omp", random_state=0),
 ]
-# Checks that hide the refusal behind words of their own, and those that pipelines do not pass either.
+# Checks that wrap the refusal in another error, and checks that pipelines fail as well.
 HIDDEN = {"check_positive_only_tag_during_fit", "check_classifiers_one_label"}
 OF_PIPELINES = {"check_estimators_overwrite_params", "check_dont_overwrite_parameters"}
 
@@ -388,27 +391,26 @@ OF_PIPELINES = {"check_estimators_overwrite_params", "check_dont_overwrite_param
 @pytest.mark.parametrize("estimator", LEARNERS_OF_BITS)
 def test_checks_of_scikit_learn_are_passed_or_refused(estimator):
     records = check_estimator(estimator, on_fail=None, on_skip=None)
-    failed = [one for one in records if one["status"] == "failed"]
+    failed = [record for record in records if record["status"] == "failed"]
     assert len(failed) < 0.7 * len(records)
-    for one in failed:
-        refusal = str(
-            one["exception"].__cause__ if one["check_name"] in HIDDEN else one["exception"]
-        )
-        assert "values 0 and 1, or -1 and 1" in refusal, one["check_name"]
+    for record in failed:
+        error, name = record["exception"], record["check_name"]
+        refusal = str(error.__cause__ if name in HIDDEN else error)
+        assert "values 0 and 1, or -1 and 1" in refusal, name
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("estimator", LEARNERS_OF_BITS)
 def test_checks_of_scikit_learn_are_passed_on_bits(estimator):
     records = check_estimator(make_pipeline(Binarizer(), estimator), on_fail=None, on_skip=None)
-    failed = {one["check_name"] for one in records if one["status"] == "failed"}
-    # Bits of the numbers that one of them draws do not tell the target well.
+    failed = {record["check_name"] for record in records if record["status"] == "failed"}
+    # In one check the target hardly depends on the bits of the numbers that it draws.
     assert failed <= OF_PIPELINES | {"check_regressors_train"}
     assert len(records) > 40
 
 
 @pytest.mark.parametrize("coding", ["0/1", "-1/+1"])
-def test_functions_are_asked_for_rows_of_integers(coding):
+def test_functions_get_rows_of_integers(coding):
     seen = []
 
     def parity(B):

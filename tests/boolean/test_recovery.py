@@ -1,4 +1,4 @@
-"""Few coefficients from few measurements."""
+"""Sparse recovery, compared with a literal matching pursuit."""
 
 from itertools import combinations
 
@@ -11,16 +11,16 @@ from certree.boolean import SparseRecovery, sparse_recovery
 
 
 def literal_pursuit(A, y, noise):
-    """Matching pursuit by definition: the column most like the rest, then least squares, until done."""
+    """Run matching pursuit by definition: add the column nearest to the residual, then refit."""
     unit = A / np.sqrt((A**2).sum(axis=0))
-    taken, x, rest = [], np.zeros(A.shape[1]), y
-    while np.linalg.norm(rest) > max(noise, 1e-10 * np.linalg.norm(y)):
-        likeness = np.abs(unit.T @ rest)
-        likeness[taken] = -1
-        taken.append(int(likeness.argmax()))
+    chosen, x, residual = [], np.zeros(A.shape[1]), y
+    while np.linalg.norm(residual) > max(noise, 1e-10 * np.linalg.norm(y)):
+        cosines = np.abs(unit.T @ residual)
+        cosines[chosen] = -1
+        chosen.append(int(cosines.argmax()))
         x[:] = 0
-        x[taken] = np.linalg.lstsq(A[:, taken], y, rcond=None)[0]
-        rest = y - A @ x
+        x[chosen] = np.linalg.lstsq(A[:, chosen], y, rcond=None)[0]
+        residual = y - A @ x
     return x
 
 
@@ -37,7 +37,7 @@ def problem(seed, m=60, p=90, n_terms=3, noise=0.0):
 
 
 @given(st.integers(0, 10**6), st.integers(0, 4), st.sampled_from([0.0, 0.5, 2.0]))
-def test_it_is_the_pursuit_by_definition(seed, n_terms, noise):
+def test_recovery_is_the_pursuit_by_definition(seed, n_terms, noise):
     A, _, y = problem(seed, n_terms=n_terms, noise=noise)
     found = sparse_recovery(A, y, noise * 1.01)
     np.testing.assert_allclose(found.coefficients, literal_pursuit(A, y, noise * 1.01), atol=1e-8)
@@ -64,7 +64,7 @@ def test_the_error_is_below_its_bound(seed, noise, n_terms):
 
 
 def test_the_bound_is_reached():
-    """One column, and an error along it: the estimate is off by all that the bound allows."""
+    """An error along a single column moves the estimate by exactly the bound."""
     A = np.array([[2.0], [0.0]])
     found = sparse_recovery(A, A @ [3.0] + [1.0, 0.0], noise=1.0)
     assert found.coefficients.tolist() == [3.5]
@@ -88,12 +88,12 @@ def test_columns_of_tiny_numbers_are_columns():
     np.testing.assert_allclose(found.coefficients * 1e-200, x, atol=1e-8)
 
 
-def test_nothing_measured_and_columns_of_nothing():
+def test_zero_measurements_and_zero_columns():
     A = np.array([[1.0, 0.0], [1.0, 0.0]])
     assert sparse_recovery(A, [0.0, 0.0]).coefficients.tolist() == [0, 0]
     found = sparse_recovery(A, [2.0, 2.0])
     assert found.coefficients.tolist() == pytest.approx([2, 0])
-    assert found.error_bound(1) == np.inf  # of the other coefficient nothing is known
+    assert found.error_bound(1) == np.inf  # the coefficient of the zero column cannot be estimated
     twice = sparse_recovery(np.array([[1.0, 1.0], [2.0, 2.0]]), [1.0, 3.0])
     assert twice.residual > 0
     assert twice.error_bound(1) == np.inf
@@ -110,15 +110,15 @@ def test_nothing_measured_and_columns_of_nothing():
         ([[1.0]], [-1e200], 0, "size 1e"),
     ],
 )
-def test_what_does_not_go_together_is_refused(A, y, noise, message):
+def test_shapes_that_do_not_match_are_refused(A, y, noise, message):
     with pytest.raises(ValueError, match=message):
         sparse_recovery(A, y, noise)
     with pytest.raises(ValueError, match="n_terms"):
         SparseRecovery(np.zeros(2), 0.0, 0.0, 0.0, 1.0).error_bound(-1)
 
 
-def test_what_is_left_over_counts_as_noise_does():
-    # What is left and the noise may point the same way.
+def test_the_residual_counts_like_noise_in_the_bound():
+    # Residual and noise may point in the same direction.
     A, noise = np.eye(4), 1.0
     x, e = np.array([1.5, 0, 0, 0]), np.array([-noise, 0, 0, 0])
     found = sparse_recovery(A, A @ x + e, noise)

@@ -1,4 +1,4 @@
-"""Spectra of trees against sums over the cube, and what is read off them."""
+"""Spectra of trees, compared with sums over all rows, and their norms and influences."""
 
 import copy
 import pickle
@@ -41,7 +41,7 @@ from certree.boolean import (
     spectrum_of_values,
     walsh_hadamard,
 )
-from certree.boolean.sets import low_degree_sets, packed, unpacked
+from certree.boolean.sets import enumerate_sets, pack_indicators, unpack_indicators
 from certree.certificates.inequalities.bounds import empirical_bernstein
 from strategies import bit_trees, decided_tree, trees, trees_and_stats
 
@@ -51,7 +51,7 @@ MEANS = st.lists(st.floats(-0.875, 0.875, width=16), min_size=N, max_size=N)
 
 
 def dense(found, output=0):
-    """The coefficients of all sets of up to 63 bits, by the number of the set."""
+    """Return the coefficients of all sets of up to 63 bits, indexed by the number of the set."""
     table = np.zeros(2 ** len(found.bits))
     table[found.masks[:, 0].astype(np.int64)] = found.coefficients[:, output]
     return table
@@ -87,21 +87,21 @@ def test_spectra_add_up_as_functions_do(one, other, factor):
     expected = f.evaluate(CUBE) + (factor - 1) * g.evaluate(CUBE)
     np.testing.assert_allclose(both.evaluate(CUBE), expected, atol=1e-12)
     assert (f - f).sparsity == 0
-    # Parseval of a sum: the mean product of two functions is that of their coefficients.
+    # By Parseval, the mean product of two functions is the product of their coefficients.
     inner = ((f + g).squared_norm - f.squared_norm - g.squared_norm) / 2
     product = (f.evaluate(CUBE) * g.evaluate(CUBE)).sum(axis=1).mean()
     assert inner == pytest.approx(product, abs=1e-11)
 
 
 @given(bit_trees(N), MEANS, st.integers(0, N))
-def test_a_limited_degree_is_the_same_cut_short(tree, mean, degree):
+def test_a_limited_degree_equals_the_truncated_spectrum(tree, mean, degree):
     limited, whole = spectrum(tree, degree, mean=mean), spectrum(tree, mean=mean)
     np.testing.assert_array_equal(limited.masks, whole.truncate(degree).masks)
     np.testing.assert_array_equal(limited.coefficients, whole.truncate(degree).coefficients)
 
 
 @given(bit_trees(N))
-def test_signs_are_zeros_and_ones_under_another_name(tree):
+def test_both_codings_have_the_same_spectrum_up_to_signs(tree):
     signed = replace(tree[0], threshold=np.zeros(tree[0].n_nodes)), tree[1]
     found, plain = spectrum(signed, coding="-1/+1"), spectrum(tree, coding="0/1")
     np.testing.assert_allclose(found.evaluate(2 * CUBE - 1), plain.evaluate(CUBE), atol=1e-13)
@@ -123,14 +123,14 @@ def test_numbers_have_a_bit_for_each_threshold(tree, seed):
 
 
 @given(trees_and_stats(n_classes=3, n_features=4, max_inner=6))
-def test_weights_of_a_law_on_all_nodes_vote_as_all_prunings_do(tree_and_stats):
+def test_node_weights_vote_as_all_prunings_do(tree_and_stats):
     tree, stats = tree_and_stats
     tree = replace(tree, threshold=np.where(tree.is_leaf, 0.0, 0.5))
     posterior = pac_bayes(tree, stats, 0.3, 0.2)
-    parts = posterior.weight[:, None] * np.eye(3)[stats.label]
+    votes = posterior.weight[:, None] * np.eye(3)[stats.label]
     X = CUBE[:16, :4]
-    found = spectrum((tree, parts)).evaluate(X)
-    np.testing.assert_allclose(found, reference.path_sums(tree, parts, X), atol=1e-12)
+    found = spectrum((tree, votes)).evaluate(X)
+    np.testing.assert_allclose(found, reference.path_sums(tree, votes, X), atol=1e-12)
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-12)
 
 
@@ -159,24 +159,24 @@ REGRESSORS = [
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 3])
-@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda one: str(one)[:40])
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: str(model)[:40])
 @pytest.mark.parametrize("coding", ["0/1", "-1/+1"])
-def test_classifiers_are_what_they_say(model, n_classes, coding):
+def test_spectra_equal_the_outputs_of_classifiers(model, n_classes, coding):
     estimator, method = copy.deepcopy(model)
     X, y = planted()
     X, y = (X if coding == "0/1" else 2 * X - 1), np.minimum(y, n_classes - 1)
     estimator.fit(X, y)
     found = spectrum(estimator, coding=coding)
-    said = getattr(estimator, method)(X)
-    # Forests round what leaves say.
-    np.testing.assert_allclose(found.evaluate(X), said.reshape(len(X), -1), atol=1e-8)
+    outputs = getattr(estimator, method)(X)
+    # Forests round the values of leaves.
+    np.testing.assert_allclose(found.evaluate(X), outputs.reshape(len(X), -1), atol=1e-8)
     if len(found) > 1:
         np.testing.assert_array_equal(spectrum(estimator).masks, found.masks)
         assert spectrum(estimator).bits.coding == coding
 
 
-@pytest.mark.parametrize("estimator", REGRESSORS, ids=lambda one: type(one).__name__)
-def test_regressors_are_what_they_say(estimator):
+@pytest.mark.parametrize("estimator", REGRESSORS, ids=lambda model: type(model).__name__)
+def test_spectra_equal_the_predictions_of_regressors(estimator):
     X, y = planted()
     estimator.fit(X, y.astype(float))
     np.testing.assert_allclose(
@@ -196,9 +196,9 @@ def test_a_forest_with_a_power_has_the_average_before_it():
     X, y = planted()
     model = TreeForestClassifier(20, random_state=0).fit(X, y)
     model.leaves_ = model.leaves_._replace(power=2.0)
-    said = spectrum(model).evaluate(X)
-    np.testing.assert_array_equal(model.classes_[said.argmax(axis=1)], model.predict(X))
-    squared = said**2 / (said**2).sum(axis=1, keepdims=True)
+    outputs = spectrum(model).evaluate(X)
+    np.testing.assert_array_equal(model.classes_[outputs.argmax(axis=1)], model.predict(X))
+    squared = outputs**2 / (outputs**2).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(squared, model.predict_proba(X), atol=1e-8)
 
 
@@ -206,8 +206,8 @@ def test_scores_without_a_learner_are_the_start():
     X, y = np.zeros((8, 2)), [0, 1] * 4
     for labels in (y, [*y[:-1], 2]):
         model = AdaBoostTreeClassifier().fit(X, labels)
-        said = model.decision_function(X).reshape(8, -1)
-        np.testing.assert_allclose(spectrum(model).evaluate(X), said, atol=1e-12)
+        outputs = model.decision_function(X).reshape(8, -1)
+        np.testing.assert_allclose(spectrum(model).evaluate(X), outputs, atol=1e-12)
 
 
 def test_numeric_tables_have_exact_values():
@@ -224,16 +224,16 @@ def test_numeric_tables_have_exact_values():
 def test_threads_change_no_bit():
     X, y = planted(p=20)
     model = TreeForestRegressor(30, max_depth=6, random_state=0).fit(X, y)
-    one, two = spectrum(model), spectrum(model, n_jobs=2)
-    np.testing.assert_array_equal(one.masks, two.masks)
-    np.testing.assert_array_equal(one.coefficients, two.coefficients)
-    np.testing.assert_array_equal(one.evaluate(X), one.evaluate(X, n_jobs=2))
+    serial, parallel = spectrum(model), spectrum(model, n_jobs=2)
+    np.testing.assert_array_equal(serial.masks, parallel.masks)
+    np.testing.assert_array_equal(serial.coefficients, parallel.coefficients)
+    np.testing.assert_array_equal(serial.evaluate(X), serial.evaluate(X, n_jobs=2))
     values = np.random.default_rng(0).normal(size=2**15)
     np.testing.assert_array_equal(walsh_hadamard(values), walsh_hadamard(values, n_jobs=2))
 
 
-def chain_of(n_bits):
-    """A tree that asks for each bit in turn, as long as they are 1."""
+def build_chain(n_bits):
+    """Build a tree that tests one bit after the other as long as they are 1."""
     m = 2 * n_bits + 1
     left = np.where(np.arange(m) % 2 == 0, np.arange(m) + 1, -1)
     left[-1] = -1
@@ -247,17 +247,17 @@ def chain_of(n_bits):
 
 def test_sets_may_have_more_than_64_bits_and_trees_be_too_large(monkeypatch):
     # All bits must be 1: each of the 2^n sets has the coefficient (-1)^|S| / 2^n.
-    tree = chain_of(150)
+    tree = build_chain(150)
     found = spectrum(tree, degree=2)
     assert found.masks.shape == (1 + 150 + 150 * 149 // 2, 3)
     np.testing.assert_allclose(found.coefficients[:, 0], (-1.0) ** found.sizes * 2.0**-150)
     assert {*found.sets()} == {s for k in range(3) for s in combinations(range(150), k)}
-    monkeypatch.setattr("certree.boolean.spectra_of_models._MOST_TERMS", 10_000)
+    monkeypatch.setattr("certree.boolean.model_spectrum._MAX_TERMS", 10_000)
     with pytest.raises(ValueError, match="more than 10000 terms: limit its degree"):
         spectrum(tree)
 
 
-def test_what_is_no_tree_over_bits_is_refused():
+def test_other_models_are_refused():
     X, y = planted()
     with pytest.raises(TypeError, match="model must be a fitted tree"):
         spectrum(SVC())
@@ -272,7 +272,7 @@ def test_what_is_no_tree_over_bits_is_refused():
         spectrum(AdaBoostTreeClassifier(stumps).fit(X, y))
     with pytest.raises(ValueError, match="encode them one-hot"):
         spectrum(PACBayesTreeClassifier(categorical_features=[0, 1]).fit(X, y))
-    with pytest.raises(ValueError, match="one target"):
+    with pytest.raises(ValueError, match="one target, got 2"):
         spectrum(DecisionTreeRegressor(max_depth=2).fit(X, np.column_stack([y, y])))
     iris = DecisionTreeClassifier(max_depth=2).fit(*load_iris(return_X_y=True))
     with pytest.raises(ValueError, match="does not lie between the values of 0/1 features"):
@@ -302,8 +302,8 @@ def test_rows_must_have_the_two_values():
     with pytest.raises(TypeError):
         f.evaluate([["a", "b", "c"]])
     number = Bits([0], [0.3], "thresholds", 1)
-    with pytest.raises(ValueError, match="not every choice of bits"):
-        number.rows_of(np.ones((1, 1)))
+    with pytest.raises(ValueError, match="not every combination of such bits"):
+        number.to_rows(np.ones((1, 1)))
 
 
 def test_spectra_are_checked():
@@ -321,12 +321,12 @@ def test_spectra_are_checked():
             Spectrum(*wrong)
     with pytest.raises(TypeError):
         Spectrum(masks.astype(float), ones, bits)
-    f = Spectrum.of(masks[[1, 0, 1]], np.array([[1.0], [2.0], [3.0]]), bits)
+    f = Spectrum.from_terms(masks[[1, 0, 1]], np.array([[1.0], [2.0], [3.0]]), bits)
     assert f.coefficients[:, 0].tolist() == [2.0, 4.0]
     assert (f.coefficient([1]), f.coefficient([0, 1])) == (4.0, 0.0)
     with pytest.raises(ValueError, match="same bits"):
         f + Spectrum(masks, ones, Bits.two_valued(3, "-1/+1"))
-    with pytest.raises(ValueError, match="1 and 2 values"):
+    with pytest.raises(ValueError, match="as many outputs to be added, got 1 and 2"):
         f + Spectrum(masks, np.ones((2, 2)), bits)
     with pytest.raises(TypeError):
         f + 1
@@ -347,22 +347,22 @@ def test_spectra_are_checked():
 
 @given(hnp.arrays(np.bool_, st.tuples(st.integers(0, 5), st.integers(1, 130))))
 def test_sets_are_packed_and_unpacked(inside):
-    masks = packed(inside)
-    np.testing.assert_array_equal(unpacked(masks, inside.shape[1]), inside)
+    masks = pack_indicators(inside)
+    np.testing.assert_array_equal(unpack_indicators(masks, inside.shape[1]), inside)
     for row, words in zip(inside, masks, strict=True):
         assert sum(int(word) << (64 * w) for w, word in enumerate(words)) == sum(
             1 << j for j in np.flatnonzero(row).tolist()
         )
 
 
-def test_small_sets_are_all_there():
-    found = unpacked(low_degree_sets(70, 2), 70)
-    sets = [tuple(np.flatnonzero(one).tolist()) for one in found]
+def test_all_small_sets_are_enumerated():
+    found = unpack_indicators(enumerate_sets(70, 2), 70)
+    sets = [tuple(np.flatnonzero(row).tolist()) for row in found]
     assert sets == [s for k in range(3) for s in combinations(range(70), k)]
-    assert len(low_degree_sets(3, 9)) == 8
+    assert len(enumerate_sets(3, 9)) == 8
 
 
-# -- what is read off ------------------------------------------------------------------------------
+# -- norms and influences --------------------------------------------------------------------------
 
 
 @given(bit_trees(N, n_outputs=1), MEANS)
@@ -376,7 +376,7 @@ def test_influences_are_what_single_bits_change(tree, mean):
         assert found.influences()[j] == pytest.approx(change, abs=1e-12)
     pairs = found.pair_influences()
     np.testing.assert_allclose(np.diag(pairs), found.influences(), atol=1e-14)
-    both = unpacked(found.masks, N)[:, [0, 1]].all(axis=1)
+    both = unpack_indicators(found.masks, N)[:, [0, 1]].all(axis=1)
     assert pairs[0, 1] == pytest.approx(found.squares[both].sum())
     assert found.total_influence() == pytest.approx(found.influences().sum())
     assert found.influences(1).sum() == pytest.approx(found.truncate(1).variance)
@@ -389,12 +389,12 @@ def test_noise_stability_is_a_mean_over_bits_drawn_anew(tree, rho):
     X = np.array(reference.cube(3), dtype=float)
     values = reference.path_sums(*tree, X)[:, 0]
     differ = (X[:, None] != X[None]).sum(axis=2)
-    share = ((1 + rho) / 2) ** (3 - differ) * ((1 - rho) / 2) ** differ
-    expected = values @ share @ values / 8
+    probability = ((1 + rho) / 2) ** (3 - differ) * ((1 - rho) / 2) ** differ
+    expected = values @ probability @ values / 8
     assert spectrum(tree).noise_stability(rho) == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_parity_has_one_term_and_reads_well():
+def test_a_parity_has_one_term_and_its_text_shows_it():
     values = [1 - 2 * (bin(u).count("1") % 2) for u in range(8)]
     f = spectrum_of_values(values)
     assert [*f.sets()] == [(0, 1, 2)]
@@ -425,7 +425,7 @@ def test_a_parity_has_one_term_and_reads_well():
 
 
 @given(st.integers(0, 6), st.integers(0, 2**32 - 1))
-def test_the_transform_is_that_of_two_loops(n, seed):
+def test_the_transform_equals_two_loops(n, seed):
     values = np.random.default_rng(seed).normal(size=2**n)
     found = walsh_hadamard(values)
     np.testing.assert_allclose(found, reference.coefficients(values, [0.0] * n), atol=1e-14)
@@ -433,7 +433,7 @@ def test_the_transform_is_that_of_two_loops(n, seed):
 
 
 @pytest.mark.parametrize("n", [11, 12, 13, 14, 17])
-def test_the_transform_of_many_values_is_that_of_blocks(n):
+def test_the_transform_of_many_values_follows_from_its_halves(n):
     values = np.random.default_rng(n).normal(size=2**n)
     found, half = walsh_hadamard(values), 2 ** (n - 1)
     low, high = walsh_hadamard(values[:half]), walsh_hadamard(values[half:])
@@ -471,7 +471,7 @@ def test_the_error_of_fewer_terms_is_computed(tree, budget):
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.4])
-def test_the_theorem_keeps_its_promise(epsilon):
+def test_the_theorem_holds(epsilon):
     for seed in range(10):
         tree = decided_tree(np.random.default_rng(seed), 12, 6)
         f = spectrum(tree)
@@ -480,11 +480,11 @@ def test_the_theorem_keeps_its_promise(epsilon):
         assert proven.squared_error <= 2 * epsilon
         assert len(proven.spectrum) <= f.l1_norm**2 / epsilon
         assert proven.spectrum.degree <= np.ceil(np.log2(64 / epsilon))
-        # What it returns is that guarantee, however small its error has become.
+        # The guarantee is returned as it is, even if the error is far smaller.
         assert proven.guaranteed_error == 2 * epsilon
         assert proven.guaranteed_terms == pytest.approx(f.l1_norm**2 / epsilon)
         assert proven.guaranteed_degree == np.ceil(np.log2(64 / epsilon))
-        # As few terms as that suffice for the same error, and the largest ones are fewer.
+        # The largest terms reach the same error with no more terms.
         fewer = sparsify(f, error=2 * epsilon, n_leaves=64)
         assert len(fewer.spectrum) <= len(proven.spectrum)
         assert "squared error" in str(fewer)
@@ -511,7 +511,7 @@ def test_rows_bound_the_error():
     assert mean == pytest.approx(((clipped - truth) ** 2).mean())
     assert mean < bound < mean + 0.2
     assert bound >= kept.squared_error * 0.5
-    empty = spectrum(tree).only(np.zeros(0, dtype=int))
+    empty = spectrum(tree).select_terms(np.zeros(0, dtype=int))
     assert held_out_error(empty, X, truth)[0] == 1.0
     for wrong, message in [
         ({"delta": 0.0}, "delta"),
@@ -529,7 +529,7 @@ def test_rows_bound_the_error():
         held_out_error(kept.spectrum, X[:1], truth[:1])
 
 
-def test_fewer_terms_need_one_measure():
+def test_sparsify_takes_either_budget_or_error():
     f = spectrum_of_values([1.0, 2.0, 3.0, 5.0])
     for wrong in ({}, {"budget": 1, "error": 0.1}, {"budget": -1}, {"error": -0.1}):
         with pytest.raises(ValueError, match="budget"):

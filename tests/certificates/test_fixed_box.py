@@ -16,7 +16,7 @@ from certree.certificates.fixed_box import FixedBox
 from certree.certificates.inequalities import bounds
 from certree.grow import dyadic_grid, dyadic_resolution
 from certree.prunings import spatially_adaptive
-from certree.weights.node_weights import pruning_of
+from certree.weights.node_weights import make_pruning
 
 UNIT = [[0, 0], [1, 1]]
 
@@ -83,7 +83,7 @@ def test_the_bound_is_the_least_over_all_fragments_and_the_pruning_over_all_prun
     for pruning in reference.prunings(tree):
         nodes = {v for v, _ in pruning}
         inner = {u for v in nodes for u in reference.path(tree, v)[:-1]}
-        weights = pruning_of(tree, np.isin(np.arange(tree.n_nodes), [*inner]))
+        weights = make_pruning(tree, np.isin(np.arange(tree.n_nodes), [*inner]))
         assert {*np.flatnonzero(weights.weight)} == nodes
         literal = reference.resolvability(tree, pruning, stats.n, stats.errors, 2**halvings, delta)
         certificate = certify_fixed_box(fixed, weights, delta)

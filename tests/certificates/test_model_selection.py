@@ -82,7 +82,7 @@ def counted(monkeypatch):
 
     count("ballots", Voting, "ballots")
     count("votes", Ballots, "cast")
-    count("posteriors", Family, "at")
+    count("posteriors", Family, "solve")
     count("decisions", NodeWeights.log_decisions, "func")
     count("labels", Vote.label, "func")
     return calls

@@ -34,7 +34,7 @@ from certree.cli.side_by_side import METHODS as METHODS_SIDE_BY_SIDE
 from certree.explain import interaction_fractions, shapley_values
 from certree.files.tables import DATA_VARIABLE
 from certree.paper import rates
-from certree.paper.figure2 import SHARES
+from certree.paper.figure2 import FRACTIONS
 from certree.paper.protocol import GROWERS, PRUNING, run
 from certree.paper.table2 import METHODS
 
@@ -246,7 +246,7 @@ def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
         assert f"{cell['paper']:.3f}" in text
         assert cell["reason"] in text
     assert "±" in text
-    assert "spam, wine: repeated rows stand on both sides" in text
+    assert "spam, wine: some test rows equal training rows" in text
 
 
 def test_the_directory_may_come_from_the_environment(tmp_path, monkeypatch, iris):
@@ -279,7 +279,7 @@ def test_figure2_prints_and_writes_what_the_experiment_gives(tmp_path):
         *("figure2", "--datasets", "iris", "--repeats", 1, "--quiet"),
         *("--json", json_file, "--plot", picture),
     )
-    outcomes = run(["iris"], ["dyadic", "kd"], 1, shares=SHARES)
+    outcomes = run(["iris"], ["dyadic", "kd"], 1, fractions=FRACTIONS)
     content = json.loads(json_file.read_text())
     assert content["experiment"] == "figure2"
     assert [outcome["errors"] for outcome in content["outcomes"]] == [o.errors for o in outcomes]
@@ -371,7 +371,7 @@ def test_rates_prints_and_writes_what_the_simulation_gives(tmp_path):
     content = strict_json(json_file)
     assert content["experiment"] == "rates"
     assert [trial["excess"] for trial in content["trials"]] == [trial.excess for trial in trials]
-    found = rates.rates(trials)
+    found = rates.summarise_trials(trials)
     for boundary in ("Lipschitz", "smooth"):
         assert f"{boundary} boundary, 2 features: excess error" in text
     row = next(line.split() for line in text.splitlines() if line.split()[:1] == ["1024"])

@@ -148,7 +148,7 @@ def test_the_door_of_rounds_checks():
 def test_trees_say_together_what_they_say_one_by_one(several, seed, data):
     random = np.random.default_rng(seed)
     values = [random.normal(size=(tree.n_nodes, 2)) for tree in several]
-    saying = [tree.saying(value) for tree, value in zip(several, values, strict=True)]
+    saying = [tree.with_value(value) for tree, value in zip(several, values, strict=True)]
     together = Trees.joined(saying, 3, 2)
     n = data.draw(st.sampled_from([1, 7, 100]))
     X = random.integers(-3, 5, (n, 3)).astype(data.draw(st.sampled_from([np.float32, np.float64])))
@@ -161,7 +161,7 @@ def test_trees_say_together_what_they_say_one_by_one(several, seed, data):
     half = together.add(start, X, 1, 0, len(several) // 2)
     np.testing.assert_array_equal(together.add(half, X, 1, len(several) // 2), expected)
     base = together.value[together.root].sum(axis=0)
-    sums = start + base[:, None] + together.contributions(X, 1).sum(axis=2).T
+    sums = start + base[:, None] + together.compute_contributions(X, 1).sum(axis=2).T
     np.testing.assert_allclose(sums, expected, atol=1e-12)
     parts = [Trees.joined(part, 3, 2) for part in (saying[:1], saying[1:])]
     joined = Trees.joined(parts, 3, 2)
@@ -208,7 +208,7 @@ def test_many_walks_compare_sets_as_one_does(n, missing_left):
     leaf = [reference.apply(tree, row[None])[0] for row in X]
     np.testing.assert_array_equal(tree.apply(X), leaf)
     value = np.arange(7.0)[:, None]
-    found = tree.saying(value).add(np.zeros((1, n)), X, 1)
+    found = tree.with_value(value).add(np.zeros((1, n)), X, 1)
     np.testing.assert_array_equal(found[0], value[leaf, 0])
 
 
@@ -960,7 +960,7 @@ def test_the_best_fit_is_the_average_of_fits_of_other_seeds(kind, tmp_path):
     def line(run, n_steps, member):
         # The first fit starts from the mean, the second one from the whole line, and so on.
         trees, rows = linear_start(run, n_steps)
-        return trees.saying(2 * (member % 2) * trees.value), rows
+        return trees.with_value(2 * (member % 2) * trees.value), rows
 
     several = []
     for member in range(members):
@@ -1240,19 +1240,22 @@ SHARING = {
         ({"left": [2, -1, -1]}, "left must be -1 or a node after its parent"),
         ({"feature": [3, 0, 0]}, r"feature must lie in 0 \.\. 2"),
         ({"root": [1]}, "root must ascend from 0"),
-        ({"root": [0, 0]}, "every tree have a node"),
-        ({"root": []}, "every tree have a node"),
+        ({"root": [0, 0]}, "with at least one node in every tree"),
+        ({"root": []}, "with at least one node in every tree"),
         ({"threshold": [np.nan, 0.0, 0.0]}, "threshold must be finite"),
         ({"threshold": [np.inf, 0.0, 0.0]}, "threshold must be finite"),
         ({"value": [[np.inf], [0.0], [0.0]]}, "value must be finite"),
         ({"value": [[0.0], [0.0]]}, "value must have shape"),
         ({"category_start": [0, 1, 0, 0]}, "category_start must ascend"),
         ({"left": [-1, -1, -1]}, "exactly one parent"),
-        ({"missing_both": [True, True, False]}, "a leaf does"),
+        ({"missing_both": [True, True, False]}, "missing_both must be False at leaves"),
         ({**WITH_SET, "categories": [3, 2]}, "distinct and ascending"),
         ({**WITH_SET, "categories": [2, 2]}, "distinct and ascending"),
         ({**WITH_SET, "categories": [-1, 2]}, "distinct and ascending"),
-        ({**WITH_SET, "category_start": [0, 1, 2, 2]}, "a leaf has some"),
+        (
+            {**WITH_SET, "category_start": [0, 1, 2, 2]},
+            "category_start must give leaves no categories",
+        ),
         ({**SHARING, "left": [1, 3, 3, -1, -1]}, "exactly one parent"),
         ({**SHARING, "left": [1, 2, -1, -1, -1]}, "exactly one parent"),
     ],

@@ -177,7 +177,7 @@ def test_the_certificate_is_about_what_predicts():
     ).fit(X, y)
     training = clone(model)._take(X, y)
     trees = model._sampled(training, 0.3, np.random.RandomState(1))
-    share = model.trees_.value[model.trees_.leaves(X, 1), 0]  # of the second class
+    share = model.trees_.value[model.trees_.find_leaves(X, 1), 0]  # of the second class
     np.testing.assert_array_equal(model.predict(X), share.mean(axis=0) > 0.5)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], share.mean(axis=0), atol=1e-12)
     wrong = np.where(y == 1, 1 - share, share)

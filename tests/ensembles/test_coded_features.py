@@ -37,11 +37,11 @@ def test_codes_go_where_their_rows_go(seed, random_cuts, depth):
     )
     coded = comparing_codes(trees, bins)
     codes = numbers_of(np.ascontiguousarray(bins.codes.T))
-    np.testing.assert_array_equal(coded.leaves(codes, 1), trees.leaves(X, 1))
+    np.testing.assert_array_equal(coded.find_leaves(codes, 1), trees.find_leaves(X, 1))
     # Literally, row by row and node by node.
     for tree, compared in zip(trees, coded, strict=True):
         for row, own in zip(X[:20], bins.codes.T[:20], strict=True):
-            assert leaf_of(compared, own) == tree.leaves(row[None], 1)[0, 0]
+            assert leaf_of(compared, own) == tree.find_leaves(row[None], 1)[0, 0]
 
 
 def leaf_of(tree, codes):
@@ -66,7 +66,7 @@ def test_walks_find_the_rows_out_of_bags(n_threads, grouped, monkeypatch):
     X, bins, trees = grown(1, n_trees=5, max_features=3, bootstrap=True)
     group = np.random.RandomState(0).randint(0, 90, len(X)).astype(np.int32) if grouped else None
     drawing = Drawing("repeated", 90 if grouped else len(X), 1, group)
-    known = trees.out_of_bag(X, drawing, 1)
+    known = trees.find_out_of_bag_leaves(X, drawing, 1)
     for number, own in enumerate(known):
         assert ((own < 0) == (draw_rows(len(X), drawing, number) == 0)).all()
     features = CodedFeatures(np.ascontiguousarray(bins.codes.T), bins)

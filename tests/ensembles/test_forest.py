@@ -76,7 +76,7 @@ def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
         sums = np.column_stack([table.sum(axis=1), table[:, 1:] if n_classes == 2 else table])
     width = sums.shape[1] - 1
     trees = forest.trees
-    walk = WalkInMemory(trees, trees.out_of_bag(X, grower.drawing, 1))
+    walk = WalkInMemory(trees, trees.find_out_of_bag_leaves(X, grower.drawing, 1))
     sums, target = np.ascontiguousarray(sums), y.astype(float)[:, None]
     rows = LeafRows(walk, sums, target, weight, Lanes((width,)), np.ones(1), 1)
     draws = np.array([grower.draws(number) for number in range(n_trees)])
@@ -142,7 +142,7 @@ def test_threads_do_not_change_what_is_judged(seed):
 
 def test_rows_out_of_bags_are_found():
     X, _, _, forest, rows, draws = grown(5)
-    leaf = rows.trees.leaves(X, 1)
+    leaf = rows.trees.find_leaves(X, 1)
     for number, count in enumerate(draws):
         alone = forest.trees.root[number] + forest.trees.tree(number).apply(X)
         np.testing.assert_array_equal(leaf[number], alone)
@@ -460,7 +460,7 @@ def test_bags_and_leaves_count_a_row_once_whatever_it_weighs():
     np.testing.assert_array_equal(plain.place, weighed.place)
     how = {"min_samples_leaf": 20, "leaves": "plain", "bootstrap": False, **SHORT}
     model = TreeForestClassifier(**how).fit(X, y, weight)
-    for leaf in model.trees_.leaves(X, 1):
+    for leaf in model.trees_.find_leaves(X, 1):
         assert np.unique(leaf, return_counts=True)[1].min() >= 20
     grower = TreeForestClassifier(**SHORT).fit(X, y, weight)._grower(weighed)
     assert [grower.draws(number).sum() for number in range(3)] == [200] * 3

@@ -189,7 +189,7 @@ def test_rows_out_of_a_bag_share_no_group_with_it(model):
         n_drawn = sum(drawn[of_row == group][0] for group in range(N_GROUPS))
         share = {None: 1.0, 0.4: 0.4, 20: 20 / N_GROUPS}[model.max_samples]
         assert n_drawn == round(share * N_GROUPS)
-        found = fitted.trees_.out_of_bag(rows.features.X, grower.drawing, 1)[number] < 0
+        found = fitted.trees_.find_out_of_bag_leaves(rows.features.X, grower.drawing, 1)[number] < 0
         np.testing.assert_array_equal(found, drawn == 0)
 
 

@@ -222,7 +222,7 @@ def test_sets_send_rows_where_statistics_do(target, missing):
     assert grown.n_features == p
     assert grown.feature.max() < p
     rows = np.vstack([X[:40], [[np.nan, 0, 0, 0], [1000, 0, 0, 0]]])
-    leaves = grown.leaves(rows, 1)
+    leaves = grown.find_leaves(rows, 1)
     for found, tree, root in zip(leaves, trees, trees.root, strict=True):
         known = [root + leaf_of(tree, row, run.many, run.statistics.of_level, p) for row in rows]
         assert found.tolist() == known
@@ -235,7 +235,7 @@ def test_every_cut_by_statistics_divides_the_levels():
     for feature, threshold in product((p, p + 1), (-1e4, 1e4)):
         columns = [feature, 0, 0], [threshold, 0, 0], [1, -1, -1], [1, 1, 1], p + 2
         stump = Trees(*columns, value=np.zeros((3, 1)))
-        leaves = run.statistics.as_sets(stump).leaves(X, 1)[0]
+        leaves = run.statistics.as_sets(stump).find_leaves(X, 1)[0]
         assert sorted(set(leaves.tolist())) == [1, 2]
 
 

@@ -192,7 +192,7 @@ def test_the_prior_of_prunings_sums_to_one():
         weight[[cell[0] for cell in pruning]] = 1
         splits = (reference_reached(tree, weight)) & (weight == 0)
         total += np.exp(
-            prior.log_mass_of_pruning(certree.weights.node_weights.pruning_of(tree, splits))
+            prior.log_mass_of_pruning(certree.weights.node_weights.make_pruning(tree, splits))
         )
     assert total == pytest.approx(1)
 

@@ -34,7 +34,7 @@ from certree.estimators.tune import LOG_GRID, linear_grid
 from certree.prunings import Polynomial, SquareRoot
 from certree.prunings.scott_nowak import fragment_prunings
 from certree.rows.folds import content_folds
-from prunings.test_scott_nowak import literal_penalties, paid
+from prunings.test_scott_nowak import literal_penalties, penalised_cost
 from sklearn_checks import copies_differ, expect_checks, mark_copies
 
 ESTIMATORS = [DecoratedTreeClassifier, DecoratedTreeRegressor]
@@ -186,7 +186,7 @@ def test_the_polynomial_rule_prunes_by_training_errors_like_the_function(smoothn
         rows = certree.NodeStats(stats.counts / weight.mean(), stats.label)
         errors = cost / weight.mean()
         penalties = literal_penalties(tree, rows, alpha, smoothness, np.log(tree.n_leaves))
-        value = paid(tree, rows, rule, alpha, penalties, False, errors)
+        value = penalised_cost(tree, rows, rule, alpha, penalties, False, errors)
         least = reference.smallest_fragment_cost_of_all(tree, errors, rows.n, *penalties, False)
         assert value == pytest.approx(least)
         sizes.add(model.get_n_leaves())

@@ -23,7 +23,7 @@ from certree import (
     PrunedTreeClassifier,
     PrunedTreeRegressor,
 )
-from certree.prunings.shorthand import RULES
+from certree.prunings.rule_names import RULES
 
 OF_NUMBERS = [rule for rule in sorted(RULES) if not RULES[rule].reads_classes]
 MODELS = [

@@ -49,8 +49,8 @@ from certree.prunings import (
 )
 from certree.rows.folds import Fold, content_folds
 from certree.stats import SeveralStats
-from certree.stats.nodes import counted
-from certree.stats.targets import measured
+from certree.stats.nodes import count_by_leaf
+from certree.stats.targets import measure_by_leaf
 from certree.votes import Voting, vote
 from certree.weights.helmbold_schapire_posteriors import helmbold_schapire_family
 from certree.weights.pac_bayes_posteriors import likeliest_prunings, pac_bayes_family
@@ -109,7 +109,7 @@ def grow_fold(fold, grower, rows, summarise):
 
 def counting(n_classes):
     """What summarises rows of so many classes."""
-    return lambda tree, leaf, y, weight, unit: counted(tree, leaf, y, weight, n_classes, unit)
+    return lambda tree, leaf, y, weight, unit: count_by_leaf(tree, leaf, y, weight, n_classes, unit)
 
 
 def grown(X, y, weight=None, n_classes=2, grower=GROWERS[0], n_folds=2, seed=0):
@@ -123,7 +123,7 @@ def literal_loss(folds, candidate, scoring, temperatures):
     """Held-out loss, leaf by leaf and class by class."""
     total = 0.0
     for fold in folds:
-        weights = candidate.family(fold.tree, fold.stats).at(*temperatures)
+        weights = candidate.family(fold.tree, fold.stats).solve(*temperatures)
         score = vote(fold.tree, fold.stats, weights, candidate.voting).score
         for leaf in np.flatnonzero(fold.tree.is_leaf):
             winner = int(np.argmax(score[leaf]))
@@ -139,7 +139,7 @@ def literal_loss(folds, candidate, scoring, temperatures):
 def of_several(kind):
     """What summarises rows of several targets."""
 
-    of_one = measured if kind == "squared" else counting(3)
+    of_one = measure_by_leaf if kind == "squared" else counting(3)
 
     def summarise(tree, leaf, y, weight, unit):
         columns = np.ascontiguousarray(y.T)
@@ -166,7 +166,7 @@ def test_losses_of_several_targets_are_the_sum_of_those_of_each(name, scoring):
     for row, loss in zip(temperatures, losses, strict=True):
         literal = 0.0
         for fold, part in zip(folds, grown, strict=True):
-            weights = candidate.family(part.tree, part.stats).at(*row)
+            weights = candidate.family(part.tree, part.stats).solve(*row)
             leaf = part.tree.apply(X[fold.judge])
             for k, one in enumerate(part.stats.of_each):
                 said, truth = vote(part.tree, one, weights, voting).score[leaf], y[fold.judge, k]
@@ -188,14 +188,14 @@ def test_squared_losses_are_those_of_every_held_out_row(seed, weighted, grower):
     weight = rng.integers(1, 4, 40).astype(float) if weighted else None
     folds = list(content_folds(X, y, 2, np.random.RandomState(0), weight))
     rows = TrainingSamples(X, y, weight)
-    grown = [grow_fold(fold, grower, rows, measured) for fold in folds]
+    grown = [grow_fold(fold, grower, rows, measure_by_leaf) for fold in folds]
     candidate = Candidate(partial(pac_bayes_family, prior="branching"), Voting("mean", 1.5))
     temperatures = 2.0 ** rng.uniform(-8, 6, size=(5, 2))
     losses = Objective.of(grown, candidate, "squared").losses(temperatures)
     for row, loss in zip(temperatures, losses, strict=True):
         literal = 0.0
         for fold, part in zip(folds, grown, strict=True):
-            weights = candidate.family(part.tree, part.stats).at(*row)
+            weights = candidate.family(part.tree, part.stats).solve(*row)
             score = vote(part.tree, part.stats, weights, Voting("mean", 1.5)).score[:, 0]
             distance = y[fold.judge] - score[part.tree.apply(X[fold.judge])]
             once = np.ones(len(fold.judge)) if weight is None else weight[fold.judge]
@@ -468,7 +468,7 @@ def literal_shares(folds, candidate, temperatures):
     for fold in folds:
         family = candidate.family(fold.tree, fold.stats)
         votes = [
-            vote(fold.tree, fold.stats, family.at(*posterior), candidate.voting).score
+            vote(fold.tree, fold.stats, family.solve(*posterior), candidate.voting).score
             for posterior in temperatures
         ]
         for leaf, k in np.argwhere((fold.judging > 0) & fold.tree.is_leaf[:, None]):
@@ -501,7 +501,7 @@ def grown_numbers(n, seed, grower=GROWERS[0]):
     X, _ = noisy(n, seed)
     y = np.sin(3 * X[:, 0]) + np.random.default_rng(seed).normal(size=n) / 2
     folds = content_folds(X, y, 3, np.random.RandomState(seed))
-    return [grow_fold(fold, grower, TrainingSamples(X, y), measured) for fold in folds]
+    return [grow_fold(fold, grower, TrainingSamples(X, y), measure_by_leaf) for fold in folds]
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(GROWERS), st.integers(1, 20))
@@ -515,7 +515,9 @@ def test_predictions_for_held_out_rows_equal_the_literal_ones(seed, grower, n_la
         for fold in folds:
             posteriors = family(fold.tree, fold.stats)
             ballots = [
-                vote(fold.tree, fold.stats, posteriors.at(*posterior), candidate.voting).score[:, 0]
+                vote(fold.tree, fold.stats, posteriors.solve(*posterior), candidate.voting).score[
+                    :, 0
+                ]
                 for posterior in temperatures
             ]
             seen = fold.tree.is_leaf & (fold.judging[:, 0] > 0)
@@ -560,7 +562,7 @@ def test_laws_of_numbers_are_mixed_by_least_squares():
 def test_numbers_that_all_laws_get_right_leave_the_shares_equal():
     X, _ = noisy(40, 0)
     folds = [
-        grow_fold(fold, GROWERS[0], TrainingSamples(X, np.ones(40)), measured)
+        grow_fold(fold, GROWERS[0], TrainingSamples(X, np.ones(40)), measure_by_leaf)
         for fold in content_folds(X, np.ones(40), 2, np.random.RandomState(0))
     ]
     objective = Objective.of(folds, Candidate(pac_bayes_family, Voting("mean")), "squared")
@@ -653,8 +655,8 @@ def test_a_mixture_votes_with_the_average_of_its_laws():
     tree = grown(*noisy(80, 1))[0]
     posteriors = Mixture(np.array([[1.0, 0.0], [0.5, 0.0]]), np.array([0.3, 0.7]), ["a", "b"])
     candidates = {"a": PAC_BAYES, "b": CANDIDATES["PAC-Bayes, branching"]}
-    expected = 0.3 * PAC_BAYES.family(tree.tree, tree.stats).at(1.0, 0.0).weight
-    expected += 0.7 * candidates["b"].family(tree.tree, tree.stats).at(0.5, 0.0).weight
+    expected = 0.3 * PAC_BAYES.family(tree.tree, tree.stats).solve(1.0, 0.0).weight
+    expected += 0.7 * candidates["b"].family(tree.tree, tree.stats).solve(0.5, 0.0).weight
     weight = posteriors.posterior(candidates, tree.tree, tree.stats).weight
     np.testing.assert_allclose(weight, expected, atol=1e-15)
 

@@ -45,7 +45,7 @@ def models(draw, sets=True):
             elements=st.one_of(st.integers(-1, 3).map(float), st.just(float("nan"))),
         )
     )
-    joined = Trees.joined([tree.saying(value) for tree, value, _ in made], p, n_outputs)
+    joined = Trees.joined([tree.with_value(value) for tree, value, _ in made], p, n_outputs)
     rows = np.concatenate([own for _, _, own in made])
     summed = SummedTrees(joined, np.ones(n_outputs), rows, dict)
     return made, summed, X

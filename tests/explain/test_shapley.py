@@ -65,7 +65,7 @@ def games(draw, most_features=6, n_trees=3, lacking=True):
 
 def summed(made):
     p, n_outputs = made[0][0].n_features, made[0][1].shape[1]
-    joined = Trees.joined([tree.saying(value) for tree, value, _ in made], p, n_outputs)
+    joined = Trees.joined([tree.with_value(value) for tree, value, _ in made], p, n_outputs)
     rows = np.concatenate([own for _, _, own in made])
     return SummedTrees(joined, np.zeros(n_outputs), rows, dict)
 

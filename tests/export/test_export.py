@@ -234,7 +234,7 @@ def formulas(draw):
     tree = replace(tree, missing_both=both)
     classes = np.array(["no", "yes"])
     return Formula(
-        [tree.saying(value)], [rows], "tree", "identity", np.zeros(2), classes, None, None
+        [tree.with_value(value)], [rows], "tree", "identity", np.zeros(2), classes, None, None
     )
 
 

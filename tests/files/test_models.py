@@ -55,7 +55,7 @@ from certree.prunings import (
     SpatiallyAdaptive,
     SquareRoot,
 )
-from certree.prunings.shorthand import RULES
+from certree.prunings.rule_names import RULES
 from model_files import (
     SHAPES_AND_TYPES,
     Touch,
@@ -853,7 +853,7 @@ def test_nodes_that_share_children_are_refused(of_trees):
         (lambda sets: sets[::-1], "distinct and ascending"),
         (np.zeros_like, "distinct and ascending"),
         (lambda sets: sets - 9, "distinct and ascending"),
-        (lambda sets: sets + 9, "not among those of the features"),
+        (lambda sets: sets + 9, "splits on categories that its features do not have"),
     ],
     ids=["unsorted", "equal", "negative", "unknown"],
 )
@@ -866,7 +866,7 @@ def test_damaged_sets_of_many_trees_are_refused(of_trees, change, message):
 @pytest.mark.parametrize("names", [None, [None, None]])
 def test_sets_of_many_trees_need_categories(of_trees, names):
     rewrite(of_trees, categories=names)
-    refuses(of_trees, "not among those of the features")
+    refuses(of_trees, "splits on categories that its features do not have")
 
 
 @pytest.mark.parametrize("change", [lambda one: one[:-1], lambda one: np.append(one, one)])
@@ -1479,7 +1479,7 @@ def test_sets_of_categories_without_names_are_refused(tmp_path):
     certree.save(model, path)
     certree.load(path).export_text()
     rewrite(path, categories=[None, None, [1.0], None])
-    refuses(path, "not among those of the features")
+    refuses(path, "splits on categories that its features do not have")
 
 
 # -- certificates ----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from certree import KD, Cart, Dyadic, Grid, PACBayesPosteriors, Voting
 from certree.boolean import FourierClassifier, FourierRegressor
 from certree.ensembles import CustomLoss
 from certree.explain import Explanation, interaction_fractions, shapley_values
-from certree.prunings.shorthand import RULES
+from certree.prunings.rule_names import RULES
 from fuzz.hostile import spoilt
 from fuzz.world import World
 

@@ -524,7 +524,7 @@ def test_rows_of_large_cells_go_where_the_tree_says(random_cuts):
 def test_columns_are_those_of_trees():
     X, y = drawn(1, n=200)
     forest = forest_grower(Bins.of(X, [0]), max_features=2).grow_numbers(y, 4)
-    trees = forest.trees.saying(forest.means()[:, None])
+    trees = forest.trees.with_value(forest.means()[:, None])
     scores = trees.add(np.zeros((1, len(X))), X, 1)[0]
     means = [forest.means()[start:] for start in forest.trees.root]
     each = [mean[forest.trees.tree(t).apply(X)] for t, mean in enumerate(means)]
@@ -538,7 +538,7 @@ def test_a_forest_generalises():
     grower = forest_grower(Bins.of(X[:3000], fine_ends=True), max_features=2)
     forest = grower.grow_classes(y[:3000], 2, 30)
     table = forest.class_weights(2)
-    trees = forest.trees.saying(table / table.sum(axis=1, keepdims=True))
+    trees = forest.trees.with_value(table / table.sum(axis=1, keepdims=True))
     votes = trees.add(np.zeros((2, 1000)), X[3000:], 1)
     assert np.mean(votes.argmax(axis=0) == y[3000:]) > 0.87
 

@@ -29,7 +29,7 @@ from certree.grow import SklearnTree, TrainingSamples, dyadic_grid
 from certree.grow.grower import GROWERS, grower_of
 from certree.grow.threshold_placement import place_thresholds
 from certree.prunings import Polynomial
-from certree.prunings.shorthand import RULES, rule_of
+from certree.prunings.rule_names import RULES, resolve_rule
 
 FUNCTIONS = {Cart: grow_cart, KD: grow_kd, Dyadic: grow_dyadic}
 BOX = [[-4.0, -4, -4], [4, 4, 4]]
@@ -330,8 +330,8 @@ def test_parameters_of_a_rule_that_was_given_by_name_can_be_set(estimator):
 
 def test_names_of_rules_and_growers_mean_objects_with_their_defaults():
     for name, kind in RULES.items():
-        assert type(rule_of(name)) is kind
-        assert rule_of(name).get_params() == kind().get_params()
+        assert type(resolve_rule(name)) is kind
+        assert resolve_rule(name).get_params() == kind().get_params()
     for name, kind in GROWERS.items():
         assert type(grower_of(name)) is kind
         assert grower_of(name).get_params() == kind().get_params()

@@ -379,7 +379,7 @@ def spoilt(ask):
     return as_text(held)
 
 
-@pytest.mark.filterwarnings("ignore:no characters that were looked at:UserWarning")
+@pytest.mark.filterwarnings("ignore:no product of features explains y:UserWarning")
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 @pytest.mark.parametrize("n_classes", [2, 3, 9])
 @all_models

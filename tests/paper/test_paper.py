@@ -1,4 +1,4 @@
-"""The paper's experiment: rows as the protocol says, outcomes as the public API gives them."""
+"""The paper's experiment: its draws of rows, and its outcomes compared with the public API."""
 
 import itertools
 import json
@@ -27,7 +27,7 @@ from certree.paper.protocol import (
     UNPRUNED,
     Outcome,
     draw,
-    judge,
+    evaluate_methods,
     run,
 )
 from certree.rows.folds import content_folds
@@ -54,14 +54,14 @@ def test_rows_are_drawn_once_each(rows, test):
 
 
 def test_no_row_is_drawn_twice():
-    # Every row has a number of its own, so that rows can be told apart.
+    # Each row has its own number, so rows can be distinguished.
     numbers = np.arange(4100.0)
     sample = draw("any", Table(numbers[:, None], numbers.astype(int) % 2, ["number"]), repeat=3)
     drawn = np.concatenate([sample.X[:, 0], sample.X_test[:, 0]])
     np.testing.assert_array_equal(np.sort(drawn), numbers)
     np.testing.assert_array_equal(sample.y, sample.X[:, 0] % 2)
     np.testing.assert_array_equal(sample.y_test, sample.X_test[:, 0] % 2)
-    # The order is random: test rows are no block of the table.
+    # Test rows are drawn at random, not as a block of the table.
     assert np.ptp(sample.X_test) > 4000
     assert 0.3 < np.mean(sample.X_test < 2050) < 0.7
 
@@ -100,7 +100,7 @@ def test_crowd_is_its_training_file_only():
     assert sample.X_test[:, 0].max() < 1
 
 
-def test_a_share_of_the_training_rows_leaves_the_test_rows_alone():
+def test_a_fraction_of_the_training_rows_leaves_the_test_rows_unchanged():
     table = synthetic(900)
     half, whole = draw("any", table, 0, 0.5), draw("any", table, 0)
     np.testing.assert_array_equal(half.X_test, whole.X_test)
@@ -111,7 +111,7 @@ def test_a_share_of_the_training_rows_leaves_the_test_rows_alone():
 @pytest.mark.parametrize("grower", GROWERS)
 def test_outcomes_are_those_of_the_public_functions(grower):
     sample = draw("any", synthetic(600), repeat=0)
-    outcome = judge("any", sample, grower, 0)
+    outcome = evaluate_methods("any", sample, grower, 0)
     grow = {
         "dyadic": lambda: certree.grow_dyadic(sample.X, sample.y, max_depth="log"),
         EXPANDED: lambda: certree.grow_dyadic(sample.X, sample.y, max_depth="log", expand=True),
@@ -139,11 +139,11 @@ def test_outcomes_are_those_of_the_public_functions(grower):
     assert outcome.errors["Gibbs"] == pytest.approx(gibbs)
 
 
-def test_running_leaves_the_growers_as_they_are():
-    # They are shared by all repetitions, and so by threads.
-    before = {name: repr(cells) for name, cells in GROWERS.items()}
+def test_a_run_does_not_change_the_growers():
+    # Repetitions in several threads share them.
+    before = {name: repr(grower) for name, grower in GROWERS.items()}
     run(["iris"], list(GROWERS), 2, n_jobs=2)
-    assert {name: repr(cells) for name, cells in GROWERS.items()} == before
+    assert {name: repr(grower) for name, grower in GROWERS.items()} == before
     assert before == {
         "dyadic": "Dyadic()",
         EXPANDED: "Dyadic(expand=True)",
@@ -153,7 +153,7 @@ def test_running_leaves_the_growers_as_they_are():
 
 
 def test_helmbold_and_schapire_vote_on_two_classes():
-    outcome = judge("any", draw("any", synthetic(400, classes=2), 0), "kd", 0)
+    outcome = evaluate_methods("any", draw("any", synthetic(400, classes=2), 0), "kd", 0)
     assert 0 < outcome.errors[HS_MEAN] < 0.5
     assert 0 < outcome.errors[HS_LABEL] < 0.5
 
@@ -162,7 +162,7 @@ GRID = [2.0 ** (-8 + 14 * k / 9) for k in range(10)]
 
 
 def literal_run(sample, grow, posterior, kind, n_temperatures, repeat):
-    """Choose temperatures by counting held-out errors and count those on the test rows."""
+    """Tune inverse temperatures by cross-validation errors, and count the errors on the test rows."""
 
     def errors(tree, stats, temperatures, X, y):
         score = certree.vote(tree, stats, posterior(tree, stats, *temperatures), kind).score
@@ -191,8 +191,8 @@ def literal_run(sample, grow, posterior, kind, n_temperatures, repeat):
     return best, wrong / len(sample.y_test)
 
 
-def paying_errors_alone(tree, stats, inverse_temperature):
-    """Helmbold and Schapire's law where a node predicts its label: its loss is its errors."""
+def helmbold_schapire_by_label(tree, stats, inverse_temperature):
+    """Return the Helmbold-Schapire posterior whose nodes predict labels, so the loss counts errors."""
     return certree.pac_bayes(tree, stats, inverse_temperature, 0, prior="branching")
 
 
@@ -203,12 +203,12 @@ def paying_errors_alone(tree, stats, inverse_temperature):
         ("SN-pruning", certree.prunings.depth_penalised, "majority", 1),
         ("PAC-Bayes joint", certree.pac_bayes, "majority", 2),
         (HS_MEAN, certree.weights.helmbold_schapire, "mean", 1),
-        (HS_LABEL, paying_errors_alone, "majority", 1),
+        (HS_LABEL, helmbold_schapire_by_label, "majority", 1),
     ],
 )
 def test_outcomes_are_those_of_a_literal_run(name, posterior, kind, n_temperatures):
     sample = draw("any", synthetic(150, classes=2, seed=4), repeat=5)
-    outcome = judge("any", sample, "kd", repeat=5)
+    outcome = evaluate_methods("any", sample, "kd", repeat=5)
 
     def grow(X, y):
         return certree.grow_kd(X, y, axis="cycle", max_depth="log")
@@ -221,24 +221,24 @@ def test_outcomes_are_those_of_a_literal_run(name, posterior, kind, n_temperatur
     assert outcome.n_nodes == grow(sample.X, sample.y).n_nodes
 
 
-def test_rows_outside_the_cells_that_hold_rows_are_counted_on_the_full_tree():
+def test_test_rows_in_leaves_without_training_rows_are_counted():
     # A cross of two lines leaves most of the square empty.
     rng = np.random.default_rng(0)
     line = rng.random(400)
     X = np.where(np.arange(400)[:, None] % 2, np.c_[line, 1 - line], np.c_[line, line])
     sample = draw("any", Table(X, rng.integers(0, 2, 400), ["a", "b"]), 0)
     sample.X_test[:] = rng.random(sample.X_test.shape)
-    outcome = judge("any", sample, EXPANDED, 0)
+    outcome = evaluate_methods("any", sample, EXPANDED, 0)
     tree = certree.grow_dyadic(sample.X, sample.y, max_depth="log", expand=True)
-    held = set(tree.apply(sample.X))
-    outside = np.mean([leaf not in held for leaf in tree.apply(sample.X_test)])
+    leaves_with_rows = set(tree.apply(sample.X))
+    outside = np.mean([leaf not in leaves_with_rows for leaf in tree.apply(sample.X_test)])
     assert outcome.outside == outside > 0.2
     assert outcome.n_nodes == tree.n_nodes
-    assert judge("any", sample, "dyadic", 0).outside is None
+    assert evaluate_methods("any", sample, "dyadic", 0).outside is None
 
 
-def test_outcomes_come_by_set_repetition_share_and_grower():
-    outcomes = run(["iris", "cultivars"], ["kd", EXPANDED], 2, shares=(0.5, 1.0))
+def test_outcomes_are_ordered_by_data_set_repetition_fraction_and_grower():
+    outcomes = run(["iris", "cultivars"], ["kd", EXPANDED], 2, fractions=(0.5, 1.0))
     assert [(o.dataset, o.repeat, o.n_train, o.grower) for o in outcomes] == [
         (name, repeat, n, grower)
         for name, sizes in (("iris", (50, 100)), ("cultivars", (60, 119)))
@@ -248,18 +248,18 @@ def test_outcomes_come_by_set_repetition_share_and_grower():
     ]
 
 
-def test_repetitions_differ_and_repeat_themselves():
+def test_repetitions_differ_and_are_reproducible():
     first = run(["iris"], ["kd"], 3)
     assert run(["iris"], ["kd"], 3) == first
     assert len({str(o.errors) for o in first}) > 1
 
 
-def test_sets_come_from_the_directory(tmp_path):
+def test_data_sets_are_read_from_the_directory(tmp_path):
     table = synthetic(90, p=2)
     columns = {"a": table.X[:, 0], "b": table.X[:, 1], "label": table.y}
     pa.parquet.write_table(pa.table(columns), tmp_path / "mine.parquet")
     (outcome,) = run(["mine"], ["kd"], 1, str(tmp_path))
-    assert outcome.errors == judge("mine", draw("mine", table, 0), "kd", 0).errors
+    assert outcome.errors == evaluate_methods("mine", draw("mine", table, 0), "kd", 0).errors
 
 
 def test_threads_do_not_change_the_outcomes():
@@ -267,7 +267,7 @@ def test_threads_do_not_change_the_outcomes():
     assert run(*arguments) == run(*arguments, n_jobs=2)
 
 
-def test_what_cannot_be_run_is_refused():
+def test_bad_arguments_of_a_run_are_refused():
     with pytest.raises(ValueError, match="growers must be some of dyadic, dyadic-expanded, kd"):
         run(["iris"], ["forest"], 1)
     with pytest.raises(ValueError, match="growers must be some of"):
@@ -285,14 +285,14 @@ def outcome(repeat, pruning, vote, n_train=10, dataset="spam"):
 
 def test_lines_are_means_and_standard_errors():
     outcomes = [outcome(0, 0.2, 0.1), outcome(1, 0.4, 0.4), outcome(2, 0.3, 0.2)]
-    (line,) = table2.lines(outcomes)
+    (line,) = table2.summarise_outcomes(outcomes)
     baseline, vote = np.array([0.2, 0.4, 0.3]), np.array([0.1, 0.4, 0.2])
     assert line.errors[PRUNING].value == pytest.approx(0.3)
     assert line.errors[PRUNING].standard_error == pytest.approx(baseline.std(ddof=1) / 3**0.5)
     ratio = line.ratios["PAC-Bayes joint"]
     assert ratio.value == pytest.approx(vote.mean() / 0.3)
-    spread = (vote - baseline).std(ddof=1) / 3**0.5 / 0.3
-    assert ratio.standard_error == pytest.approx(spread)
+    error = (vote - baseline).std(ddof=1) / 3**0.5 / 0.3
+    assert ratio.standard_error == pytest.approx(error)
     assert line.paper("PAC-Bayes joint") == 1.020
     assert line.paper(PRUNING) is None
     assert table2.mean_ratios([line])["kd"]["PAC-Bayes joint"] == ratio.value
@@ -324,7 +324,7 @@ def outcomes_of_two_sets():
 
 def test_lines_and_mean_ratios_are_those_of_numpy():
     outcomes = outcomes_of_two_sets()
-    table = table2.lines(outcomes)
+    table = table2.summarise_outcomes(outcomes)
     assert [(line.grower, line.dataset) for line in table] == [
         (grower, dataset) for grower in ("dyadic", EXPANDED, "kd") for dataset in ("wine", "spam")
     ]
@@ -340,8 +340,8 @@ def test_lines_and_mean_ratios_are_those_of_numpy():
             assert line.errors[name].value == pytest.approx(errors.mean())
             assert line.errors[name].standard_error == pytest.approx(errors.std(ddof=1) / 2)
             assert ratio.value == pytest.approx(errors.mean() / baseline.mean())
-            spread = (errors - baseline).std(ddof=1) / 2
-            assert ratio.standard_error == pytest.approx(spread / baseline.mean())
+            difference = (errors - baseline).std(ddof=1) / 2
+            assert ratio.standard_error == pytest.approx(difference / baseline.mean())
             ratios.setdefault((line.grower, name), []).append(ratio.value)
         assert line.n_nodes == np.mean([o.n_nodes for o in group])
         if line.grower == EXPANDED:
@@ -356,7 +356,7 @@ def test_lines_and_mean_ratios_are_those_of_numpy():
 
 
 def test_one_repetition_has_no_standard_error():
-    (line,) = table2.lines([outcome(0, 0.2, 0.1)])
+    (line,) = table2.summarise_outcomes([outcome(0, 0.2, 0.1)])
     assert math.isnan(line.errors[PRUNING].standard_error)
     assert math.isnan(line.ratios["PAC-Bayes joint"].standard_error)
     assert line.ratios["PAC-Bayes joint"].value == 0.5
@@ -365,7 +365,7 @@ def test_one_repetition_has_no_standard_error():
 
 
 def test_a_set_without_errors_has_no_ratios():
-    (line,) = table2.lines([outcome(0, 0.0, 0.0), outcome(1, 0.0, 0.1)])
+    (line,) = table2.summarise_outcomes([outcome(0, 0.0, 0.0), outcome(1, 0.0, 0.1)])
     assert math.isnan(line.ratios["PAC-Bayes joint"].value)
     assert line.errors["PAC-Bayes joint"].value == 0.05
 
@@ -402,31 +402,31 @@ def test_the_paper_has_seven_sets_on_two_growers():
     assert set(table2.PAPER) == {"dyadic", "kd"}
 
 
-def test_notes_say_what_a_reader_must_know():
-    table = table2.lines(outcomes_of_two_sets())
-    text = "\n".join(table2.notes(table))
+def test_notes_explain_table_2():
+    table = table2.summarise_outcomes(outcomes_of_two_sets())
+    text = "\n".join(table2.write_notes(table))
     for line in table:
         if line.outside is not None:
             assert f"{line.dataset} {100 * line.outside:.1f} %" in text
-    assert "spam, wine: repeated rows" in text
+    assert "spam, wine: some test rows equal training rows" in text
     assert "epileptic" not in text
-    assert "border" not in text
-    borders = [line_of(grower, "digit", 1.0) for grower in ("dyadic", EXPANDED)]
-    assert "border of two cells" in "\n".join(table2.notes(borders))
-    of = {(line.dataset, line.grower): line.errors[PRUNING].value for line in table}
+    assert "threshold" not in text
+    borders = [make_line(grower, "digit", 1.0) for grower in ("dyadic", EXPANDED)]
+    assert "rows on a threshold" in "\n".join(table2.write_notes(borders))
+    errors = {(line.dataset, line.grower): line.errors[PRUNING].value for line in table}
     for name in ("wine", "spam"):
-        assert f"{name} {of[name, 'dyadic']:.3f} and {of[name, EXPANDED]:.3f}" in text
+        assert f"{name} {errors[name, 'dyadic']:.3f} and {errors[name, EXPANDED]:.3f}" in text
     kd = [line for line in table if line.grower == "kd"]
-    text = "\n".join(table2.notes(kd))
+    text = "\n".join(table2.write_notes(kd))
     assert "outside" not in text
     assert "every cell" not in text
     spam = kd[1].ratios
     distances = [abs(spam[name].value - 1.075) for name in (HS_MEAN, HS_LABEL)]
-    assert f"ratios {distances[0]:.3f} and {distances[1]:.3f} on average" in text
-    assert "HS-vote" not in "\n".join(table2.notes(kd[:1]))
+    assert f"ratios {distances[0]:.3f} and {distances[1]:.3f}" in text
+    assert "HS-vote" not in "\n".join(table2.write_notes(kd[:1]))
 
 
-def line_of(grower, dataset, ratio, standard_error=0.01, method="PAC-Bayes joint"):
+def make_line(grower, dataset, ratio, standard_error=0.01, method="PAC-Bayes joint"):
     ratios = {PRUNING: table2.Mean(1.0, 0.0), method: table2.Mean(ratio, standard_error)}
     return table2.Line(dataset, grower, ratios, ratios, None, 1.0)
 
@@ -444,18 +444,20 @@ def line_of(grower, dataset, ratio, standard_error=0.01, method="PAC-Bayes joint
     ],
 )
 def test_a_ratio_is_far_beyond_two_standard_errors_and_the_rounding(ratio, standard_error, far):
-    line = line_of("dyadic", "digit", ratio, standard_error)
+    line = make_line("dyadic", "digit", ratio, standard_error)
     assert line.is_far("PAC-Bayes joint") == far
     assert not line.is_far(PRUNING)
-    assert [cell.method for cell in table2.far_cells([line])] == ["PAC-Bayes joint"] * far
+    assert [ratio.method for ratio in table2.find_distant_ratios([line])] == [
+        "PAC-Bayes joint"
+    ] * far
 
 
-def test_reasons_come_from_the_literal_tree_or_from_what_was_examined(monkeypatch):
-    routed, near = line_of("dyadic", "digit", 1.0), line_of(EXPANDED, "digit", 0.94)
-    far = line_of(EXPANDED, "digit", 1.0)
+def test_reasons_come_from_the_expanded_tree_or_from_examined_figures(monkeypatch):
+    routed, near = make_line("dyadic", "digit", 1.0), make_line(EXPANDED, "digit", 0.94)
+    far = make_line(EXPANDED, "digit", 1.0)
 
     def reasons(*table):
-        return [cell.reason for cell in table2.far_cells(table)]
+        return [ratio.reason for ratio in table2.find_distant_ratios(table)]
 
     assert reasons(routed, near) == ["empty cells: 0.940 with them"]
     monkeypatch.setattr(table2, "EXAMINED", {})
@@ -471,23 +473,23 @@ def test_reasons_come_from_the_literal_tree_or_from_what_was_examined(monkeypatc
         assert reasons(far) == [expected]
 
 
-def test_what_was_examined_are_cells_of_the_paper():
-    for (grower, dataset, method), (least, most, best, silent) in table2.EXAMINED.items():
-        assert line_of(grower, dataset, 1.0, method=method).paper(method) is not None
-        assert 0.5 < best <= most
-        assert least <= most < 2
+def test_examined_ratios_are_those_of_the_paper_s_table():
+    for (grower, dataset, method), (smallest, largest, best, silent) in table2.EXAMINED.items():
+        assert make_line(grower, dataset, 1.0, method=method).paper(method) is not None
+        assert 0.5 < best <= largest
+        assert smallest <= largest < 2
         assert best <= silent + 0.03
 
 
-def test_everything_goes_into_json():
+def test_results_are_written_as_json():
     outcomes = outcomes_of_two_sets()
-    table, curves = table2.lines(outcomes), figure2.curves(outcomes)
-    content = json.loads(json.dumps(table2.as_json(outcomes, table)))
+    table, curves = table2.summarise_outcomes(outcomes), figure2.summarise_curves(outcomes)
+    content = json.loads(json.dumps(table2.to_json(outcomes, table)))
     assert content["experiment"] == "table2"
     assert content["outcomes"][3]["errors"] == outcomes[3].errors
     assert content["mean_ratios"] == table2.mean_ratios(table)
     assert content["table"][0]["ratios"]["Gibbs"]["value"] == table[0].ratios["Gibbs"].value
-    content = json.loads(json.dumps(figure2.as_json(outcomes, curves)))
+    content = json.loads(json.dumps(figure2.to_json(outcomes, curves)))
     assert content["experiment"] == "figure2"
     assert len(content["outcomes"]) == len(outcomes)
     assert content["curves"][0]["errors"][0]["value"] == curves[0].errors[0].value
@@ -495,7 +497,7 @@ def test_everything_goes_into_json():
 
 def test_curves_are_grouped_by_grower_set_and_method():
     outcomes = outcomes_of_two_sets()
-    curves = figure2.curves(outcomes)
+    curves = figure2.summarise_curves(outcomes)
     assert {(c.grower, c.dataset, c.method) for c in curves} == {
         (o.grower, o.dataset, name) for o in outcomes for name in o.errors
     }
@@ -511,13 +513,13 @@ def test_curves_are_grouped_by_grower_set_and_method():
         assert curve.errors[0].standard_error == pytest.approx(np.std(errors, ddof=1) / 2)
 
 
-def test_figure2_has_five_shares_from_half_to_all():
-    assert figure2.SHARES == (0.5, 0.625, 0.75, 0.875, 1.0)
+def test_figure2_has_five_fractions_from_half_to_all():
+    assert figure2.FRACTIONS == (0.5, 0.625, 0.75, 0.875, 1.0)
 
 
 def test_curves_are_means_by_training_size():
     outcomes = [outcome(r, 0.1 * (r + 1), 0.1, n) for r in range(2) for n in (20, 10)]
-    curves = {curve.method: curve for curve in figure2.curves(outcomes)}
+    curves = {curve.method: curve for curve in figure2.summarise_curves(outcomes)}
     assert curves[PRUNING].rows == (10, 20)
     assert curves[PRUNING].errors[0].value == pytest.approx(0.15)
 
@@ -543,7 +545,7 @@ def test_every_rule_is_tried_on_every_sample(trials):
     assert all(0 <= trial.excess <= 0.8 and trial.leaves >= 1 for trial in trials)
 
 
-def test_trials_repeat_themselves_whatever_the_threads(trials):
+def test_trials_do_not_depend_on_threads(trials):
     assert rates.simulate([3, 2], [128], 1, 0.1, n_jobs=2) == [
         trial
         for dimension in (3, 2)
@@ -552,10 +554,10 @@ def test_trials_repeat_themselves_whatever_the_threads(trials):
     ]
 
 
-def test_the_excess_is_what_the_rule_errs_beyond_the_noise(trials):
+def test_the_excess_is_the_error_minus_the_bayes_error(trials):
     boundary = rates.BOUNDARIES[1]
     _, y = rates.draw_rows(boundary, 2, 512, 1, 0.1)
-    # As printed the root alone is left: it gets the rarer class wrong, but for the noise.
+    # With the printed constant only the root is left, which misclassifies the rarer class.
     (trial,) = (
         t
         for t in trials
@@ -565,53 +567,53 @@ def test_the_excess_is_what_the_rule_errs_beyond_the_noise(trials):
     assert trial.leaves == 1
     X_new, y_new = rates.draw_rows(boundary, 2, 200_000, 5, 0.1)
     error = np.mean(y_new != np.bincount(y).argmax())
-    bayes = np.mean(y_new != boundary.above(X_new))
+    bayes = np.mean(y_new != boundary.is_above(X_new))
     assert bayes == pytest.approx(0.1, abs=0.003)
     assert trial.excess == pytest.approx(error - bayes, abs=0.005)
 
 
-def test_the_boundaries_are_as_steep_and_as_smooth_as_they_say():
+def test_boundaries_have_their_smoothness():
     u = np.linspace(0, 1, 10_001)[:, None]
     for boundary in rates.BOUNDARIES:
         heights = boundary.wave(u)[:, 0]
         assert (heights.min(), heights.max()) == pytest.approx((-1, 1), abs=1e-6)
         slopes = np.diff(heights) / 1e-4
-        # Where it bends at once, the slope jumps.
+        # The slope of a Lipschitz boundary jumps at its bends.
         jump = np.abs(np.diff(slopes)).max()
         assert (jump > 1) == (boundary.smoothness == 1)
         X = np.column_stack([u[:, 0], np.full(len(u), 0.48)])
-        assert 0.3 < boundary.above(X).mean() < 0.7
-        assert not boundary.above(np.zeros((1, 3))).any()
-        assert boundary.above(np.ones((1, 3))).all()
+        assert 0.3 < boundary.is_above(X).mean() < 0.7
+        assert not boundary.is_above(np.zeros((1, 3))).any()
+        assert boundary.is_above(np.ones((1, 3))).all()
 
 
 def test_even_points_fill_every_cell():
     for dimension in (2, 3):
-        points = rates.even_points(dimension, 4096)
+        points = rates.generate_even_points(dimension, 4096)
         cells, counts = np.unique(np.floor(points * 8), axis=0, return_counts=True)
         assert len(cells) == 8**dimension
         assert counts.max() <= 2 * 4096 / 8**dimension
 
 
-def test_exponents_are_those_of_exact_powers():
+def test_fitted_exponents_are_those_of_exact_powers():
     sizes = [256, 1024, 4096, 16384]
-    errors = 3 * rates.shrinking(sizes) ** 0.4
-    fitted = rates.fitted_exponent(sizes, errors)
+    errors = 3 * rates.log_n_over_n(sizes) ** 0.4
+    fitted = rates.fit_exponent(sizes, errors)
     assert fitted.value == pytest.approx(0.4)
     assert fitted.standard_error == pytest.approx(0, abs=1e-9)
-    assert math.isnan(rates.fitted_exponent(sizes[:2], errors[:2]).standard_error)
+    assert math.isnan(rates.fit_exponent(sizes[:2], errors[:2]).standard_error)
     for case in ((sizes[:1], errors[:1]), (sizes, errors * [1, 1, 1, 0])):
-        assert math.isnan(rates.fitted_exponent(*case).value)
+        assert math.isnan(rates.fit_exponent(*case).value)
     noisy = errors * [1.0, 1.2, 0.9, 1.1]
-    x, y = np.log(rates.shrinking(sizes)), np.log(noisy)
+    x, y = np.log(rates.log_n_over_n(sizes)), np.log(noisy)
     slope, covariance = np.polyfit(x, y, 1, cov=True)
-    fitted = rates.fitted_exponent(sizes, noisy)
+    fitted = rates.fit_exponent(sizes, noisy)
     assert fitted.value == pytest.approx(slope[0])
     assert fitted.standard_error == pytest.approx(covariance[0, 0] ** 0.5)
 
 
 def test_rates_are_means_and_exponents_of_the_larger_sizes(trials):
-    found = rates.rates(trials)
+    found = rates.summarise_trials(trials)
     assert len(found) == 2 * 2 * len(rates.RULES)
     theory = {}
     for rate in found:
@@ -622,7 +624,7 @@ def test_rates_are_means_and_exponents_of_the_larger_sizes(trials):
             == (rate.dimension, rate.boundary, rate.rule)
         ]
         assert rate.rows == (128, 512)
-        assert rate.larger == (512,)
+        assert rate.fitted_rows == (512,)
         assert math.isnan(rate.fitted.value)
         for n, excess, leaves in zip(rate.rows, rate.excess, rate.leaves, strict=True):
             values = [trial.excess for trial in group if trial.rows == n]
@@ -633,7 +635,7 @@ def test_rates_are_means_and_exponents_of_the_larger_sizes(trials):
     assert theory[3, "smooth", "(2) spatially adaptive"] == pytest.approx(1 / 3)
     assert theory[3, "Lipschitz", "decorated"] == pytest.approx(1 / 3)
     assert theory[3, "smooth", "decorated"] == pytest.approx(3 / 7)
-    content = json.loads(json.dumps(rates.as_json(trials, found)))
+    content = json.loads(json.dumps(rates.to_json(trials, found)))
     assert content["experiment"] == "rates"
     assert content["trials"][0]["excess"] == trials[0].excess
     assert content["rates"][0]["rows"] == [128, 512]
@@ -663,7 +665,7 @@ def test_rules_have_the_tree_of_their_theorem():
         (([3], [16, 256], 1), "halves no side of 3 features for 16 rows"),
     ],
 )
-def test_what_cannot_be_simulated_is_refused(arguments, message):
+def test_bad_arguments_of_simulations_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         rates.simulate(*arguments)
 
@@ -671,11 +673,11 @@ def test_what_cannot_be_simulated_is_refused(arguments, message):
 # -- Table 1 ---------------------------------------------------------------------------------------
 
 
-def test_extents_are_those_of_the_rows_that_are_drawn():
+def test_sizes_are_those_of_the_drawn_rows():
     table = synthetic(900, p=4)
     table.X[10], table.y[10] = table.X[3], table.y[3]
     table.X[11], table.y[11] = table.X[3], (table.y[3] + 1) % 3
-    found = table1.extent("mine", table)
+    found = table1.measure_dataset("mine", table)
     assert found.sizes == (4, 3, 600)
     assert (found.n_test, found.rows, found.repeated) == (300, 900, 1)
     assert found.rarest == min(np.sum(table.y == k) for k in range(3))
@@ -688,49 +690,49 @@ def test_the_paper_s_table1_has_the_sets_of_the_experiment():
     assert table1.PAPER["wine"] == (12, 11, 4497)
 
 
-def test_notes_of_table1_say_where_the_numbers_part():
+def test_notes_of_table1_explain_differences():
     crowd = synthetic(10845, p=2)
     tables = {"wine": synthetic(60), "crowd": crowd, "epileptic": synthetic(60)}
     tables["wine"].X[1], tables["wine"].y[1] = tables["wine"].X[0], tables["wine"].y[0]
-    found = table1.extents(tables)
-    text = "\n".join(table1.notes(found))
+    found = table1.measure_datasets(tables)
+    text = "\n".join(table1.write_notes(found))
     assert f"3 occur, the rarest in {found[0].rarest} rows" in text
     assert "the 10545 rows of UCI's training file; 300 of another class mix" in text
     assert "epileptic: 23 rows of each of 500 recordings" in text
     assert "earlier one: wine 1." in text
-    assert len(table1.notes([table1.extent("mine", synthetic(60))])) == 1
-    content = json.loads(json.dumps(table1.as_json(found)))
+    assert len(table1.write_notes([table1.measure_dataset("mine", synthetic(60))])) == 1
+    content = json.loads(json.dumps(table1.to_json(found)))
     assert content["experiment"] == "table1"
     assert content["table"][0]["paper"] == [12, 11, 4497]
     assert content["table"][0]["features"] == 3
 
 
 @pytest.mark.data
-def test_the_tables_of_the_paper_have_its_sizes_but_for_two():
+def test_the_tables_of_the_paper_have_its_sizes_with_two_exceptions():
     directory = os.environ.get("CERTREE_DATA")
     if not directory or not (Path(directory) / "wine.parquet").is_file():
         pytest.skip("the tables of the paper are not at hand")
-    found = table1.extents({name: load(name, directory) for name in PAPER_SETS})
-    apart = {line.dataset: line.sizes for line in found if line.sizes != line.paper}
-    assert apart == {"crowd": (28, 6, 8545), "wine": (12, 7, 4497)}
+    found = table1.measure_datasets({name: load(name, directory) for name in PAPER_SETS})
+    different = {line.dataset: line.sizes for line in found if line.sizes != line.paper}
+    assert different == {"crowd": (28, 6, 8545), "wine": (12, 7, 4497)}
     repeated = {line.dataset: line.repeated for line in found if line.repeated}
     assert repeated == {"spam": 391, "crowd": 1, "wine": 1177, "letter": 1332}
 
 
 @pytest.mark.data
-def test_wine_has_the_error_that_is_known():
+def test_wine_has_the_expected_error():
     directory = os.environ.get("CERTREE_DATA")
     if not directory or not (Path(directory) / "wine.parquet").is_file():
         pytest.skip("the tables of the paper are not at hand")
     sample = draw("wine", load("wine", directory), 0)
     assert (len(sample.y), len(sample.y_test)) == (4497, 2000)
-    errors = judge("wine", sample, "dyadic", 0).errors
+    errors = evaluate_methods("wine", sample, "dyadic", 0).errors
     assert 0.35 < errors[PRUNING] < 0.48
     assert 0.93 < errors["PAC-Bayes joint"] / errors[PRUNING] < 1.07
 
 
-class Rounded:
-    """Says of a row's first class with the probability that stands in the row."""
+class FeatureProbability:
+    """A classifier whose probability of the first class is the first feature."""
 
     def fit(self, _, y):
         self.classes_ = np.unique(y)
@@ -741,26 +743,26 @@ class Rounded:
 
 
 def test_side_by_side_measures_error_log_loss_and_calibration(monkeypatch):
-    monkeypatch.setattr(side_by_side, "METHODS", {"rounded": Rounded})
+    monkeypatch.setattr(side_by_side, "METHODS", {"feature": FeatureProbability})
     rng = np.random.default_rng(0)
     X = rng.uniform(0.05, 0.95, size=(400, 1))
     y = np.where(rng.random(400) < X[:, 0], "a", "b")
     calls = []
     (found,) = side_by_side.side_by_side(X, y, 2, lambda: calls.append(1))
-    sure, right, losses = [], [], []
+    confidences, is_right, losses = [], [], []
     for seed in range(2):
         _, rows, _, truth = train_test_split(
             X, y, test_size=side_by_side.TEST_SIZE, random_state=seed, stratify=y
         )
-        for (share,), label in zip(rows, truth, strict=True):
-            sure.append(max(share, 1 - share))
-            right.append((share >= 0.5) == (label == "a"))
-            losses.append(-np.log(share if label == "a" else 1 - share))
-    order = sorted(range(len(sure)), key=lambda i: sure[i])
+        for (first,), label in zip(rows, truth, strict=True):
+            confidences.append(max(first, 1 - first))
+            is_right.append((first >= 0.5) == (label == "a"))
+            losses.append(-np.log(first if label == "a" else 1 - first))
+    order = sorted(range(len(confidences)), key=lambda i: confidences[i])
     groups = [order[24 * k : 24 * k + 24] for k in range(10)]
-    gaps = [abs(np.mean([sure[i] - right[i] for i in group])) for group in groups]
-    assert found.name == "rounded"
-    assert found.error == pytest.approx(1 - np.mean(right))
+    gaps = [abs(np.mean([confidences[i] - is_right[i] for i in group])) for group in groups]
+    assert found.name == "feature"
+    assert found.error == pytest.approx(1 - np.mean(is_right))
     assert found.log_loss == pytest.approx(np.mean(losses))
     assert found.calibration == pytest.approx(np.mean(gaps))
     assert found.seconds > 0

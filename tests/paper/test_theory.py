@@ -1,4 +1,4 @@
-"""Oracle bounds against the enumeration of all prunings, and against the rates that follow."""
+"""Oracle bounds, compared with the enumeration of all prunings and with their rates."""
 
 import math
 
@@ -18,7 +18,7 @@ from strategies import trees_and_stats
 EIGHT = Tree([0] * 15, [0.0] * 15, [*range(1, 15, 2), *[-1] * 8], [1] * 15, 1)
 
 
-def as_population(stats):
+def to_population(stats):
     return NodeStats(stats.counts / stats.n[0], stats.label)
 
 
@@ -31,7 +31,7 @@ def as_population(stats):
 def test_an_oracle_bound_is_the_least_over_all_prunings(tree_and_stats, lam, n, delta):
     tree, stats = tree_and_stats
     assume(stats.n[0] > 0 and stats.n_classes > 1)
-    population = as_population(stats)
+    population = to_population(stats)
     prior = certree.certificates.branching_prior(tree, stats.n_classes).distributions[0]
     masses = reference.law_of_log_odds(tree, np.clip(prior.log_odds, -1e3, 1e3))
     slope = (math.exp(lam) - 1) / lam
@@ -46,11 +46,11 @@ def test_an_oracle_bound_is_the_least_over_all_prunings(tree_and_stats, lam, n, 
     assert got.excess == min(stats.n_classes * got.gibbs_excess, 1)
 
 
-def test_the_pruning_pays_least_for_all_numbers_of_rows():
-    """With ever more rows there is one at which any other weight of risk and size picks another."""
-    shares = np.array([[9, 1], [6, 4], [2, 8], [1, 9], [7, 3], [5, 5], [8, 2], [3, 7]]) / 80
+def test_the_oracle_pruning_is_the_best_for_all_numbers_of_rows():
+    """Another balance of risk and size would choose another pruning at some number of rows."""
+    probabilities = np.array([[9, 1], [6, 4], [2, 8], [1, 9], [7, 3], [5, 5], [8, 2], [3, 7]]) / 80
     counts = np.zeros((15, 2))
-    counts[7:] = shares
+    counts[7:] = probabilities
     for v in range(6, -1, -1):
         counts[v] = counts[2 * v + 1] + counts[2 * v + 2]
     population = NodeStats(counts, counts.argmax(axis=1))
@@ -74,14 +74,14 @@ LAMBDAS = st.floats(0.01, 1.9)
 DELTAS = st.sampled_from([0.01, 0.05, 0.5])
 
 
-def prior_of(tree, n_classes):
-    """A prior that is not uniform, and the masses of all prunings."""
-    posterior = certree.certificates.branching_prior(tree, n_classes, 0.3).distributions[0]
-    return posterior, reference.law_of_log_odds(tree, np.clip(posterior.log_odds, -1e3, 1e3))
+def make_prior(tree, n_classes):
+    """Return a non-uniform prior, and the masses of all prunings."""
+    prior = certree.certificates.branching_prior(tree, n_classes, 0.3).distributions[0]
+    return prior, reference.law_of_log_odds(tree, np.clip(prior.log_odds, -1e3, 1e3))
 
 
-def summed(values, masses):
-    """Sums over the leaves of every pruning."""
+def sum_leaves(values, masses):
+    """Sum values over the leaves of every pruning."""
     return {nodes: sum(float(values[v]) for v in nodes) for nodes in masses}
 
 
@@ -91,11 +91,12 @@ def summed(values, masses):
 def test_the_theorem_s_bound_is_the_least_over_all_prunings(tree_and_stats, lam, n, delta, mean):
     tree, stats = tree_and_stats
     assume(stats.n[0] > 0 and stats.n_classes > 1)
-    population = as_population(stats)
-    known = population.n, population.errors
-    bayes = min(sum(population.errors[v] for v, _ in one) for one in reference.prunings(tree)) / 2
+    population = to_population(stats)
+    columns = population.n, population.errors
+    risks = [sum(population.errors[v] for v, _ in leaves) for leaves in reference.prunings(tree)]
+    bayes = min(risks) / 2
     literal = reference.theorem_bound(
-        tree, *known, n, bayes, 1 / n if mean else delta, lam, stats.n_classes, mean
+        tree, *columns, n, bayes, 1 / n if mean else delta, lam, stats.n_classes, mean
     )
     got = paper.theorem_bound(tree, population, n, bayes, None if mean else delta, lam)
     assert got.excess == pytest.approx(min(literal, 1), rel=1e-9)
@@ -111,12 +112,12 @@ def test_the_theorem_s_bound_is_the_least_over_all_prunings(tree_and_stats, lam,
 def test_proposition_2_is_the_least_for_any_prior_and_penalty(tree_and_stats, lam, n, delta, mean):
     tree, stats = tree_and_stats
     assume(stats.n[0] > 0 and stats.n_classes > 1)
-    population = as_population(stats)
-    prior, masses = prior_of(tree, stats.n_classes)
+    population = to_population(stats)
+    prior, masses = make_prior(tree, stats.n_classes)
     penalty = np.random.default_rng(n).exponential(0.01, tree.n_nodes)
     literal = reference.excess_by_prunings(
-        summed(population.errors, masses),
-        summed(penalty, masses),
+        sum_leaves(population.errors, masses),
+        sum_leaves(penalty, masses),
         {nodes: -float(mass.ln()) for nodes, mass in masses.items()},
         n,
         1 / n if mean else delta,
@@ -135,9 +136,9 @@ def test_the_posterior_of_proposition_2_has_the_lowest_bound_on_its_draws(
     tree, stats = tree_and_stats
     n = float(stats.n[0])
     assume(n >= 8 and stats.n_classes > 1)
-    prior, masses = prior_of(tree, stats.n_classes)
+    prior, masses = make_prior(tree, stats.n_classes)
     penalty = np.random.default_rng(int(n)).exponential(0.05, tree.n_nodes)
-    cost = summed(stats.errors + n * penalty, masses)
+    cost = sum_leaves(stats.errors + n * penalty, masses)
     least = min(cost.values())  # whose weight would underflow
     weights = {h: float(mass) * math.exp(lam * (least - cost[h])) for h, mass in masses.items()}
     total = sum(weights.values())
@@ -158,7 +159,7 @@ def test_the_posterior_of_proposition_2_has_the_lowest_bound_on_its_draws(
 
 
 @given(trees_and_stats(max_chain=1), LAMBDAS, DELTAS)
-def test_the_theorem_s_law_is_that_of_the_proposition(tree_and_stats, lam, delta):
+def test_the_theorem_s_posterior_is_that_of_the_proposition(tree_and_stats, lam, delta):
     tree, stats = tree_and_stats
     assume(stats.n[0] > 0 and stats.n_classes > 1)
     prior = certree.certificates.size_prior(tree, stats.n_classes, 3.0 * tree.depth).distributions[
@@ -166,8 +167,8 @@ def test_the_theorem_s_law_is_that_of_the_proposition(tree_and_stats, lam, delta
     ]
     penalty = paper.deviation_penalty(tree, stats, delta)
     posterior = paper.excess_posterior(tree, stats, prior, penalty, lam)
-    named = certree.weights.theorem_posterior(tree, stats, lam, delta)
-    np.testing.assert_allclose(posterior.weight, named.weight, atol=1e-6)
+    expected = certree.weights.theorem_posterior(tree, stats, lam, delta)
+    np.testing.assert_allclose(posterior.weight, expected.weight, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -176,21 +177,21 @@ def test_the_theorem_s_law_is_that_of_the_proposition(tree_and_stats, lam, delta
 )
 def test_the_values_of_the_theorem_on_a_zigzag(n, at_one, at_best):
     points = (np.arange(4096) + 0.5) / 4096
-    share = 0.3 + 0.4 * np.abs((2.2 * points + 0.3) % 1 * 2 - 1)
+    first = 0.3 + 0.4 * np.abs((2.2 * points + 0.3) % 1 * 2 - 1)
     tree = certree.grow.dyadic_grid([0.0], [1.0], 12)
     assert (tree.n_cells, tree.depth) == (8191, 12)
-    weight = np.column_stack([1 - share, share]).ravel() / 4096
+    weight = np.column_stack([1 - first, first]).ravel() / 4096
     population = certree.count(
         tree, np.repeat(points, 2)[:, None], np.tile([0, 1], 4096), 2, sample_weight=weight
     )
-    bayes = float(np.minimum(share, 1 - share).mean())
+    bayes = float(np.minimum(first, 1 - first).mean())
     bound = paper.theorem_bound
     assert bound(tree, population, n, bayes, lambda_error=1.0).excess == pytest.approx(
         at_one, abs=5e-4
     )
     best = bound(tree, population, n, bayes)
     assert best.excess == pytest.approx(at_best, abs=5e-4)
-    # It is the best of those that were tried, and the temperature is the one it says.
+    # The bound is that at its own inverse temperature.
     again = bound(tree, population, n, bayes, lambda_error=best.lambda_error)
     assert again.excess == best.excess
 
@@ -200,26 +201,26 @@ def test_the_bound_at_a_parameter_has_its_own_constant():
     for risk, n, nats, lam in ((0.1, 100, 3.0, 0.5), (0.0, 8, 0.0, 1.9), (0.4, 10**6, 50.0, 0.01)):
         literal = reference.gibbs_bound(risk, nats, n, 0.05, lam)
         assert bounds.pac_bayes_at(risk, n, nats, math.log(0.05), lam) == pytest.approx(literal)
-    # At the best parameter and with Maurer's constant it is the bound that has none.
+    # At the best parameter, and with Maurer's constant, it is close to `pac_bayes_lambda`.
     grid = np.linspace(0.01, 1.99, 1999)
-    given = 0.1, 1000, 3.0, math.log(0.05)
-    best = min(bounds.pac_bayes_at(*given, lam) for lam in grid)
+    arguments = 0.1, 1000, 3.0, math.log(0.05)
+    best = min(bounds.pac_bayes_at(*arguments, lam) for lam in grid)
     less = (math.log(2 * math.sqrt(1000)) - bounds.log_xi(1000)) / 1000
-    assert best - 4 * less < bounds.pac_bayes_lambda(*given) < best
+    assert best - 4 * less < bounds.pac_bayes_lambda(*arguments) < best
 
 
 def smooth_problem(dimension, depth):
-    """A dyadic grid, and classes whose probabilities are a zigzag of slope below 1."""
+    """Return a dyadic grid, zigzag class probabilities of slope below 1, and the Bayes risk."""
     tree = certree.grow.dyadic_grid([0.0] * dimension, [1.0] * dimension, depth)
     axis = (np.arange(2 ** (12 // dimension)) + 0.5) / 2 ** (12 // dimension)
     points = np.stack(np.meshgrid(*dimension * [axis], indexing="ij"), -1).reshape(-1, dimension)
     first = 0.3 + 0.4 * np.abs((2.2 * points + 0.3) % 1 * 2 - 1).mean(axis=1)
-    shares = np.stack([1 - first, first], axis=1) / len(points)
+    probabilities = np.stack([1 - first, first], axis=1) / len(points)
     y = np.tile([0, 1], len(points))
     population = certree.count(
-        tree, np.repeat(points, 2, axis=0), y, 2, sample_weight=shares.ravel()
+        tree, np.repeat(points, 2, axis=0), y, 2, sample_weight=probabilities.ravel()
     )
-    return tree, population, float(shares.min(axis=1).sum())
+    return tree, population, float(probabilities.min(axis=1).sum())
 
 
 @pytest.mark.parametrize("dimension", [1, 2])
@@ -238,10 +239,10 @@ def test_the_bound_falls_at_least_as_fast_as_the_rate(dimension):
         paper.theorem_bound(tree, population, int(n), bayes_risk, None, 1.0).excess
         for n in 2 ** np.arange(20, 31, 2)
     ]
-    # The excess stands inside: the bound falls to 0 at a temperature that stays.
+    # The excess is inside the minimum, so the bound falls to 0 at a fixed inverse temperature.
     assert (np.diff(at_one) < 0).all()
     assert at_one[-1] < 0.2
-    # More rows pay for more leaves and take a smaller temperature.
+    # With more rows the bound has more leaves and a smaller inverse temperature.
     leaves = [bound.pruning.expected_leaves for bound in found]
     assert leaves == sorted(leaves)
     assert leaves[-1] > leaves[0]
@@ -249,33 +250,33 @@ def test_the_bound_falls_at_least_as_fast_as_the_rate(dimension):
     assert lambdas[-1] < lambdas[0]
 
 
-def test_the_papers_prior_pays_for_the_depth():
+def test_the_paper_s_prior_costs_more_by_the_depth():
     tree, population, bayes_risk = smooth_problem(1, 8)
-    dear = certree.certificates.size_prior(tree, 2, 3.0 * tree.depth).distributions[0]
+    by_depth = certree.certificates.size_prior(tree, 2, 3.0 * tree.depth).distributions[0]
     free = certree.certificates.branching_prior(tree, 2).distributions[0]
     bounds = [
         paper.chernoff_oracle_bound(tree, population, posterior, 10**5, bayes_risk).excess
-        for posterior in (free, dear)
+        for posterior in (free, by_depth)
     ]
     assert bounds[0] < bounds[1] < 1
 
 
-def test_bad_input():
+def test_bad_arguments_of_bounds_are_refused():
     tree, population, bayes_risk = smooth_problem(1, 2)
     prior = certree.certificates.branching_prior(tree, 2).distributions[0]
     counts = NodeStats(2 * population.counts, population.label)
-    given = {"n": 100, "bayes_risk": bayes_risk, "delta": 0.05, "lambda_error": 1.0}
+    valid = {"n": 100, "bayes_risk": bayes_risk, "delta": 0.05, "lambda_error": 1.0}
     none = np.zeros(tree.n_nodes)
-    for bound, parts in (
+    for bound, required in (
         (paper.chernoff_oracle_bound, {"prior": prior}),
         (paper.theorem_bound, {}),
         (paper.excess_bound, {"prior": prior, "penalty": none}),
     ):
-        fewest = 1 if bound is paper.chernoff_oracle_bound else 8
+        smallest = 1 if bound is paper.chernoff_oracle_bound else 8
         with pytest.raises(ValueError, match="probabilities that sum to 1, got 2"):
-            bound(tree, counts, **parts, **given)
+            bound(tree, counts, **required, **valid)
         for wrong, words in (
-            ({"n": fewest - 1}, f"expected n in {fewest} .."),
+            ({"n": smallest - 1}, f"n must lie in {smallest} .."),
             ({"bayes_risk": 1.5}, "bayes_risk must lie in 0 .. 1"),
             ({"bayes_risk": 0.6}, "bayes_risk must be at most the risk of every pruning, got 0.6"),
             ({"delta": 0.0}, "delta must lie between 0 and 1, got 0"),
@@ -285,10 +286,10 @@ def test_bad_input():
             ({"lambda_error": np.nan}, "lambda_error must lie between 0 and 2, got nan"),
         ):
             with pytest.raises(ValueError, match=words):
-                bound(tree, population, **parts, **{**given, **wrong})
+                bound(tree, population, **required, **{**valid, **wrong})
     for penalty, words in ((none - 1, "must not be negative, got -1"), (none[:1], "cost")):
         with pytest.raises(ValueError, match=words):
-            paper.excess_bound(tree, population, prior, penalty, **given)
+            paper.excess_bound(tree, population, prior, penalty, **valid)
     posterior = certree.certificates.gibbs_posterior(tree, population, prior, 1.0)
     rows = NodeStats(np.ones((tree.n_nodes, 2)), population.label)
     bound = paper.gibbs_excess_bound
@@ -301,13 +302,13 @@ def test_bad_input():
         paper.deviation_penalty(tree, empty)
     assert paper.oracle_excess(0.25, 3) == 0.75
     for wrong in ((-0.1, 2), (np.nan, 2), (0.1, 1)):
-        with pytest.raises(ValueError, match="expected an excess >= 0"):
+        with pytest.raises(ValueError, match="gibbs_excess must be >= 0"):
             paper.oracle_excess(*wrong)
     rate = paper.hoelder_rate
     assert rate(1000, 1, 1) == pytest.approx((math.log(1000) / 1000) ** (1 / 3))
     assert rate(1000, 0.5, 3) == pytest.approx((math.log(1000) / 1000) ** (1 / 8))
     for wrong in ((1, 1, 1), (10, 1.5, 1), (10, 1, 0)):
-        with pytest.raises(ValueError, match="expected n >= 2, a smoothness"):
+        with pytest.raises(ValueError, match="n must be >= 2, smoothness"):
             rate(*wrong)
 
 
@@ -315,7 +316,7 @@ def test_bad_input():
 
 
 def grid_population(mass):
-    """Probabilities of two classes in all cells of a complete tree over a line, (leaves, 2)."""
+    """Return a complete tree over a line, and the statistics of class masses (leaves, 2)."""
     mass = np.asarray(mass, dtype=float) / np.sum(mass)
     depth = int(math.log2(len(mass)))
     tree = dyadic_grid([0.0], [1.0], depth)
@@ -349,28 +350,28 @@ def test_the_index_of_resolvability_is_the_least_over_all_prunings(mass, n):
 
 
 def test_the_excess_of_the_adaptive_rule_is_below_its_index():
-    """On average, and by far: the index is what the proof pays, not what happens."""
+    """The mean excess is far below the index, which is an upper bound."""
     x = (np.arange(16) + 0.5) / 16
     noise = np.where(x < 0.3, 0.1, 0.9)
     tree, population = grid_population(np.stack([1 - noise, noise], axis=1))
-    points, n = np.random.default_rng(0), 4000
+    rng, n = np.random.default_rng(0), 4000
     excess = []
     for _ in range(20):
-        cell = points.integers(0, 16, n)
-        y = (points.random(n) < noise[cell]).astype(np.intp)
+        cell = rng.integers(0, 16, n)
+        y = (rng.random(n) < noise[cell]).astype(np.intp)
         stats = certree.count(tree, x[cell, None], y, 2)
         pruning = spatially_adaptive(tree, stats, count_empty=True)
         labelled = NodeStats(population.counts, stats.label)
         excess.append(pruning.weight @ labelled.errors - 0.1)
     found = paper.resolvability(tree, population, n, 0.1)
     assert np.mean(excess) <= found.value
-    # With ever more rows the rule finds the best pruning.
+    # The index falls to 0 as the number of rows grows.
     indices = [paper.resolvability(tree, population, 10**k, 0.1).value for k in range(4, 14, 3)]
     assert indices == sorted(indices, reverse=True)
     assert indices[-1] < 1e-4
 
 
-def test_the_index_takes_complete_trees_alone():
+def test_the_index_needs_a_complete_tree():
     tree, population = grid_population([(1, 2), (3, 4)])
     chained = Tree([0, 0, 0], [0.5, 0.0, 0.0], [1, -1, -1], [2, 1, 1], 1)
     with pytest.raises(ValueError, match="tree must be complete"):

@@ -1,4 +1,4 @@
-"""Optimal prunings against the enumeration of all prunings, merges against literal ones."""
+"""Optimal prunings, compared with all prunings, and merge paths, compared with literal merges."""
 
 import math
 from dataclasses import replace
@@ -27,10 +27,10 @@ from certree.prunings import (
     SpatiallyAdaptive,
     SquareRoot,
 )
-from certree.prunings.paths import impurity_cost
-from certree.prunings.penalties import upper_errors
-from certree.prunings.shorthand import RULES, rule_of
-from certree.weights.family import JudgedVotes
+from certree.prunings.paths import compute_costs
+from certree.prunings.penalties import compute_upper_errors
+from certree.prunings.rule_names import RULES, resolve_rule
+from certree.weights.family import ValidationVotes
 from strategies import sums, temperatures, trees, trees_and_stats, trees_and_targets
 
 
@@ -63,11 +63,11 @@ def test_cost_complexity_is_exactly_optimal(tree_and_stats, alpha):
         Fraction(float(e)) + Fraction(alpha) * int(n > 0)
         for e, n in zip(stats.errors, stats.n, strict=True)
     ]
-    every = [[v for v, _ in pruning] for pruning in reference.prunings(tree)]
-    best = min(sum(cost[v] for v in leaves) for leaves in every)
+    prunings = [[v for v, _ in pruning] for pruning in reference.prunings(tree)]
+    best = min(sum(cost[v] for v in leaves) for leaves in prunings)
     assert sum(cost[v] for v in np.flatnonzero(weights.weight)) == best
     assert weights.expected_leaves == min(
-        len(leaves) for leaves in every if sum(cost[v] for v in leaves) == best
+        len(leaves) for leaves in prunings if sum(cost[v] for v in leaves) == best
     )
 
 
@@ -93,7 +93,7 @@ def test_depth_penalty_of_cells_with_fewer_rows_than_cells_above_them():
 
 
 @given(trees_and_stats(max_inner=8, max_chain=1, largest=50))
-def test_path_holds_every_cost_complexity_pruning(tree_and_stats):
+def test_path_has_every_cost_complexity_pruning(tree_and_stats):
     tree, stats = tree_and_stats
     path = certree.prunings.cost_complexity_path(tree, stats)
     assert path.alphas[0] == 0
@@ -107,7 +107,7 @@ def test_path_holds_every_cost_complexity_pruning(tree_and_stats):
 
 
 @given(trees_and_stats(max_inner=8, max_chain=1, largest=50))
-def test_path_changes_at_each_of_its_prices(tree_and_stats):
+def test_path_changes_at_each_of_its_alphas(tree_and_stats):
     tree, stats = tree_and_stats
     path = certree.prunings.cost_complexity_path(tree, stats)
     for step, alpha in enumerate(path.alphas[1:], start=1):
@@ -135,7 +135,7 @@ def test_path_matches_scikit_learn_on_data():
     tree = certree.grow.from_sklearn(model)
     stats = certree.count(tree, X, y, 3)
     path = certree.prunings.cost_complexity_path(tree, stats)
-    # Twelve nodes or so: every step is small enough to enumerate.
+    # The tree has about twelve nodes, so every step can be enumerated.
     for step in range(len(path.alphas)):
         weights = path.pruning(step)
         cost = stats.errors + path.alphas[step]
@@ -153,7 +153,7 @@ def test_path_by_impurity_is_that_of_scikit_learn(criterion):
     tree = certree.grow.from_sklearn(model)
     path = certree.prunings.cost_complexity_path(tree, certree.count(tree, X, y, 2), criterion)
     unit = len(y) * (np.log(2) if criterion == "entropy" else 1)
-    # Theirs names a price once for every subtree that collapses at it.
+    # scikit-learn repeats an alpha for every subtree that collapses at it.
     np.testing.assert_allclose(path.alphas / unit, np.unique(theirs.round(12)), atol=1e-9)
     leaves = [path.pruning(step).expected_leaves for step in range(len(path.alphas))]
     for alpha, n_leaves in zip(path.alphas, leaves, strict=True):
@@ -172,7 +172,7 @@ def test_unknown_costs_are_refused():
 
 
 def deep_tree_and_stats(inner=20_000):
-    """A chain of splits, each with a leaf of one row beside it."""
+    """Return a tree of 20,000 nested splits, each with a leaf of one row, and its statistics."""
     left = np.full(2 * inner + 1, -1)
     left[np.r_[0, 2 * np.arange(1, inner)]] = 1 + 2 * np.arange(inner)
     m = len(left)
@@ -194,8 +194,8 @@ def test_path_of_a_deep_tree_takes_no_recursion():
     np.testing.assert_array_equal(weights.weight, path.pruning(step).weight)
 
 
-def rises_of(tree, cost):
-    """By how much merging the children of each node raises the cost, exactly."""
+def exact_rises(tree, cost):
+    """Return by how much merging the children of each node raises the cost, as fractions."""
     exact = [Fraction(float(c)) for c in cost]
     return [
         exact[v] - exact[left] - exact[left + 1] if left >= 0 else None
@@ -204,7 +204,7 @@ def rises_of(tree, cost):
 
 
 @given(trees(max_inner=10), st.data())
-def test_the_cheapest_siblings_merge_first_and_of_equal_ones_the_lowest(tree, data):
+def test_the_cheapest_siblings_merge_first_and_on_ties_the_lowest_node(tree, data):
     values = st.one_of(st.integers(-2, 2).map(float), st.floats(-1e3, 1e3))
     rise = data.draw(hnp.arrays(float, tree.n_nodes, elements=values))
     order = _core.merge_order(tree.left, rise)
@@ -214,15 +214,17 @@ def test_the_cheapest_siblings_merge_first_and_of_equal_ones_the_lowest(tree, da
 
 
 @given(trees_and_stats(max_inner=10))
-def test_a_merge_path_is_that_of_literal_merges(tree_and_stats):
+def test_a_merge_path_equals_literal_merges(tree_and_stats):
     tree, stats = tree_and_stats
     path = certree.prunings.sibling_merge_path(tree, stats)
-    rise = rises_of(tree, stats.errors)
+    rise = exact_rises(tree, stats.errors)
     order = reference.merges(tree, rise)
     np.testing.assert_array_equal(path.rises, [float(rise[v]) for v in order])
     leaves = set(np.flatnonzero(tree.is_leaf))
     for n_merges, v in enumerate([*order, None]):
-        np.testing.assert_array_equal(np.flatnonzero(path.after(n_merges).weight), sorted(leaves))
+        np.testing.assert_array_equal(
+            np.flatnonzero(path.pruning_after(n_merges).weight), sorted(leaves)
+        )
         if v is not None:
             leaves = (leaves - {tree.left[v], tree.left[v] + 1}) | {v}
     assert leaves == {0}
@@ -232,27 +234,25 @@ def test_a_merge_path_is_that_of_literal_merges(tree_and_stats):
 
 
 @given(trees_and_stats(max_inner=10, largest=50), temperatures(100), st.data())
-def test_a_price_admits_the_merges_up_to_the_first_that_it_does_not_pay(
-    tree_and_stats, alpha, data
-):
+def test_an_alpha_admits_the_merges_before_the_first_larger_rise(tree_and_stats, alpha, data):
     tree, stats = tree_and_stats
     cost = data.draw(st.sampled_from(["error", "gini", "entropy"]))
     path = certree.prunings.sibling_merge_path(tree, stats, cost)
     alpha = data.draw(st.sampled_from([alpha, *path.alphas]))
     n_merges = next((i for i, rise in enumerate(path.rises) if rise > alpha), len(path.rises))
-    weights = path.at(alpha)
+    weights = path.solve(alpha)
     assert is_pruning(tree, weights)
-    np.testing.assert_array_equal(weights.weight, path.after(n_merges).weight)
+    np.testing.assert_array_equal(weights.weight, path.pruning_after(n_merges).weight)
     step = np.searchsorted(path.alphas, alpha, side="right") - 1
     np.testing.assert_array_equal(weights.weight, path.pruning(step).weight)
 
 
 @given(trees_and_stats(max_inner=10, largest=50), st.sampled_from(["error", "gini", "entropy"]))
-def test_merges_are_nested_and_cost_what_they_say_down_to_the_root(tree_and_stats, cost):
+def test_merges_are_nested_and_raise_the_cost_by_their_rises(tree_and_stats, cost):
     tree, stats = tree_and_stats
     path = certree.prunings.sibling_merge_path(tree, stats, cost)
-    costs = impurity_cost(stats, cost)
-    prunings = [path.after(n_merges) for n_merges in range(tree.n_nodes // 2 + 1)]
+    costs = compute_costs(stats, cost)
+    prunings = [path.pruning_after(n_merges) for n_merges in range(tree.n_nodes // 2 + 1)]
     np.testing.assert_array_equal(prunings[0].weight, tree.is_leaf)
     np.testing.assert_array_equal(prunings[-1].weight, np.arange(tree.n_nodes) == 0)
     assert [weights.expected_leaves for weights in prunings] == list(range(tree.n_leaves, 0, -1))
@@ -269,25 +269,25 @@ def test_merges_are_nested_and_cost_what_they_say_down_to_the_root(tree_and_stat
     st.sampled_from(["majority", "mean"]),
     st.data(),
 )
-def test_losses_of_a_path_are_those_of_its_votes_at_its_prices_too(
-    tree_and_stats, find_path, kind, data
-):
+def test_losses_of_a_path_are_those_of_its_votes(tree_and_stats, find_path, kind, data):
     tree, stats = tree_and_stats
     table = data.draw(hnp.arrays(np.int64, (tree.n_nodes, 3), elements=st.integers(0, 9)))
-    judging = sums(tree, table)
+    validation = sums(tree, table)
     path = find_path(tree, stats)
     alphas = np.array([*path.alphas, *data.draw(st.lists(temperatures(100), max_size=5))])
     frequency = stats.averages(tree, 0.0) if kind == "mean" else None
     leaves = np.flatnonzero(tree.is_leaf)
     wrong, nats = [], []
     for alpha in alphas:
-        ballot = certree.vote(tree, stats, path.at(alpha), kind)
-        winner, share = ballot.label[leaves], np.maximum(ballot.score[leaves], 2.0**-52)
-        wrong.append(judging[leaves].sum() - judging[leaves, winner].sum())
-        nats.append(-(judging[leaves] * np.log(share)).sum())
-    judged = alphas[:, None], JudgedVotes(stats.label, frequency, judging)
-    np.testing.assert_array_equal(path.losses(*judged, "error", 1), wrong)
-    np.testing.assert_allclose(path.losses(*judged, "log_loss", 1), nats, rtol=1e-11, atol=1e-9)
+        ballot = certree.vote(tree, stats, path.solve(alpha), kind)
+        winner, probability = ballot.label[leaves], np.maximum(ballot.score[leaves], 2.0**-52)
+        wrong.append(validation[leaves].sum() - validation[leaves, winner].sum())
+        nats.append(-(validation[leaves] * np.log(probability)).sum())
+    arguments = alphas[:, None], ValidationVotes(stats.label, frequency, validation)
+    np.testing.assert_array_equal(path.compute_losses(*arguments, "error", 1), wrong)
+    np.testing.assert_allclose(
+        path.compute_losses(*arguments, "log_loss", 1), nats, rtol=1e-11, atol=1e-9
+    )
 
 
 @given(
@@ -297,22 +297,22 @@ def test_losses_of_a_path_are_those_of_its_votes_at_its_prices_too(
     st.integers(1, 12),
     st.sampled_from([0.0, 0.5, 3.0, 1e9]),
 )
-def test_a_path_has_prunings_of_at_most_so_many_leaves(
-    tree_and_stats, find_path, cost, most, alpha
+def test_limit_leaves_returns_the_first_pruning_that_is_small_enough(
+    tree_and_stats, find_path, cost, n_leaves, alpha
 ):
     tree, stats = tree_and_stats
     path = find_path(tree, stats, cost)
-    found = path.of_at_most(most, alpha)
-    prices = [alpha, *(price for price in path.alphas if price > alpha), np.inf]
-    small = (path.at(price) for price in prices)
-    first = next(one for one in small if (one.weight > 0).sum() <= most)
+    found = path.limit_leaves(n_leaves, alpha)
+    alphas = [alpha, *(other for other in path.alphas if other > alpha), np.inf]
+    prunings = (path.solve(other) for other in alphas)
+    first = next(pruning for pruning in prunings if (pruning.weight > 0).sum() <= n_leaves)
     np.testing.assert_array_equal(found.weight, first.weight)
-    assert found.expected_leaves <= most
+    assert found.expected_leaves <= n_leaves
 
 
-def test_weakest_links_collapse_at_once_what_siblings_keep():
-    # Below node 1 stands an exclusive or: its own split saves no error, those of its children save
-    # five each, ten for three leaves. Node 2 saves four errors for one leaf.
+def test_cost_complexity_collapses_a_subtree_that_merges_keep():
+    # Below node 1 is an exclusive or: its own split saves no error, and those of its children save five
+    # each, ten for three leaves. Node 2 saves four errors for one leaf.
     left = [1, 3, 9, 5, 7, -1, -1, -1, -1, -1, -1]
     tree = Tree([0] * 11, [0.0] * 11, left, [1] * 11, 1)
     leaves = [[25, 0], [0, 5], [0, 5], [5, 0], [4, 0], [0, 30]]
@@ -340,11 +340,11 @@ def test_rises_that_differ_by_rounding_are_ties():
     np.testing.assert_array_equal(path.alphas, [0])
 
 
-def test_merges_of_a_deep_tree_start_at_its_end():
+def test_merges_of_a_deep_tree_start_at_the_deepest_node():
     tree, stats = deep_tree_and_stats()
     path = certree.prunings.sibling_merge_path(tree, stats)
     np.testing.assert_array_equal(path.order[~tree.is_leaf], np.arange(20_000)[::-1])
-    np.testing.assert_array_equal(path.after(20_000).weight, np.arange(tree.n_nodes) == 0)
+    np.testing.assert_array_equal(path.pruning_after(20_000).weight, np.arange(tree.n_nodes) == 0)
 
 
 def test_bad_costs_are_refused():
@@ -364,25 +364,31 @@ def test_bad_costs_are_refused():
     st.sampled_from([certree.prunings.cost_complexity_path, certree.prunings.sibling_merge_path]),
     st.data(),
 )
-def test_losses_of_a_path_of_numbers_are_those_of_its_means(tree_and_stats, find_path, data):
+def test_losses_of_a_path_with_a_numeric_target_are_those_of_its_means(
+    tree_and_stats, find_path, data
+):
     tree, stats = tree_and_stats
     _, other = data.draw(trees_and_targets())
-    judging = np.resize(other.table, (tree.n_nodes, 3))
-    # Leaves hold the rows; nodes above them have no table of their own here but the merged one.
+    validation = np.resize(other.table, (tree.n_nodes, 3))
+    # Only leaves hold rows; the moments of inner nodes are merged from those of their children.
     for v in range(tree.n_nodes - 1, -1, -1):
         if tree.left[v] >= 0:
-            (n, mean, sse), (more, other_mean, other_sse) = judging[tree.left[v] : tree.left[v] + 2]
+            (n, mean, sse), (more, other_mean, other_sse) = validation[
+                tree.left[v] : tree.left[v] + 2
+            ]
             total = n + more
             middle = (n * mean + more * other_mean) / total if total else 0.0
             between = n * (mean - middle) ** 2 + more * (other_mean - middle) ** 2
-            judging[v] = total, middle, sse + other_sse + between
+            validation[v] = total, middle, sse + other_sse + between
     path = find_path(tree, stats)
     values = stats.averages(tree, 0.0)
-    losses = path.losses(path.alphas[:, None], JudgedVotes(None, values, judging), "squared", 1)
+    losses = path.compute_losses(
+        path.alphas[:, None], ValidationVotes(None, values, validation), "squared", 1
+    )
     leaves = np.flatnonzero(tree.is_leaf)
     for alpha, loss in zip(path.alphas, losses, strict=True):
-        mean = certree.vote(tree, stats, path.at(alpha), "mean").score[leaves, 0]
-        rows, middle, sse = judging[leaves].T
+        mean = certree.vote(tree, stats, path.solve(alpha), "mean").score[leaves, 0]
+        rows, middle, sse = validation[leaves].T
         literal = (rows * (mean - middle) ** 2 + sse).sum()
         assert loss == pytest.approx(literal, rel=1e-9, abs=1e-6 * (1 + abs(stats.mean).max() ** 2))
 
@@ -400,7 +406,7 @@ def test_the_path_of_sums_of_squares_is_scikit_learn_s():
         certree.prunings.cost_complexity_path(tree, certree.measure(tree, X, y), "gini")
 
 
-# -- rules that are compared with ------------------------------------------------------------------
+# -- other pruning rules ---------------------------------------------------------------------------
 
 
 @given(trees_and_stats(n_classes=3, max_inner=6, largest=50), st.data())
@@ -419,22 +425,22 @@ def test_reduced_error_pruning_is_the_smallest_with_the_fewest_validation_errors
 
 @pytest.mark.parametrize(
     ("errors", "n", "limit", "within"),
-    # C4.5 takes an approximation where there are errors.
+    # C4.5 approximates the limit if there are errors.
     [(0, 6, 0.206, 5e-4), (0, 9, 0.143, 5e-4), (0, 1, 0.75, 1e-9), (1, 16, 0.157, 3e-3)],
 )
 def test_pessimistic_limits_are_those_of_the_book(errors, n, limit, within):
-    upper = upper_errors(NodeStats([[n - errors, errors]], [0]), 0.25)
+    upper = compute_upper_errors(NodeStats([[n - errors, errors]], [0]), 0.25)
     assert upper[0] / n == pytest.approx(limit, abs=within)
 
 
 @given(st.integers(0, 30), st.integers(1, 30), st.floats(0.01, 0.99))
-def test_at_the_pessimistic_limit_so_few_errors_have_the_confidence_s_probability(
+def test_at_the_pessimistic_limit_the_errors_have_the_probability_of_the_confidence(
     errors, right, confidence
 ):
     n = errors + right
-    share = upper_errors(NodeStats([[right, errors]], [0]), confidence)[0] / n
-    few = sum(math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(errors + 1))
-    assert few == pytest.approx(confidence, rel=1e-6)
+    rate = compute_upper_errors(NodeStats([[right, errors]], [0]), confidence)[0] / n
+    chance = sum(math.comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(errors + 1))
+    assert chance == pytest.approx(confidence, rel=1e-6)
 
 
 @pytest.mark.parametrize("unit", [1.0, 0.3, 1000.0])
@@ -444,31 +450,31 @@ def test_pessimistic_limits_of_weighted_rows_are_those_of_their_effective_number
     tree = certree.grow_cart(X, y, min_samples_leaf=4)
     m = unit * weight.mean()
     stats = replace(certree.count(tree, X, y, 3, sample_weight=unit * weight), weight_unit=m)
-    upper, leaves = upper_errors(stats, 0.25), tree.apply(X)
+    upper, leaves = compute_upper_errors(stats, 0.25), tree.apply(X)
     for v in range(tree.n_nodes):
         inside = np.array([v in reference.path(tree, leaf) for leaf in leaves])
         w, wrong = weight[inside], y[inside] != stats.label[v]
         size = w.sum() ** 2 / (w**2).sum()
         assert size <= inside.sum()
-        share = upper[v] / (w.sum() / weight.mean())
+        rate = upper[v] / (w.sum() / weight.mean())
         errors = size * (w @ wrong) / w.sum()
-        # A binomial share so large gives at most so many errors with the confidence's probability.
-        assert 1 - betainc(errors + 1, size - errors, share) == pytest.approx(0.25, rel=1e-9)
+        # At this rate, at most the observed errors have the probability of the confidence.
+        assert 1 - betainc(errors + 1, size - errors, rate) == pytest.approx(0.25, rel=1e-9)
     added = upper - stats.errors / m
     expected = certree.prune(tree, stats.errors / m + 2 * added)
     found = certree.prunings.pessimistic(tree, stats, 2.0)
     np.testing.assert_array_equal(found.weight, expected.weight)
 
 
-def test_pessimistic_pruning_does_what_the_book_does():
-    # Leaves of 6, 9 and 1 rows without errors expect 3.273 of them, one leaf of 16 rows with one
-    # error 2.512: the subtree goes.
+def test_pessimistic_pruning_does_as_in_the_book():
+    # Leaves of 6, 9 and 1 rows without errors have an upper limit of 3.273 errors, and one leaf of 16
+    # rows with one error 2.512: the subtree is pruned.
     tree = Tree([0] * 5, [0.0] * 5, [1, -1, 3, -1, -1], [1] * 5, 1)
     stats = NodeStats(sums(tree, [[0, 0], [6, 0], [0, 0], [9, 0], [0, 1]]), [0, 0, 0, 0, 1])
     np.testing.assert_array_equal(certree.prunings.pessimistic(tree, stats).weight, [1, 0, 0, 0, 0])
     unpruned = certree.prunings.pessimistic(tree, stats, confidence=0.999)
     np.testing.assert_array_equal(unpruned.weight, [0, 1, 0, 1, 1])
-    assert upper_errors(NodeStats([[0, 7], [0, 0]], [0, 0]), 0.25).tolist() == [7, 0]
+    assert compute_upper_errors(NodeStats([[0, 7], [0, 0]], [0, 0]), 0.25).tolist() == [7, 0]
     for confidence in (0, 1, float("nan")):
         with pytest.raises(ValueError, match="confidence must lie between 0 and 1"):
             certree.prunings.pessimistic(tree, stats, confidence=confidence)
@@ -477,7 +483,7 @@ def test_pessimistic_pruning_does_what_the_book_does():
 @given(trees_and_stats(max_inner=6, largest=1000), temperatures(100))
 def test_pessimistic_pruning_is_optimal(tree_and_stats, alpha):
     tree, stats = tree_and_stats
-    added = upper_errors(stats, 0.25) - stats.errors
+    added = compute_upper_errors(stats, 0.25) - stats.errors
     cost = stats.errors + alpha * added
     weights = certree.prunings.pessimistic(tree, stats, alpha)
     best = float(reference.smallest_cost(tree, cost)[0])
@@ -493,8 +499,8 @@ def test_the_shortest_description_is_found(tree_and_stats, alpha, free_splits):
         inner = {u for v in leaves for u in reference.path(tree, v)[:-1]}
         nats = (len(leaves) + len(inner)) * math.log(2)
         if not free_splits:
-            cuts = (max(stats.n[v] - 1, 1) for v in inner)
-            nats += sum(math.log(tree.n_features) + math.log(n_cuts) for n_cuts in cuts)
+            n_thresholds = (max(stats.n[v] - 1, 1) for v in inner)
+            nats += sum(math.log(tree.n_features) + math.log(n) for n in n_thresholds)
         nats *= alpha
         for v in leaves:
             n = stats.n[v]
@@ -544,7 +550,7 @@ def test_rules_prune_like_their_functions(tree_and_stats, alpha):
     for rule, function, settings in OBJECTS:
         expected = function(tree, stats, alpha=alpha, **settings)
         np.testing.assert_array_equal(
-            rule.family(tree, stats).at(alpha).weight, expected.weight, err_msg=str(rule)
+            rule.family(tree, stats).solve(alpha).weight, expected.weight, err_msg=str(rule)
         )
 
 
@@ -555,21 +561,21 @@ def test_sibling_merge_has_the_path_of_its_cost(tree_and_stats, alpha, data):
     path = certree.prunings.sibling_merge_path(tree, stats, cost)
     found = SiblingMerge(cost).family(tree, stats)
     np.testing.assert_array_equal(found.alphas, path.alphas)
-    np.testing.assert_array_equal(found.at(alpha).weight, path.at(alpha).weight)
+    np.testing.assert_array_equal(found.solve(alpha).weight, path.solve(alpha).weight)
 
 
 @pytest.mark.parametrize("name", sorted(RULES))
 def test_a_name_means_the_rule_with_its_defaults(name):
-    rule = rule_of(name)
+    rule = resolve_rule(name)
     assert type(rule) is RULES[name]
-    assert rule_of(rule) is rule
-    assert rule_of(name) is not rule
+    assert resolve_rule(rule) is rule
+    assert resolve_rule(name) is not rule
     assert repr(rule) == f"{RULES[name].__name__}()"
     assert clone(rule).get_params() == rule.get_params() == RULES[name]().get_params()
     assert rule.reads_classes == (name in ("pessimistic", "description-length"))
 
 
-def test_rules_say_their_settings_and_can_be_set():
+def test_rules_show_their_settings_and_can_be_set():
     assert repr(Pessimistic(0.1)) == "Pessimistic(confidence=0.1)"
     assert repr(DescriptionLength(free_splits=True)) == "DescriptionLength(free_splits=True)"
     assert repr(SiblingMerge("gini")) == "SiblingMerge(cost='gini')"
@@ -579,12 +585,12 @@ def test_rules_say_their_settings_and_can_be_set():
 
 
 @pytest.mark.parametrize("value", ["optimistic", None, 3, CostComplexity, PrunedTreeClassifier()])
-def test_what_is_no_rule_is_refused(value):
+def test_other_values_are_refused_as_rules(value):
     with pytest.raises(ValueError, match="rule must be the name of a rule or an object such as"):
-        rule_of(value)
+        resolve_rule(value)
 
 
-def test_settings_that_cannot_be_are_refused_by_rules():
+def test_rules_refuse_settings_out_of_range():
     tree, stats = Tree([0], [0.0], [-1], [1], 1), NodeStats([[1, 2]], [1])
     for rule, message in (
         (Pessimistic(1.0), "confidence must lie between 0 and 1, got 1.0"),

@@ -1,4 +1,4 @@
-"""The prunings of Scott and Nowak against all prunings with all root fragments, and by their sizes."""
+"""The prunings of Scott and Nowak, compared with all prunings and fragments, and with all sizes."""
 
 import math
 from dataclasses import replace
@@ -41,11 +41,11 @@ alphas = st.sampled_from([0.0, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
 any_target = st.one_of(trees_and_stats(max_inner=14, max_chain=2, largest=500), trees_and_targets())
 
 
-def pruning_of(weights):
+def pruning_pairs(weights):
     return tuple((int(v), 0) for v in np.flatnonzero(weights.weight))
 
 
-def close(value, expected, scale):
+def assert_close(value, expected, scale):
     assert value == pytest.approx(expected, rel=1e-11, abs=1e-11 * (1 + scale))
 
 
@@ -60,29 +60,29 @@ def square_root_penalty(stats, alpha, leaves):
 @given(trees_and_stats(max_inner=5, max_chain=2, largest=300), alphas, st.booleans())
 def test_square_root_rule_finds_the_best_of_all_prunings(tree_and_stats, alpha, count_empty):
     tree, stats = tree_and_stats
-    every = [
+    totals = [
         stats.errors[[v for v, _ in pruning]].sum()
         + square_root_penalty(stats, alpha, reference.size(tree, pruning, stats.n, count_empty))
         for pruning in reference.prunings(tree)
     ]
     weights = certree.prunings.square_root_penalised(tree, stats, alpha, count_empty=count_empty)
     assert is_pruning(tree, weights)
-    leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
+    leaves = reference.size(tree, pruning_pairs(weights), stats.n, count_empty)
     value = weights.weight @ stats.errors + square_root_penalty(stats, alpha, leaves)
-    close(value, min(every), stats.n[0])
+    assert_close(value, min(totals), stats.n[0])
 
 
 @given(any_target, alphas, st.booleans())
 def test_square_root_rule_finds_the_best_of_all_sizes(tree_and_stats, alpha, count_empty):
     tree, stats = tree_and_stats
-    _, every = reference.costs_by_size(tree, stats.loss, stats.n, count_empty)
+    _, costs = reference.costs_by_size(tree, stats.loss, stats.n, count_empty)
     best = min(
-        loss + square_root_penalty(stats, alpha, leaves) for leaves, loss in every[0].items()
+        loss + square_root_penalty(stats, alpha, leaves) for leaves, loss in costs[0].items()
     )
     weights = certree.prunings.square_root_penalised(tree, stats, alpha, count_empty=count_empty)
-    leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
+    leaves = reference.size(tree, pruning_pairs(weights), stats.n, count_empty)
     value = weights.weight @ stats.loss + square_root_penalty(stats, alpha, leaves)
-    close(value, best, stats.loss.max())
+    assert_close(value, best, stats.loss.max())
 
 
 # -- the spatially adaptive rules ------------------------------------------------------------------
@@ -99,18 +99,18 @@ def literal_penalties(tree, stats, alpha, smoothness, log_cells):
     )
 
 
-def paid(tree, stats, rule, alpha, penalties, count_empty, cost=None):
-    """What the rule's pruning costs with the rule's fragment, by the literal penalty."""
-    weights, fragment = rule.at(alpha), rule.fragment(alpha)
+def penalised_cost(tree, stats, rule, alpha, penalties, count_empty, cost=None):
+    """Return the cost of the rule's pruning plus the literal penalty of the rule's fragment."""
+    weights, fragment = rule.solve(alpha), rule.fragment(alpha)
     assert is_pruning(tree, weights)
     assert is_pruning(tree, fragment)
     assert (certree.weights.reached(tree, fragment) <= certree.weights.reached(tree, weights)).all()
-    # Where the pruning goes on below the fragment, the fragment goes through the chain.
-    cells = tuple(
-        (v, 0 if weights.weight[v] else int(tree.chain[v]) - 1) for v, _ in pruning_of(fragment)
+    # If the pruning splits a leaf of the fragment, the fragment stops at the end of the chain.
+    regions = tuple(
+        (v, 0 if weights.weight[v] else int(tree.chain[v]) - 1) for v, _ in pruning_pairs(fragment)
     )
-    pruning = pruning_of(weights)
-    penalty = reference.fragment_penalty(tree, pruning, cells, stats.n, *penalties, count_empty)
+    pruning = pruning_pairs(weights)
+    penalty = reference.fragment_penalty(tree, pruning, regions, stats.n, *penalties, count_empty)
     return weights.weight @ (stats.loss if cost is None else cost) + penalty
 
 
@@ -131,7 +131,7 @@ def test_adaptive_rule_finds_the_best_of_all_prunings_with_all_root_fragments(
     rule = fragment_prunings(
         tree, stats, smoothness=smoothness, log_cells=2.5, count_empty=count_empty
     )
-    close(paid(tree, stats, rule, alpha, penalties, count_empty), best, stats.n[0])
+    assert_close(penalised_cost(tree, stats, rule, alpha, penalties, count_empty), best, stats.n[0])
 
 
 @given(any_target, alphas, st.sampled_from([0.0, 0.01, 2.5]), st.booleans())
@@ -140,11 +140,13 @@ def test_adaptive_rule_finds_the_best_of_all_sizes(tree_and_stats, alpha, log_ce
     penalties = literal_penalties(tree, stats, alpha, None, log_cells)
     best = reference.smallest_fragment_cost(tree, stats.loss, stats.n, *penalties, count_empty)
     rule = fragment_prunings(tree, stats, log_cells=log_cells, count_empty=count_empty)
-    close(paid(tree, stats, rule, alpha, penalties, count_empty), best, stats.loss.max())
+    assert_close(
+        penalised_cost(tree, stats, rule, alpha, penalties, count_empty), best, stats.loss.max()
+    )
 
 
-def any_costs(tree, draw):
-    """Costs of nodes as leaves, of all sizes, that need not be less than their parent's."""
+def draw_costs(tree, draw):
+    """Draw costs of nodes as leaves, which may be larger than those of their parents."""
     scale = draw(st.sampled_from([1.0, 30.0, 1000.0]))
     whole = draw(st.booleans())
     elements = st.integers(0, 9).map(float) if whole else st.floats(0, 1, width=32)
@@ -158,34 +160,36 @@ def any_costs(tree, draw):
     st.booleans(),
     st.data(),
 )
-def test_any_costs_of_nodes_are_pruned_to_the_best_of_all_prunings_with_all_root_fragments(
+def test_any_node_costs_give_the_best_of_all_prunings_with_all_root_fragments(
     tree_and_stats, alpha, smoothness, count_empty, data
 ):
     tree, stats = tree_and_stats
-    cost = any_costs(tree, data.draw)
+    cost = draw_costs(tree, data.draw)
     penalties = literal_penalties(tree, stats, alpha, smoothness, 2.5)
     best = reference.smallest_fragment_cost_of_all(tree, cost, stats.n, *penalties, count_empty)
     options = {"log_cells": 2.5, "count_empty": count_empty, "cost": cost}
     rule = fragment_prunings(tree, stats, smoothness=smoothness, **options)
-    close(paid(tree, stats, rule, alpha, penalties, count_empty, cost), best, cost.max())
+    assert_close(
+        penalised_cost(tree, stats, rule, alpha, penalties, count_empty, cost), best, cost.max()
+    )
     weights = certree.prunings.polynomial_penalised(tree, stats, smoothness, alpha, **options)
-    np.testing.assert_array_equal(weights.weight, rule.at(alpha).weight)
+    np.testing.assert_array_equal(weights.weight, rule.solve(alpha).weight)
 
 
 @given(trees_and_stats(max_inner=14, max_chain=2, largest=500), alphas, st.booleans(), st.data())
-def test_any_costs_of_nodes_are_pruned_to_the_best_of_all_sizes(
-    tree_and_stats, alpha, count_empty, data
-):
+def test_any_node_costs_give_the_best_of_all_sizes(tree_and_stats, alpha, count_empty, data):
     tree, stats = tree_and_stats
-    cost = any_costs(tree, data.draw)
+    cost = draw_costs(tree, data.draw)
     penalties = literal_penalties(tree, stats, alpha, None, 0.01)
     best = reference.smallest_fragment_cost(tree, cost, stats.n, *penalties, count_empty)
     rule = fragment_prunings(tree, stats, log_cells=0.01, count_empty=count_empty, cost=cost)
-    close(paid(tree, stats, rule, alpha, penalties, count_empty, cost), best, cost.max())
+    assert_close(
+        penalised_cost(tree, stats, rule, alpha, penalties, count_empty, cost), best, cost.max()
+    )
 
 
-def by_the_sizes(tree, cost, size_penalty, cell_penalty):
-    """The same three cases over arrays by number of leaves, for trees of some hundred leaves."""
+def smallest_cost_by_size(tree, cost, size_penalty, cell_penalty):
+    """Return the smallest penalised cost, from arrays of costs by number of leaves."""
     table, best = {}, {}
     for v in range(tree.n_nodes - 1, -1, -1):
         leaf = np.array([np.inf, cost[v]])
@@ -199,50 +203,50 @@ def by_the_sizes(tree, cost, size_penalty, cell_penalty):
             sums[inside] = np.minimum(sums[inside], loss + right)
         sums[1] = np.inf
         penalised = sums + size_penalty[v] * np.sqrt(np.arange(len(sums))) + cell_penalty[v]
-        apart = best[tree.left[v]] + best[tree.left[v] + 1]
-        best[v] = min(best[v], penalised.min(), apart)
+        divided = best[tree.left[v]] + best[tree.left[v] + 1]
+        best[v] = min(best[v], penalised.min(), divided)
         sums[1] = cost[v]
         table[v] = sums
     return best[0]
 
 
-def leaves_inside_nodes(tree, weights):
-    """Leaves of a pruning in each node."""
+def leaves_below_nodes(tree, weights):
+    """Return the number of leaves of a pruning below each node."""
     leaves = weights.weight.copy()
     for v in np.flatnonzero(~tree.is_leaf)[::-1]:
         leaves[v] += leaves[tree.left[v]] + leaves[tree.left[v] + 1]
     return leaves
 
 
-def deep(X):
-    """A tree with long paths: dyadic cells of values that crowd at 0."""
+def grow_deep(X):
+    """Grow a tree with long paths, by dyadic splits of values that are dense near 0."""
     return grow_dyadic(np.exp(4 * X))
 
 
 @pytest.mark.parametrize("log_cells", [0.0, 0.003, 4.0])
 @pytest.mark.parametrize("target", ["classes", "numbers", "models"])
-@pytest.mark.parametrize("grow", [grow_kd, deep])
-def test_long_rows_of_bends_are_searched_to_the_best(grow, target, log_cells):
+@pytest.mark.parametrize("grow", [grow_kd, grow_deep])
+def test_piecewise_minima_with_many_pieces_are_searched_exactly(grow, target, log_cells):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
     noise = rng.normal(size=400)
     tree = grow(X)
-    rows = np.exp(4 * X) if grow is deep else X
+    rows = np.exp(4 * X) if grow is grow_deep else X
     if target == "numbers":
         stats = measure(tree, rows, X[:, 0] + noise, unit=0.5)
     else:
         stats = count(tree, rows, (X[:, 0] + noise > 0).astype(int), 2)
-    # Models may err more often than their parent's, by nothing that the nodes have in common.
+    # Models in leaves may have more errors than that of their parent, independently in each node.
     cost = stats.loss * rng.uniform(0.5, 1.0, len(stats.n)) if target == "models" else stats.loss
     sizes = set()
     for alpha in (0.001, 0.003, 0.01, 0.02, 0.03, 0.04, 0.06, 0.1):
         penalties = literal_penalties(tree, stats, alpha, None, log_cells)
         rule = fragment_prunings(tree, stats, log_cells=log_cells, cost=cost)
-        weights, fragment = rule.at(alpha), rule.fragment(alpha)
-        inside = leaves_inside_nodes(tree, weights)
+        weights, fragment = rule.solve(alpha), rule.fragment(alpha)
+        inside = leaves_below_nodes(tree, weights)
         value = weights.weight @ cost
         value += fragment.weight @ (penalties[0] * np.sqrt(inside) + penalties[1])
-        close(value, by_the_sizes(tree, cost, *penalties), stats.loss[0])
+        assert_close(value, smallest_cost_by_size(tree, cost, *penalties), stats.loss[0])
         sizes.add(weights.expected_leaves)
     assert len(sizes) >= 3
 
@@ -250,7 +254,7 @@ def test_long_rows_of_bends_are_searched_to_the_best(grow, target, log_cells):
 # -- ends ------------------------------------------------------------------------------------------
 
 
-def prunings_of_all(tree, stats, alpha, **options):
+def prune_by_all_rules(tree, stats, alpha, **options):
     yield certree.prunings.square_root_penalised(tree, stats, alpha, **options)
     yield certree.prunings.spatially_adaptive(tree, stats, alpha, **options)
     yield certree.prunings.polynomial_penalised(tree, stats, 2, alpha, **options)
@@ -262,7 +266,7 @@ def test_without_a_penalty_the_smallest_tree_with_the_fewest_errors_is_left(
 ):
     tree, stats = tree_and_stats
     fewest, leaves = reference.smallest_cost(tree, stats.errors)
-    for weights in prunings_of_all(tree, stats, 0.0, count_empty=count_empty):
+    for weights in prune_by_all_rules(tree, stats, 0.0, count_empty=count_empty):
         assert weights.weight @ stats.errors == fewest
         assert weights.expected_leaves == leaves
 
@@ -270,10 +274,10 @@ def test_without_a_penalty_the_smallest_tree_with_the_fewest_errors_is_left(
 @given(trees_and_stats(max_inner=8, largest=1000), st.booleans())
 def test_a_large_constant_leaves_the_root(tree_and_stats, count_empty):
     tree, stats = tree_and_stats
-    # Cells without rows cost the adaptive rules nothing: to cut them off may save an error for free.
+    # Leaves without rows have no penalty in the adaptive rules, so splitting them off may be free.
     if (stats.n > 0).all():
-        for weights in prunings_of_all(tree, stats, 1e6, count_empty=count_empty):
-            leaves = reference.size(tree, pruning_of(weights), stats.n, count_empty)
+        for weights in prune_by_all_rules(tree, stats, 1e6, count_empty=count_empty):
+            leaves = reference.size(tree, pruning_pairs(weights), stats.n, count_empty)
             assert leaves == 1
 
 
@@ -281,46 +285,46 @@ def test_a_large_constant_leaves_the_root(tree_and_stats, count_empty):
 def test_without_chains_and_empty_leaves_all_leaves_are_those_with_rows(tree_and_stats, alpha):
     tree, stats = tree_and_stats
     whole = certree.prune(tree, np.where(tree.is_leaf, 0.0, 1.0))
-    stats = NodeStats(stats.counts + leaves_inside_nodes(tree, whole)[:, None], stats.label)
+    stats = NodeStats(stats.counts + leaves_below_nodes(tree, whole)[:, None], stats.label)
     counted = (
-        prunings_of_all(tree, stats, alpha),
-        prunings_of_all(tree, stats, alpha, count_empty=True),
+        prune_by_all_rules(tree, stats, alpha),
+        prune_by_all_rules(tree, stats, alpha, count_empty=True),
     )
-    for occupied, every in zip(*counted, strict=True):
-        np.testing.assert_array_equal(occupied.weight, every.weight)
+    for with_rows, counting_all in zip(*counted, strict=True):
+        np.testing.assert_array_equal(with_rows.weight, counting_all.weight)
 
 
 def test_a_single_node_and_no_rows_are_their_own_prunings():
     single = Tree([0], [0.0], [-1], [3], 1)
     split = Tree([0, 0, 0], [0.0] * 3, [1, -1, -1], [2, 1, 1], 1)
     for count_empty in (False, True):
-        for weights in prunings_of_all(
+        for weights in prune_by_all_rules(
             single, NodeStats([[2, 1]], [0]), 1.0, count_empty=count_empty
         ):
             np.testing.assert_array_equal(weights.weight, [1])
         empty = NodeStats(np.zeros((3, 2)), [0, 0, 0])
-        for weights in prunings_of_all(split, empty, 1.0, count_empty=count_empty):
+        for weights in prune_by_all_rules(split, empty, 1.0, count_empty=count_empty):
             np.testing.assert_array_equal(weights.weight, [1, 0, 0])
         nothing = TargetStats([0.0] * 3, [0.0] * 3, [0.0] * 3)
-        for weights in prunings_of_all(split, nothing, 1.0, count_empty=count_empty):
+        for weights in prune_by_all_rules(split, nothing, 1.0, count_empty=count_empty):
             np.testing.assert_array_equal(weights.weight, [1, 0, 0])
 
 
-def test_weights_count_like_copies():
+def test_integral_weights_with_the_unit_of_copies_prune_like_copies():
     rng = np.random.default_rng(1)
     X, y, w = rng.normal(size=(60, 2)), rng.integers(0, 2, 60), rng.integers(1, 4, 60)
     tree = grow_kd(X)
     weighted = count(tree, X, y, 2, sample_weight=w.astype(float))
     repeated = count(tree, np.repeat(X, w, axis=0), np.repeat(y, w), 2)
     for alpha in (0.01, 0.02, 1.0):
-        both = prunings_of_all(tree, weighted, alpha), prunings_of_all(tree, repeated, alpha)
-        for ours, theirs in zip(*both, strict=True):
-            np.testing.assert_array_equal(ours.weight, theirs.weight)
+        pair = prune_by_all_rules(tree, weighted, alpha), prune_by_all_rules(tree, repeated, alpha)
+        for by_weight, by_copies in zip(*pair, strict=True):
+            np.testing.assert_array_equal(by_weight.weight, by_copies.weight)
 
 
 def test_deep_trees_take_no_recursion():
     tree, stats = deep_tree_and_stats()
-    sizes = [fragment_prunings(tree, stats).at(c).expected_leaves for c in (0.0, 0.03, 0.1, 1.0)]
+    sizes = [fragment_prunings(tree, stats).solve(c).expected_leaves for c in (0.0, 0.03, 0.1, 1.0)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] == 1
 
@@ -336,13 +340,13 @@ def test_the_penalty_of_an_empty_leaf_beside_a_chain():
             tree, stats, between, count_empty=count_empty
         )
         assert weights.expected_leaves == n_leaves
-    # A root fragment of many features does not divide, but goes through the chain for free.
+    # With a large log_cells the fragment is the root alone, at the end of its chain.
     for count_empty in (False, True):
         rule = fragment_prunings(tree, stats, log_cells=50.0, count_empty=count_empty)
         assert rule.fragment(0.1).expected_leaves == 1
         unit = math.sqrt(48 * 200 * math.log(400))
-        assert rule.at(0.999 * 100 / (math.sqrt(2) - 1) / unit).expected_leaves == 2
-        assert rule.at(1.001 * 100 / (math.sqrt(2) - 1) / unit).expected_leaves == 1
+        assert rule.solve(0.999 * 100 / (math.sqrt(2) - 1) / unit).expected_leaves == 2
+        assert rule.solve(1.001 * 100 / (math.sqrt(2) - 1) / unit).expected_leaves == 1
 
 
 # -- the tree of the paper -------------------------------------------------------------------------
@@ -362,20 +366,20 @@ def test_the_paper_s_tree_halves_all_sides_equally_often(p):
         np.testing.assert_array_equal(tree.left, same.left)
 
 
-def test_the_paper_s_tree_counts_rows_whatever_they_weigh():
+def test_the_paper_s_tree_counts_rows_and_not_weights():
     rng = np.random.default_rng(0)
     X = rng.random((40, 1))
     plain = grow_dyadic(X, resolution="paper")
     for weight in (np.full(40, 100.0), rng.uniform(0.01, 100, 40)):
         weighted = grow_dyadic(X, resolution="paper", sample_weight=weight)
         np.testing.assert_array_equal(weighted.left, plain.left)
-    # Repeated rows are more of them.
+    # Repeated rows count as more rows.
     repeated = grow_dyadic(np.repeat(X, 100, axis=0), resolution="paper")
     assert repeated.n_leaves > plain.n_leaves
 
 
 @pytest.mark.parametrize("alpha", [0.005, 0.01, 0.02, 0.05])
-def test_chains_are_the_empty_cells_that_are_not_stored(alpha):
+def test_chains_stand_for_the_empty_leaves_that_are_not_stored(alpha):
     rng = np.random.default_rng(4)
     X = rng.random((60, 2)) ** 3
     y = (X[:, 0] > X[:, 1] * rng.random(60)).astype(int)
@@ -385,9 +389,9 @@ def test_chains_are_the_empty_cells_that_are_not_stored(alpha):
         stats = count(tree, X, y, 2)
         rule = fragment_prunings(tree, stats, log_cells=5.0, count_empty=True)
         penalties = literal_penalties(tree, stats, alpha, None, 5.0)
-        value = paid(tree, stats, rule, alpha, penalties, True)
+        value = penalised_cost(tree, stats, rule, alpha, penalties, True)
         search = SquareRoot(count_empty=True).family(tree, stats)
-        step = search.step(alpha)
+        step = search.find_step(alpha)
         found.append((value, search.costs[step] + alpha * search.penalties[step]))
     assert found[0] == pytest.approx(found[1], rel=1e-12)
 
@@ -402,7 +406,7 @@ both_estimators = pytest.mark.parametrize(
 )
 
 
-def a_problem(estimator, n, p, seed=0):
+def make_problem(estimator, n, p, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.random((n, p)) ** 2
     noise = rng.normal(size=n) / 8
@@ -411,8 +415,8 @@ def a_problem(estimator, n, p, seed=0):
     return X, y, rng.integers(1, 4, n).astype(float)
 
 
-def summarised(tree, X, y, weight, weight_unit=None):
-    """Statistics of rows that weigh `weight_unit` on average (None: as these do)."""
+def summarise(tree, X, y, weight, weight_unit=None):
+    """Compute node statistics with a mean weight of `weight_unit` (None: that of these rows)."""
     weight_unit = weight.mean() if weight_unit is None else weight_unit
     if y.dtype.kind == "i":
         return replace(count(tree, X, y, 2, sample_weight=weight), weight_unit=weight_unit)
@@ -421,15 +425,15 @@ def summarised(tree, X, y, weight, weight_unit=None):
     return replace(stats, unit=unit, weight_unit=weight_unit)
 
 
-def by_the_functions(rule, X, y, weight, alpha, weight_unit=None):
-    """The tree of the paper, and its pruning."""
+def prune_by_function(rule, X, y, weight, alpha, weight_unit=None):
+    """Return the tree of the paper, and its pruning by the function of the rule."""
     p, name, smoothness = X.shape[1], type(rule), getattr(rule, "smoothness", None)
     if name is Polynomial:
         exponent = 1 / (p + 2 * smoothness - 2)
     else:
         exponent = 1 / (p + 1) if name is SquareRoot else 1 / p
     tree = grow_dyadic(X, resolution="paper", exponent=exponent)
-    stats = summarised(tree, X, y, weight, weight_unit)
+    stats = summarise(tree, X, y, weight, weight_unit)
     options = {"count_empty": rule.count_empty}
     if name is SquareRoot:
         return tree, certree.prunings.square_root_penalised(tree, stats, alpha, **options)
@@ -440,11 +444,11 @@ def by_the_functions(rule, X, y, weight, alpha, weight_unit=None):
     return tree, certree.prunings.polynomial_penalised(tree, stats, smoothness, alpha, **options)
 
 
-def leaves_of(tree, weights, X):
-    """The leaf of a pruning that each row reaches."""
+def find_leaves(tree, weights, X):
+    """Return the leaf of a pruning that each row reaches."""
     leaf = tree.apply(X)
-    while (above := weights.weight[leaf] == 0).any():
-        leaf = np.where(above, tree.parent[leaf], leaf)
+    while (is_pruned := weights.weight[leaf] == 0).any():
+        leaf = np.where(is_pruned, tree.parent[leaf], leaf)
     return leaf
 
 
@@ -458,14 +462,14 @@ def as_sets(leaf):
 def test_estimators_prune_the_paper_s_tree_like_the_functions(estimator, rule, weighted):
     sizes = set()
     for seed, p in ((0, 1), (1, 2), (2, 2)):
-        X, y, weight = a_problem(estimator, 400, p, seed)
+        X, y, weight = make_problem(estimator, 400, p, seed)
         weight = weight if weighted else np.ones(len(y))
         for alpha in (0.002, 0.01, 0.03, 1.0):
             for count_empty in (False, True):
                 model = estimator(PAPER, rule=clone(rule), alpha=alpha)
                 model.set_params(rule__count_empty=count_empty).fit(X, y, sample_weight=weight)
-                tree, weights = by_the_functions(model.rule, X, y, weight, alpha)
-                expected = leaves_of(tree, weights, X)
+                tree, weights = prune_by_function(model.rule, X, y, weight, alpha)
+                expected = find_leaves(tree, weights, X)
                 assert as_sets(model.apply(X)) == as_sets(expected)
                 assert model.get_n_leaves() == weights.expected_leaves
                 sizes.add(model.get_n_leaves())
@@ -474,23 +478,23 @@ def test_estimators_prune_the_paper_s_tree_like_the_functions(estimator, rule, w
 
 @both_estimators
 @every_published_rule
-def test_the_price_is_tuned_on_the_trees_of_the_folds_rows(estimator, rule):
-    X, y, weight = a_problem(estimator, 600, 2)
+def test_alpha_is_tuned_on_trees_grown_in_each_fold(estimator, rule):
+    X, y, weight = make_problem(estimator, 600, 2)
     folds = list(KFold(3).split(X))
     rule = clone(rule).set_params(count_empty=True)
     model = estimator(PAPER, rule=rule, cv=folds).fit(X, y, sample_weight=weight)
 
     def held_out_loss(alpha):
         loss = 0.0
-        for grow, judge in folds:
-            growing = X[grow], y[grow], weight[grow]
-            tree, weights = by_the_functions(rule, *growing, alpha, weight.mean())
-            stats = summarised(tree, *growing, weight.mean())
-            leaf = leaves_of(tree, weights, X[judge])
+        for train, validate in folds:
+            training = X[train], y[train], weight[train]
+            tree, weights = prune_by_function(rule, *training, alpha, weight.mean())
+            stats = summarise(tree, *training, weight.mean())
+            leaf = find_leaves(tree, weights, X[validate])
             if estimator is PrunedTreeClassifier:
-                loss += weight[judge] @ (stats.label[leaf] != y[judge])
+                loss += weight[validate] @ (stats.label[leaf] != y[validate])
             else:
-                loss += weight[judge] @ (stats.mean[leaf] - y[judge]) ** 2
+                loss += weight[validate] @ (stats.mean[leaf] - y[validate]) ** 2
         return loss
 
     best = 1.0
@@ -501,41 +505,41 @@ def test_the_price_is_tuned_on_the_trees_of_the_folds_rows(estimator, rule):
 
 
 @both_estimators
-def test_off_the_paper_s_tree_its_leaves_are_counted(estimator):
-    X, y, weight = a_problem(estimator, 200, 2)
+def test_on_other_trees_the_leaves_are_counted(estimator):
+    X, y, weight = make_problem(estimator, 200, 2)
     rule = Polynomial(smoothness=3, count_empty=True)
     model = estimator("dyadic", rule=rule, alpha=0.005).fit(X, y, sample_weight=weight)
     tree = grow_dyadic(X, y)
-    stats = summarised(tree, X, y, weight)
+    stats = summarise(tree, X, y, weight)
     weights = certree.prunings.polynomial_penalised(tree, stats, 3, 0.005, count_empty=True)
-    assert as_sets(model.apply(X)) == as_sets(leaves_of(tree, weights, X))
+    assert as_sets(model.apply(X)) == as_sets(find_leaves(tree, weights, X))
     assert 1 < model.get_n_leaves() < tree.n_leaves
 
 
 @both_estimators
 @every_published_rule
-def test_an_exponent_that_is_given_stays(estimator, rule):
-    X, y, weight = a_problem(estimator, 300, 2)
+def test_an_explicit_exponent_is_kept(estimator, rule):
+    X, y, weight = make_problem(estimator, 300, 2)
     grower = Dyadic(resolution="paper", exponent=0.6)
     model = estimator(grower, rule=rule, alpha=0.0).fit(X, y, sample_weight=weight)
     assert grower.exponent == 0.6
     tree = grow_dyadic(X, resolution="paper", exponent=0.6)
-    stats = summarised(tree, X, y, weight)
-    weights = rule.family(tree, stats, exponent=0.6).at(0.0)
-    assert as_sets(model.apply(X)) == as_sets(leaves_of(tree, weights, X))
+    stats = summarise(tree, X, y, weight)
+    weights = rule.family(tree, stats, exponent=0.6).solve(0.0)
+    assert as_sets(model.apply(X)) == as_sets(find_leaves(tree, weights, X))
 
 
 @both_estimators
 @every_published_rule
 @pytest.mark.parametrize("weighted", [False, True])
-def test_on_a_fixed_cube_all_cells_of_the_paper_s_tree_count(estimator, rule, weighted):
+def test_on_a_fixed_cube_all_leaves_of_the_paper_s_tree_count(estimator, rule, weighted):
     sizes = set()
     for seed, p in ((0, 1), (1, 2)):
-        X, y, weight = a_problem(estimator, 400, p, seed)
+        X, y, weight = make_problem(estimator, 400, p, seed)
         weight = weight if weighted else np.ones(len(y))
         halvings = certree.grow.dyadic_resolution(400, p, rule.exponent(p))
         tree = certree.grow.dyadic_grid(np.zeros(p), np.ones(p), p * halvings)
-        stats = summarised(tree, X, y, weight)
+        stats = summarise(tree, X, y, weight)
         for alpha in (0.002, 0.03, 1.0):
             grower = Grid([[0] * p, [1] * p], resolution="paper")
             model = estimator(grower, rule=rule, alpha=alpha)
@@ -551,8 +555,8 @@ def test_on_a_fixed_cube_all_cells_of_the_paper_s_tree_count(estimator, rule, we
                     smoothness=getattr(rule, "smoothness", None),
                     log_cells=math.log(2) * p * halvings,
                     count_empty=True,
-                ).at(alpha)
-            assert as_sets(model.apply(X)) == as_sets(leaves_of(tree, expected, X))
+                ).solve(alpha)
+            assert as_sets(model.apply(X)) == as_sets(find_leaves(tree, expected, X))
             assert model.get_n_leaves() == expected.expected_leaves
             sizes.add(model.get_n_leaves())
     assert len(sizes) > 1
@@ -560,8 +564,8 @@ def test_on_a_fixed_cube_all_cells_of_the_paper_s_tree_count(estimator, rule, we
 
 @every_published_rule
 def test_a_fixed_cube_is_the_box_of_rows_that_span_it(rule):
-    """Its cells without rows are those that the tree of the rows does not store."""
-    X, y, _ = a_problem(PrunedTreeClassifier, 500, 2)
+    """The leaves without rows of the grid are those that the tree of the rows does not store."""
+    X, y, _ = make_problem(PrunedTreeClassifier, 500, 2)
     X[0], X[1] = 0, 1
     rule = clone(rule).set_params(count_empty=True)
     for alpha in (0.002, 0.01, 0.1):
@@ -575,7 +579,7 @@ def test_a_fixed_cube_is_the_box_of_rows_that_span_it(rule):
 def test_real_smoothness_has_the_degree_below_it_and_its_own_resolution():
     assert Polynomial(1.5).exponent(2) == 1 / 3
     assert Polynomial(2).exponent(2) == 1 / 4
-    X, y, _ = a_problem(PrunedTreeClassifier, 300, 2)
+    X, y, _ = make_problem(PrunedTreeClassifier, 300, 2)
     tree = grow_dyadic(X, y)
     stats = count(tree, X, y, 2)
     below, at, above = (
@@ -588,8 +592,8 @@ def test_real_smoothness_has_the_degree_below_it_and_its_own_resolution():
 
 @both_estimators
 @every_published_rule
-def test_a_fit_leaves_its_grower_and_its_rule_as_they_are(estimator, rule):
-    X, y, _ = a_problem(estimator, 700, 2)
+def test_a_fit_changes_neither_its_grower_nor_its_rule(estimator, rule):
+    X, y, _ = make_problem(estimator, 700, 2)
     grower, before = Dyadic(resolution="paper"), rule.get_params()
     estimator(grower, rule=rule, alpha=0.01).fit(X, y)
     assert grower.get_params() == Dyadic(resolution="paper").get_params()
@@ -651,7 +655,7 @@ def test_the_settings_pass_the_checks_of_scikit_learn(estimator):
     ],
 )
 def test_settings_that_do_not_apply_are_refused(estimator, settings, message):
-    X, y, _ = a_problem(estimator, 40, 2)
+    X, y, _ = make_problem(estimator, 40, 2)
     model = estimator("dyadic").set_params(**settings)
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
@@ -660,11 +664,11 @@ def test_settings_that_do_not_apply_are_refused(estimator, settings, message):
 @both_estimators
 @pytest.mark.parametrize("grower", [Cart(), KD()], ids=str)
 def test_leaves_without_rows_are_counted_on_any_grower(estimator, grower):
-    # Theirs have no cells without rows, so that it makes no difference.
-    X, y, _ = a_problem(estimator, 200, 2)
+    # These growers grow no leaves without rows, so count_empty makes no difference.
+    X, y, _ = make_problem(estimator, 200, 2)
     fits = [
-        estimator(grower, rule=SquareRoot(count_empty=one), alpha=0.005).fit(X, y)
-        for one in (False, True)
+        estimator(grower, rule=SquareRoot(count_empty=count_empty), alpha=0.005).fit(X, y)
+        for count_empty in (False, True)
     ]
     np.testing.assert_array_equal(fits[0].predict(X), fits[1].predict(X))
 
@@ -672,13 +676,13 @@ def test_leaves_without_rows_are_counted_on_any_grower(estimator, grower):
 @both_estimators
 def test_too_few_rows_for_the_paper_s_tree_are_refused_in_folds_too(estimator):
     # (27 / log 27)^(1 / 3) is 2.02, but a fold has 18 rows.
-    X, y, _ = a_problem(estimator, 27, 2)
+    X, y, _ = make_problem(estimator, 27, 2)
     model = estimator(PAPER, rule="square-root", cv=KFold(3))
     message = "halves no side of 2 features for {} rows: expected more rows, in each fold"
     with pytest.raises(ValueError, match=message.format(18)):
         model.fit(X, y)
     model.set_params(alpha=1.0).fit(X, y)
-    for weight in (None, np.full(26, 100.0)):  # no weight makes more rows of them
+    for weight in (None, np.full(26, 100.0)):  # large weights do not count as more rows
         with pytest.raises(ValueError, match=message.format(26)):
             model.fit(X[1:], y[1:], sample_weight=weight)
 
@@ -686,7 +690,7 @@ def test_too_few_rows_for_the_paper_s_tree_are_refused_in_folds_too(estimator):
 # -- as objects ------------------------------------------------------------------------------------
 
 
-def test_rules_are_cloned_and_say_what_they_are():
+def test_rules_are_cloned_and_show_their_settings():
     for rule in PUBLISHED:
         again = clone(rule)
         assert again is not rule
@@ -701,7 +705,7 @@ def test_rules_are_cloned_and_say_what_they_are():
 
 @both_estimators
 def test_a_rule_s_name_has_the_settings_of_its_object(estimator):
-    X, y, _ = a_problem(estimator, 200, 2)
+    X, y, _ = make_problem(estimator, 200, 2)
     for name, rule in (
         ("square-root", SquareRoot()),
         ("spatially-adaptive", SpatiallyAdaptive()),
@@ -719,8 +723,8 @@ def test_a_rule_s_name_has_the_settings_of_its_object(estimator):
     assert clone(model).get_params()["rule__smoothness"] == 3
 
 
-def test_searches_of_scikit_learn_find_a_rule_s_settings():
-    X, y, _ = a_problem(PrunedTreeClassifier, 700, 2)
+def test_grid_search_sets_parameters_of_rules():
+    X, y, _ = make_problem(PrunedTreeClassifier, 700, 2)
     model = PrunedTreeClassifier("dyadic", rule="polynomial", alpha=0.003)
     grid = {"rule__smoothness": [1, 3], "grower__resolution": ["paper", None]}
     search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, y)
@@ -739,7 +743,7 @@ def test_bad_constants_are_refused(alpha):
     for rule in (
         certree.prunings.square_root_penalised,
         certree.prunings.spatially_adaptive,
-        lambda *given: certree.prunings.polynomial_penalised(*given[:2], 1, given[2]),
+        lambda tree, stats, alpha: certree.prunings.polynomial_penalised(tree, stats, 1, alpha),
         certree.prunings.pessimistic,
         certree.prunings.minimum_description_length,
     ):

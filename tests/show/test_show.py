@@ -37,7 +37,7 @@ from certree.paper import plot_figure2, plot_rates, plot_table2
 from certree.paper.curves import COLOURS
 from certree.paper.figure2 import Curve
 from certree.paper.protocol import EXPANDED, GIBBS, PRUNING, UNPRUNED
-from certree.paper.rates import RULES, Rate, shrinking
+from certree.paper.rates import RULES, Rate, log_n_over_n
 from certree.paper.table2 import PAPER, Line, Mean
 from certree.show import (
     plot_adaboost,
@@ -210,7 +210,7 @@ def test_the_legend_of_figure2_names_every_method_that_is_drawn():
 def rate(dimension, boundary, rule):
     rows = (256, 1024, 4096, 16384)
     power = 0.2 + 0.1 * [each.name for each in RULES].index(rule)
-    excess = tuple(Mean(float(error), 0.001) for error in shrinking(rows) ** power)
+    excess = tuple(Mean(float(error), 0.001) for error in log_n_over_n(rows) ** power)
     theory = NO_ERROR if rule == "(2) as printed" else 0.5
     fitted = Mean(power, NO_ERROR if dimension == 2 else 0.01)
     return Rate(dimension, boundary, rule, rows, excess, (1.0,) * 4, theory, fitted)
@@ -246,7 +246,7 @@ def test_rates_name_exponents_and_draw_those_of_the_theory():
         for mark in dotted:
             x, y = mark.get_data()
             assert list(x) == [4096, 16384]
-            assert np.diff(np.log(y)) == pytest.approx(0.5 * np.diff(np.log(shrinking(x))))
+            assert np.diff(np.log(y)) == pytest.approx(0.5 * np.diff(np.log(log_n_over_n(x))))
     (legend,) = figure.legends
     names = [text.get_text() for text in legend.get_texts()]
     assert names == [*(rule.name for rule in RULES), "theory's rate"]

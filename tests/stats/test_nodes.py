@@ -1,4 +1,4 @@
-"""Counts and labels of nodes against literal ones."""
+"""Counts, labels and moments of nodes, compared with literal ones."""
 
 from dataclasses import replace
 
@@ -15,8 +15,8 @@ from strategies import rows
 
 
 @given(rows(), rows(max_rows=6), st.booleans())
-def test_count_is_the_literal_count(growing, counted, weighted):
-    (G, _), (X, y) = growing, counted
+def test_count_is_the_literal_count(grow_rows, count_rows, weighted):
+    (G, _), (X, y) = grow_rows, count_rows
     tree = grow_kd(G)
     X = np.resize(X, (len(X), G.shape[1]))
     weight = np.random.default_rng(0).integers(0, 5, len(X)).astype(float) if weighted else None
@@ -29,7 +29,7 @@ def test_count_is_the_literal_count(growing, counted, weighted):
     np.testing.assert_array_equal(stats.errors, errors)
 
 
-def test_weights_that_differ_by_rounding_alone_are_tied():
+def test_counts_that_differ_by_rounding_alone_are_ties():
     tree, X, y = grow_kd([[0.0], [1.0]]), np.zeros((4, 1)), [0, 0, 1, 1]
     sums = []
     for unit in (1.0, 0.1, 3.7):
@@ -38,7 +38,7 @@ def test_weights_that_differ_by_rounding_alone_are_tied():
         sums += [stats.counts[0]]
         assert stats.label[0] == 0
         np.testing.assert_array_equal(stats.label, reference.majority(tree, stats.counts))
-    assert any(one < other for one, other in sums)
+    assert any(first < second for first, second in sums)
     assert count(tree, X, y, 2, sample_weight=[4.0, 10.0, 11.0, 3.0 + 1e-9]).label[0] == 1
 
 
@@ -56,14 +56,14 @@ def test_no_rows_give_class_zero_everywhere():
     assert (stats.label == 0).all()
 
 
-def test_nodes_without_rows_predict_what_their_parents_do_or_the_first_class():
+def test_nodes_without_rows_have_the_label_of_their_parent_or_the_first_class():
     tree = dyadic_grid([0.0], [1.0], 2)
     X, y = [[0.1], [0.2], [0.6]], [1, 1, 2]
     assert count(tree, X, y, 3).label.tolist() == [1, 1, 2, 1, 1, 2, 2]
     first = count(tree, X, y, 3, empty="first")
     assert first.label.tolist() == [1, 1, 2, 1, 0, 2, 0]
     np.testing.assert_array_equal(first.counts, count(tree, X, y, 3).counts)
-    # Labels that are given stay.
+    # Explicit labels are kept.
     assert count(tree, X, y, 3, [2] * 7, empty="first").label.tolist() == [2] * 7
 
 
@@ -107,12 +107,12 @@ def test_bad_statistics_are_refused(counts, label, message):
 
 
 @given(rows(), rows(max_rows=6), st.booleans(), st.sampled_from([0.0, 1e8]))
-def test_moments_are_the_literal_ones(growing, measured, weighted, far):
-    (G, _), (X, y) = growing, measured
+def test_moments_are_the_literal_ones(grow_rows, measure_rows, weighted, offset):
+    (G, _), (X, y) = grow_rows, measure_rows
     tree = grow_kd(G)
     X = np.resize(X, (len(X), G.shape[1]))
     weight = np.random.default_rng(0).integers(0, 5, len(X)).astype(float) if weighted else None
-    y = far + y * 1.25
+    y = offset + y * 1.25
     stats = measure(tree, X, y, weight)
     n, mean, sse = reference.moments(tree, X, y, weight)
     np.testing.assert_array_equal(stats.n, n)
@@ -138,7 +138,7 @@ def test_equal_targets_have_no_noise(weighted):
         assert not np.signbit(alone.mean[0]) or value < 0
 
 
-def test_a_row_of_weight_zero_is_no_other_target():
+def test_rows_of_weight_zero_change_no_moments():
     X = np.zeros((11, 1))
     y, weight = np.append(np.full(10, 0.1), 5.0), np.append(np.ones(10), 0.0)
     for order in (slice(None), slice(None, None, -1)):
@@ -146,12 +146,12 @@ def test_a_row_of_weight_zero_is_no_other_target():
         assert (stats.mean[0], stats.sse[0]) == (0.1, 0.0)
 
 
-def test_the_noise_variance_is_that_within_small_cells():
+def test_the_noise_variance_is_that_within_small_nodes():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(4000, 1))
     y = 10 * (X[:, 0] > 0.5) + rng.normal(scale=0.3, size=4000)
     stats = measure(grow_kd(X), X, y)
-    # One cell in 250 holds the step, with a variance of 25 at most.
+    # One node in 250 holds the step, with a variance of at most 25.
     assert 0.08 < stats.unit < 0.09 + 25 / 250
     assert measure(grow_kd(X), X, np.full(4000, 7.0)).unit == 1.0
     steps = np.floor(8 * X[:, 0])
@@ -191,7 +191,7 @@ def test_bad_moments_are_refused(columns, message):
 
 
 @pytest.mark.parametrize("n_classes", [0, -1, 2.0, "2", None, 2**31, 2**61, 2**70])
-def test_what_is_no_number_of_classes_is_refused(n_classes):
+def test_bad_numbers_of_classes_are_refused(n_classes):
     X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
     tree = grow_cart(X, y)
     rows = {"grow": [0], "weigh": [1]}
@@ -204,7 +204,7 @@ def test_what_is_no_number_of_classes_is_refused(n_classes):
 
 
 @pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e200, 1e300])
-def test_a_target_whose_squares_are_lost_is_refused(unit):
+def test_a_target_whose_squares_overflow_or_underflow_is_refused(unit):
     X, y = np.arange(6.0)[:, None], np.array([0, 1, 3, 2, 2, 5.0])
     tree = grow_cart(X, y)
     for weight in (None, np.array([1, 0, 1, 2, 1, 1.0])):
@@ -219,7 +219,7 @@ def test_weights_whose_sum_is_too_large_are_refused():
         count(tree, np.zeros((4, 1)), [0, 1, 0, 1], 2, sample_weight=weight)
 
 
-def test_squares_beyond_float64_leave_the_number_of_rows():
+def test_squared_weights_that_overflow_give_the_number_of_rows():
     tree = grow_kd([[0.0], [1.0]])
     for unit in (1e-200, 1e200):
         stats = count(tree, [[0.0], [1.0]], [0, 1], 2, sample_weight=[unit, unit])

@@ -20,7 +20,7 @@ import certree
 from certree import NodeStats, paper
 from certree.certificates import inequalities
 from certree.certificates.inequalities import bounds
-from certree.paper.rates import BOUNDARIES, draw_rows, even_points, fitted_exponent
+from certree.paper.rates import BOUNDARIES, draw_rows, fit_exponent, generate_even_points
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 REPEATS = 400 if LONG else 12
@@ -279,7 +279,7 @@ def quadratic():
 def test_the_excess_on_a_smooth_boundary_falls_at_the_rate_of_theorem_3(smoothness, leaf, sizes):
     """At the sizes at which the tree grows by a halving; without noise the Bayes risk is 0."""
     smooth = BOUNDARIES[1]
-    points = even_points(2, 2**15)
+    points = generate_even_points(2, 2**15)
     means = []
     for n in sizes:
         excess = []
@@ -291,7 +291,7 @@ def test_the_excess_on_a_smooth_boundary_falls_at_the_rate_of_theorem_3(smoothne
                 alpha=0.005,
             )
             model.fit(*draw_rows(smooth, 2, n, repeat, 0.0))
-            excess.append(np.mean(model.predict(points) != smooth.above(points)))
+            excess.append(np.mean(model.predict(points) != smooth.is_above(points)))
         means.append(np.mean(excess))
     power = smoothness / (2 + 2 * smoothness - 2)
-    assert fitted_exponent(sizes, means).value > 0.8 * power
+    assert fit_exponent(sizes, means).value > 0.8 * power

@@ -1,4 +1,4 @@
-"""What the bits of a row are."""
+"""Bits of rows: two-valued features, or comparisons of features with thresholds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from certree.interface.signatures import checked, expect_settings
 
 Coding = Literal["0/1", "-1/+1", "thresholds"]
 
-# Sets of more features than this fit into no memory.
+# Sets of more features than this do not fit into memory.
 _MOST_FEATURES = 1 << 20
 
 TwoValued = Literal["0/1", "-1/+1"]
@@ -25,20 +25,20 @@ VALUES: dict[TwoValued, tuple[float, float]] = {"0/1": (0.0, 1.0), "-1/+1": (-1.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bits(OfColumns):
-    """Which bit of a row is which feature.
+    """The bits of a row: their features and thresholds.
 
-    Bit b of a feature counts as x = (-1)^b in characters. A feature of 0 and 1 is its own bit, so its 0
-    counts as x = 1; a feature of -1 and +1 counts as what it is. A number has a bit for each threshold
-    that it is compared with: x = -1 if the number is at most the threshold, and 1 if it is larger.
+    In characters, a bit b counts as the sign x = (-1)^b. A feature with the values 0 and 1 is its own
+    bit, so 0 becomes x = 1. A feature with the values -1 and +1 is x itself. A numeric feature has one
+    bit for each threshold: x = -1 if the number is at most the threshold, and 1 if it is larger.
 
     Parameters
     ----------
     feature : array-like of int, shape (n_bits,)
-        Feature that a bit belongs to.
+        Feature of each bit.
     threshold : array-like of float, shape (n_bits,)
-        What it is compared with.
+        Threshold with which the feature is compared.
     coding : {"0/1", "-1/+1", "thresholds"}
-        Which values features have: the two that are named, or any numbers.
+        Values of the features: the two named values, or any numbers for "thresholds".
     n_features : int
         Number of features of the rows, p.
 
@@ -47,7 +47,7 @@ class Bits(OfColumns):
     TypeError
         If a column's dtype does not convert without loss.
     ValueError
-        If there is no bit, or a feature is none of p.
+        If there is no bit, or a feature is outside 0 .. p - 1.
     """
 
     feature: Int32
@@ -60,24 +60,30 @@ class Bits(OfColumns):
         self._check("float64", (len(self.feature),), "threshold")
         expect_settings(self)
         if not len(self.feature):
-            raise ValueError("there must be at least one bit, got none")
+            raise ValueError("feature must have at least one bit, got none")
         if self.feature.min() < 0 or self.feature.max() >= self.n_features:
-            raise ValueError(f"feature must lie in 0 .. {self.n_features - 1}")
-        in_order = np.array_equal(self.feature, np.arange(len(self.feature)))
-        if self.coding != "thresholds" and not (in_order and len(self.feature) == self.n_features):
-            raise ValueError("features of two values are one bit each, in their order")
+            raise ValueError(
+                f"feature must lie in 0 .. {self.n_features - 1}, got {self.feature.min()} .. "
+                f"{self.feature.max()}"
+            )
+        is_in_order = np.array_equal(self.feature, np.arange(len(self.feature)))
+        has_all = is_in_order and len(self.feature) == self.n_features
+        if self.coding != "thresholds" and not has_all:
+            raise ValueError(
+                f'feature must be 0 .. n_features - 1 in their order if coding is "{self.coding}"'
+            )
 
     @classmethod
     @checked
     def two_valued(cls, n_features: int, coding: TwoValued = "0/1") -> Bits:
-        """Bits of features that have two values.
+        """Create one bit for each of `n_features` two-valued features.
 
         Parameters
         ----------
         n_features : int
             Number of features.
         coding : {"0/1", "-1/+1"}
-            The values.
+            The two values.
 
         Returns
         -------
@@ -94,11 +100,11 @@ class Bits(OfColumns):
 
     @property
     def left_is_one(self) -> bool:
-        """The bit of rows that are at most the threshold."""
+        """Whether rows at or below the threshold, which go to the left child, have bit 1."""
         return self.coding != "0/1"
 
     def equals(self, other: Bits) -> bool:
-        """Whether two have the same meaning."""
+        """Return whether `other` has the same coding, features and thresholds."""
         return (
             (self.coding, self.n_features) == (other.coding, other.n_features)
             and np.array_equal(self.feature, other.feature)
@@ -106,7 +112,7 @@ class Bits(OfColumns):
         )
 
     def signs(self, X: ArrayLike) -> Float64:
-        """Give the bits of rows as x = (-1)^b.
+        """Return the bits of rows as signs x = (-1)^b.
 
         Parameters
         ----------
@@ -116,43 +122,54 @@ class Bits(OfColumns):
         Returns
         -------
         ndarray of float64, shape (n_bits, n)
-            -1 and 1; a row of the result is a bit.
+            -1 and 1; each row of the result is one bit.
 
         Raises
         ------
         TypeError
             If X is not numeric.
         ValueError
-            If X has another number of features, a missing value, or values that the coding has not.
+            If X has another number of features, a missing value, or values outside the coding.
         """
-        rows = self._rows(X)
+        rows = self._check_rows(X)
         larger = rows.T[self.feature] > self.threshold[:, None]
         return np.where(larger, -1.0, 1.0) if self.coding == "0/1" else np.where(larger, 1.0, -1.0)
 
-    def _rows(self, X: Any) -> NDArray[Any]:
-        given = array_of("X", X)
-        rows = matrix(given.astype(np.uint8) if given.dtype == np.bool_ else given)
+    def _check_rows(self, X: Any) -> NDArray[Any]:
+        """Return `X` as a table of floats (n, p), or raise if its values are outside the coding."""
+        array = array_of("X", X)
+        rows = matrix(array.astype(np.uint8) if array.dtype == np.bool_ else array)
         if rows.shape[1] != self.n_features:
             raise ValueError(f"X has {rows.shape[1]} features, but expected {self.n_features}")
-        _expect_present(rows)
+        _expect_no_missing(rows)
         if self.coding != "thresholds":
             low, high = VALUES[self.coding]
-            other = rows[(rows != low) & (rows != high)]
-            if other.size:
+            unexpected = rows[(rows != low) & (rows != high)]
+            if unexpected.size:
                 raise ValueError(
-                    f"features must have the values {low:g} and {high:g} only, got {other[0]:g}"
+                    f"features must have the values {low:g} and {high:g} only, got "
+                    f"{unexpected[0]:g}"
                 )
         return rows
 
-    def rows_of(self, signs: NDArray[np.floating]) -> Float64:
-        """Give the rows (n, p) that have these signs (n, p), of features that have two values."""
+    def to_rows(self, signs: NDArray[np.floating]) -> Float64:
+        """Convert signs (n, p) to the rows (n, p) of two-valued features that have them.
+
+        Raises
+        ------
+        ValueError
+            If the coding is "thresholds".
+        """
         if self.coding == "thresholds":
-            raise ValueError("not every choice of bits of thresholds belongs to a row")
-        given = np.array(signs, dtype=np.float64)
-        return (1.0 - given) / 2.0 if self.coding == "0/1" else given
+            raise ValueError(
+                'coding must be "0/1" or "-1/+1" to convert signs to rows, got "thresholds": '
+                "not every combination of such bits belongs to a row"
+            )
+        values = np.array(signs, dtype=np.float64)
+        return (1.0 - values) / 2.0 if self.coding == "0/1" else values
 
     def names(self, feature_names: Any = None) -> list[str]:
-        """Name the bits.
+        """Return a name for each bit.
 
         Parameters
         ----------
@@ -162,39 +179,40 @@ class Bits(OfColumns):
         Returns
         -------
         list of str
-            Such as "x[3]", or "x[3] > 0.5" for a bit of a threshold, whose x is 1 where that holds.
+            Such as "x[3]"; or "x[3] > 0.5" for a threshold, where the sign is 1 if that holds.
         """
         if feature_names is None:
             feature_names = [f"x[{j}]" for j in range(self.n_features)]
         if self.coding != "thresholds":
             return [str(feature_names[j]) for j in self.feature]
-        both = zip(self.feature, self.threshold, strict=True)
-        return [f"{feature_names[j]} > {threshold:.6g}" for j, threshold in both]
+        pairs = zip(self.feature, self.threshold, strict=True)
+        return [f"{feature_names[j]} > {threshold:.6g}" for j, threshold in pairs]
 
 
-def coding_of(X: NDArray[Any]) -> TwoValued:
-    """Say which two values the features of rows have, "0/1" if they are all 1.
+def infer_coding(X: NDArray[Any]) -> TwoValued:
+    """Return which two values the features of rows have; "0/1" if all values are 1.
 
     Raises
     ------
     ValueError
-        If they have others.
+        If features have other values, or a value is missing.
     """
-    _expect_present(X)
+    _expect_no_missing(X)
     if np.isin(X, (0.0, 1.0)).all():
         return "0/1"
     if np.isin(X, (-1.0, 1.0)).all():
         return "-1/+1"
-    other = X[~np.isin(X, (-1.0, 0.0, 1.0))]
-    if not other.size:
-        found = "-1, 0 and 1"
+    unexpected = X[~np.isin(X, (-1.0, 0.0, 1.0))]
+    if not unexpected.size:
+        shown = "-1, 0 and 1"
     else:
-        first = other.flat[0]
-        is_of_numpy = isinstance(first, float | np.floating | np.integer)
-        found = f"{first:g}" if is_of_numpy else shortened(first)
-    raise ValueError(f"features must have the values 0 and 1, or -1 and 1, got {found}")
+        first = unexpected.flat[0]
+        is_number = isinstance(first, float | np.floating | np.integer)
+        shown = f"{first:g}" if is_number else shortened(first)
+    raise ValueError(f"features must have the values 0 and 1, or -1 and 1, got {shown}")
 
 
-def _expect_present(X: NDArray[Any]) -> None:
+def _expect_no_missing(X: NDArray[Any]) -> None:
+    """Raise ValueError if a value is NaN."""
     if X.dtype.kind == "f" and np.isnan(X).any():
-        raise ValueError("Input X contains NaN, and a bit is never missing")
+        raise ValueError("Input X contains NaN, but bits must not be missing: impute or drop rows")

@@ -1,4 +1,4 @@
-"""Sparse polynomials over two-valued features, behind scikit-learn's interface."""
+"""Estimators in scikit-learn's interface: sparse polynomials over two-valued features."""
 
 from __future__ import annotations
 
@@ -13,9 +13,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from certree.boolean.bits import Bits, coding_of
+from certree.boolean.bits import Bits, infer_coding
 from certree.boolean.low_degree import low_degree
-from certree.boolean.selection import Examples, Selected, all_small, proposed_by_trees, select
+from certree.boolean.selection import (
+    Examples,
+    SelectedTerms,
+    propose_by_trees,
+    propose_small_sets,
+    select,
+)
 from certree.boolean.spectrum import Spectrum
 from certree.interface.arrays import LARGEST, Float64, UInt64
 from certree.interface.fitted import fits, reads_state
@@ -29,7 +35,7 @@ _METHODS = {"trees", "lasso", "omp", "low_degree", "low_degree_threshold"}
 
 
 class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
-    """What both share: characters are chosen, and their coefficients fitted, for each output."""
+    """Base of the classifier and the regressor: fits one sparse polynomial for each output."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "method": [StrOptions(_METHODS)],
@@ -41,7 +47,7 @@ class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
 
     spectrum_: Spectrum
     validation_score_: float
-    # Two values are numbers, whatever they stand for: no parameter.
+    # Features are two numbers, never categories, so this is no parameter of the constructor.
     categorical_features = None
 
     def __init__(
@@ -57,7 +63,7 @@ class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
 
     @fits
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Choose characters and fit their coefficients.
+        """Choose products of features and fit their coefficients.
 
         Parameters
         ----------
@@ -73,47 +79,50 @@ class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
         """
         training = self._take(X, y)
         rows, rng = training.X, check_random_state(self.random_state)
-        bits = Bits.two_valued(rows.shape[1], coding_of(rows))
-        parts = [
-            self._learned(Examples(rows, target, bits, self.n_jobs), rng)
-            for target in self._targets(training.y)
+        bits = Bits.two_valued(rows.shape[1], infer_coding(rows))
+        outputs = [
+            self._fit_output(Examples(rows, target, bits, self.n_jobs), rng)
+            for target in self._encode_targets(training.y)
         ]
-        if all(one.score == 0 for one in parts) and training.y.min() < training.y.max():
+        if all(terms.score == 0 for terms in outputs) and training.y.min() < training.y.max():
             warnings.warn(
-                "no characters that were looked at explain y better than its mean does: it is noise, "
-                f"or hangs on more than degree={self.degree} features together, as a parity does",
+                "no product of features explains y better than its mean does: it is noise, or depends "
+                f"on more than degree={self.degree} features together, as a parity does; try a larger "
+                "degree",
                 stacklevel=4,
             )
-        width = len(parts)
-        columns = [np.outer(one.coefficients, np.eye(width)[k]) for k, one in enumerate(parts)]
-        masks = np.concatenate([one.masks for one in parts])
-        self.spectrum_ = Spectrum.of(masks, np.concatenate(columns), bits)
-        self.validation_score_ = float(np.mean([one.score for one in parts]))
+        unit = np.eye(len(outputs))
+        columns = [np.outer(terms.coefficients, unit[k]) for k, terms in enumerate(outputs)]
+        masks = np.concatenate([terms.masks for terms in outputs])
+        self.spectrum_ = Spectrum.from_terms(masks, np.concatenate(columns), bits)
+        self.validation_score_ = float(np.mean([terms.score for terms in outputs]))
         return self
 
     def _takes_missing_values(self) -> bool:
         return False
 
     @abstractmethod
-    def _targets(self, y: NDArray[Any]) -> list[Float64]:
-        """The numbers that are learned, one column for each output."""
+    def _encode_targets(self, y: NDArray[Any]) -> list[Float64]:
+        """Return the numeric target (n,) of each output."""
 
-    def _learned(self, examples: Examples, rng: np.random.RandomState) -> Selected:
+    def _fit_output(self, examples: Examples, rng: np.random.RandomState) -> SelectedTerms:
+        """Choose terms for one output and fit their coefficients, by `method`."""
         if self.method in ("low_degree", "low_degree_threshold"):
-            return self._averaged(examples)
+            return self._fit_by_averages(examples)
         seed = rng.randint(2**31 - 1)
 
         def propose(rows: Examples) -> UInt64:
             if self.method == "trees":
-                return proposed_by_trees(rows, self.degree, seed)
-            return all_small(rows, self.degree)
+                return propose_by_trees(rows, self.degree, seed)
+            return propose_small_sets(rows, self.degree)
 
         search: Any = "omp" if self.method == "omp" else "lasso"
         return select(examples, propose, search, self.max_terms, rng)
 
-    def _averaged(self, examples: Examples) -> Selected:
+    def _fit_by_averages(self, examples: Examples) -> SelectedTerms:
+        """Estimate coefficients as means, and keep the `max_terms` largest; the score is NaN."""
         coding: Any = examples.bits.coding
-        found = low_degree(
+        spectrum = low_degree(
             examples.X,
             examples.y,
             self.degree,
@@ -122,34 +131,38 @@ class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
             largest=float(np.abs(examples.y).max()),
             n_jobs=self.n_jobs,
         ).spectrum
-        largest = np.argsort(-found.squares, kind="stable")[: self.max_terms]
-        kept = found.only(np.sort(largest))
-        return Selected(kept.masks, kept.coefficients[:, 0], np.nan)
+        largest = np.argsort(-spectrum.squares, kind="stable")[: self.max_terms]
+        kept = spectrum.select_terms(np.sort(largest))
+        return SelectedTerms(kept.masks, kept.coefficients[:, 0], np.nan)
 
-    def _scores(self, X: ArrayLike) -> Float64:
+    def _evaluate(self, X: ArrayLike) -> Float64:
+        """Return the values of the polynomials (n, n_outputs) at new rows."""
         rows = self._new_rows(X)
         return self.spectrum_.evaluate(rows, n_jobs=self.n_jobs)
 
 
 class FourierRegressor(RegressorMixin, FourierEstimator):
-    """A sparse polynomial in two-valued features: a sum of products of them.
+    """A regressor that predicts a sparse polynomial: a sum of products of two-valued features.
 
     Parameters
     ----------
     method : {"trees", "lasso", "omp", "low_degree", "low_degree_threshold"}, default="trees"
-        How the products are found. "trees": boosted trees propose sets of features, and so do the
-        correlations of all sets of at most `degree` features; the Lasso chooses among them, least
-        squares fit what is chosen, and a fifth of the rows decides how many are. "lasso", "omp": the
-        Lasso, or orthogonal matching pursuit, chooses among all sets of at most `degree` features, and
-        the same follows. "low_degree": means of y times each of these products, which are their
-        coefficients if features are fair and independent; "low_degree_threshold": those above what
-        noise reaches.
+        How products are chosen.
+
+        - "trees": boosted trees propose sets of features of any size; sets of at most `degree`
+          features that correlate most with y are added. The Lasso orders these candidates, least
+          squares fits them, and a validation set, a fifth of the rows, chooses how many are kept.
+        - "lasso", "omp": as "trees", but the Lasso, or orthogonal matching pursuit, chooses among all
+          sets of at most `degree` features.
+        - "low_degree": the coefficient of each such set is the mean of y times its product. That is
+          right if features are independent and both values are equally frequent.
+        - "low_degree_threshold": as "low_degree", without terms that noise would reach.
     degree : int, default=3
-        Size of the sets that are looked through. The sets that trees propose may be larger.
+        Largest number of features of a searched set. Boosted trees may propose larger sets.
     max_terms : int or None, default=None
-        At most so many products besides the constant.
+        Largest number of products besides the constant; None: no limit.
     random_state : int, RandomState or None, default=None
-        Draws the rows that judge, and seeds the boosted trees.
+        Draws the validation set, and seeds the boosted trees.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all.
 
@@ -158,9 +171,9 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
     spectrum_ : Spectrum
         The polynomial.
     validation_score_ : float
-        R2 on the rows that judged how many terms there are, by coefficients from the others and
-        against their mean; NaN if none judged. `held_out_error` gives a bound on the error, from rows
-        that had no part in the fit.
+        R2 on the validation set, of coefficients fitted on the other rows and against the mean of the
+        other rows; NaN for methods without a validation set. The number of terms was chosen by it, so
+        it is optimistic: `held_out_error` bounds the error on rows that had no part in the fit.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -170,7 +183,8 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
     ----------
     Linial, Mansour and Nisan, 1993, for means; Stobbe and Krause, "Learning Fourier sparse set
     functions", 2012, for sparse recovery; Butler, Agarwal, Kang, Erginbas, Ramchandran and Yu,
-    "ProxySPEX", 2025, for proposals of trees. How many terms there are is chosen by other rows here.
+    "ProxySPEX", 2025, for sets proposed by trees. Choosing the number of terms on a validation set is
+    ours.
 
     Examples
     --------
@@ -185,10 +199,12 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
       -0.5  x[0] x[1] x[2]
     """
 
-    def _targets(self, y: NDArray[Any]) -> list[Float64]:
+    def _encode_targets(self, y: NDArray[Any]) -> list[Float64]:
+        """Return `y` as the only target, or raise ValueError if its squares would overflow."""
         if not np.abs(y).max() <= LARGEST:
             raise ValueError(
-                f"y must be of size {LARGEST:g} at most: the squares of more are infinite"
+                f"y must be of size {LARGEST:g} at most, got {np.abs(y).max():g}: rescale it, as "
+                "squares of larger numbers are infinite"
             )
         return [y]
 
@@ -206,25 +222,25 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
         ndarray of shape (n,)
             Numbers in units of the target.
         """
-        return self._scores(X)[:, 0]
+        return self._evaluate(X)[:, 0]
 
 
 class FourierClassifier(ClassifierMixin, FourierEstimator):
-    """A sparse polynomial in two-valued features, whose values are probabilities of classes.
+    """A classifier by sparse polynomials in two-valued features.
 
-    Of two classes, the polynomial is that of a target of -1 and 1; of more, there is one for each
-    class, of a target of 0 and 1.
+    With two classes, one polynomial is fitted to a target of -1 and 1. With more, one polynomial is
+    fitted for each class, to a target of 0 and 1.
 
     Parameters
     ----------
     method : {"trees", "lasso", "omp", "low_degree", "low_degree_threshold"}, default="trees"
-        How products are found; see `FourierRegressor`.
+        How products are chosen; see `FourierRegressor`.
     degree : int, default=3
-        Size of the sets that are looked through.
+        Largest number of features of a searched set. Boosted trees may propose larger sets.
     max_terms : int or None, default=None
-        At most so many products, besides the constant, for each polynomial.
+        Largest number of products besides the constant, for each polynomial; None: no limit.
     random_state : int, RandomState or None, default=None
-        Draws the rows that judge, and seeds the boosted trees.
+        Draws the validation set, and seeds the boosted trees.
     n_jobs : int or None, default=None
         Number of threads; None is one, -1 all.
 
@@ -233,9 +249,9 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
     classes_ : ndarray of shape (K,)
         The classes.
     spectrum_ : Spectrum
-        The polynomial of two classes, or K polynomials.
+        The polynomials: one output for two classes, else K outputs.
     validation_score_ : float
-        See `FourierRegressor`; the mean of those of all polynomials.
+        Mean over the polynomials of the score that `FourierRegressor` describes.
     sample_hashes_ : ndarray of uint64
         Hashes of the rows of the fit.
     n_features_in_ : int
@@ -253,14 +269,15 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
     array([1, 1, 0, 0])
     """
 
-    def _targets(self, y: NDArray[Any]) -> list[Float64]:
+    def _encode_targets(self, y: NDArray[Any]) -> list[Float64]:
+        """Return one target of -1 and 1 for at most two classes, else an indicator for each class."""
         if self.n_classes_ <= 2:
             return [2.0 * y - 1.0 if self.n_classes_ == 2 else np.ones(len(y))]
         return [(y == k).astype(np.float64) for k in range(self.n_classes_)]
 
     @reads_state
     def decision_function(self, X: ArrayLike) -> Float64:
-        """Give the values of the polynomials.
+        """Return the values of the polynomials.
 
         Parameters
         ----------
@@ -270,14 +287,14 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
         Returns
         -------
         ndarray of shape (n,) or (n, K)
-            Of two classes, what is positive for the second.
+            For two classes one number for each row, positive if it predicts the second class.
         """
-        scores = self._scores(X)
+        scores = self._evaluate(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     @reads_state
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of each row, ties to the first in `classes_`.
+        """Predict the class of each row; ties go to the first in `classes_`.
 
         Parameters
         ----------
@@ -289,7 +306,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
         ndarray of shape (n,)
             Classes.
         """
-        scores = self._scores(X)
+        scores = self._evaluate(X)
         best = scores.argmax(axis=1)
         if self.n_classes_ == 2:
             best = (scores[:, 0] > 0).astype(np.intp)
@@ -297,7 +314,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
 
     @reads_state
     def predict_proba(self, X: ArrayLike) -> Float64:
-        """Predict probabilities of the classes: the polynomials, cut off at 0 and 1.
+        """Predict class probabilities: the polynomials, clipped and scaled to sum to 1.
 
         Parameters
         ----------
@@ -309,10 +326,10 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
         ndarray of shape (n, K)
             Probabilities in the order of `classes_`; rows sum to 1.
         """
-        scores = self._scores(X)
+        scores = self._evaluate(X)
         if self.n_classes_ == 2:
             second = (1 + np.clip(scores, -1, 1)) / 2
             return np.hstack([1 - second, second])
-        shares = np.clip(scores, 0, 1)
-        total = shares.sum(axis=1, keepdims=True)
-        return np.where(total > 0, shares / np.where(total > 0, total, 1), 1 / self.n_classes_)
+        clipped = np.clip(scores, 0, 1)
+        total = clipped.sum(axis=1, keepdims=True)
+        return np.where(total > 0, clipped / np.where(total > 0, total, 1), 1 / self.n_classes_)

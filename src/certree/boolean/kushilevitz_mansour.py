@@ -1,13 +1,13 @@
-"""Large coefficients of a function that can be asked, by Kushilevitz and Mansour.
+"""Large coefficients of a function, from its values at chosen rows, by Kushilevitz and Mansour.
 
-A prefix is a choice of which of the first k features a set has. The squares of all coefficients with
-that prefix sum up to W = E f(y, z) f(y', z) chi(y y'), where y and y' are the first k features, drawn
-independently, z the others, and chi the character of the prefix. A coefficient of size theta has
-prefixes with W >= theta^2, and there are few of these; so the search goes from prefix to prefix.
+A prefix states for each of the first k features whether it belongs to a set. The squares of all
+coefficients with one prefix sum to W = E f(y, z) f(y', z) chi(y y'). Here y and y' are independent
+draws of the first k features, z is a draw of the others, and chi is the character of the prefix. All
+prefixes of a coefficient of size theta have W >= theta^2, and few prefixes have. So the search extends
+prefixes one feature at a time and drops those with a small W.
 
-The estimates are ours: all prefixes of a length share their rows, each z comes with several y, all
-pairs of which count, and rows are drawn until each W is known well enough, by empirical Bernstein
-bounds.
+The estimates are ours: all prefixes of one length share their rows, each z is combined with several y
+and all their pairs count, and rows are drawn until empirical Bernstein bounds decide each prefix.
 """
 
 from math import ceil, log
@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from certree.boolean.bits import Bits, TwoValued
-from certree.boolean.queries import Queries, Recovered, drawn_signs, expect_probability
-from certree.boolean.sets import packed
+from certree.boolean.query_counter import QueryCounter, Recovered, draw_signs, expect_probability
+from certree.boolean.sets import pack_indicators
 from certree.boolean.spectrum import Spectrum
 from certree.certificates.inequalities.bounds import empirical_bernstein
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 
-# Each z comes with so many y, and is drawn so many times at first.
-_TOGETHER, _FIRST = 16, 64
-# Less than this share of the largest value would take years.
-_SMALLEST = 1e-3
-# So many numbers of a round are made at a time.
+# Number of draws of y for each z, and of draws of z in the first round.
+_Y_PER_Z, _FIRST_ROUND = 16, 64
+# Smallest theta as a fraction of the largest value; the search would take years for smaller ones.
+_SMALLEST_THETA = 1e-3
+# Number of signed values that are held in memory at a time.
 _BLOCK = 1 << 22
 
 Prefixes = NDArray[np.bool_]
@@ -47,41 +47,42 @@ def kushilevitz_mansour(
     budget: int | None = None,
     random_state: Any = None,
 ) -> Recovered:
-    """Find all coefficients of at least a size, by asking a function for its values.
+    """Find all coefficients of size `theta` or more, from values of a function at chosen rows.
 
     Parameters
     ----------
     function : callable
-        Takes rows, an array of integers (m, n_features), and gives one number for each. Its answers may
-        be noisy, if the noise of a row is drawn anew whenever it is asked; the coefficients are those
-        of its expectation.
+        Takes rows, an array of integers (m, n_features), and returns one number for each. It may be
+        noisy if the noise is independent in every evaluation; the coefficients are then those of its
+        expectation.
     n_features : int
         Number of features.
     theta : float
-        Coefficients of this size and more are found.
+        Smallest size of the coefficients to be found.
     coding : {"0/1", "-1/+1"}
         The two values of features.
     largest : float
-        No answer is larger in size.
+        Upper bound on the size of the function's values.
     delta : float
-        Probability that the promise is wrong.
+        Probability that the guarantee is wrong.
     budget : int or None
-        At most so many rows are asked; None: as many as it takes. The number grows like theta^-4.
+        Largest number of rows at which the function is evaluated; None: as many as needed. The number
+        grows like theta^-4.
     random_state : int, RandomState or None
         Draws the rows.
 
     Returns
     -------
     Recovered
-        Every set whose coefficient has size theta or more is there, no set is there whose coefficient
-        is smaller than ``theta / sqrt(2)``, and all coefficients are within theta / 4.
+        It has every set whose coefficient has size theta or more, and no set whose coefficient is
+        smaller than ``theta / sqrt(2)``. All estimates are within theta / 4 of their coefficients.
 
     Raises
     ------
     TypeError
         If `function` is not callable, or does not return numbers.
     ValueError
-        If the budget is too small, an answer is too large, or there is not one for each row.
+        If the budget is too small, or `function` returns a number above `largest` or not one per row.
 
     References
     ----------
@@ -92,44 +93,49 @@ def kushilevitz_mansour(
     theta, largest = float(theta), float(largest)
     if not 0 < theta <= largest:
         raise ValueError(f"theta must lie between 0 and {largest:g}, got {theta}")
-    queries = Queries(function, Bits.two_valued(n_features, coding), budget)
-    if theta / largest < _SMALLEST:
+    queries = QueryCounter(function, Bits.two_valued(n_features, coding), budget)
+    if theta / largest < _SMALLEST_THETA:
         raise ValueError(
-            f"theta must be at least {_SMALLEST:g} of largest, got {theta} of {largest}: the number of "
-            "queries grows like theta^-4"
+            f"theta must be at least {_SMALLEST_THETA:g} of largest, got {theta} of {largest}: the "
+            "number of queries grows like theta^-4"
         )
     log_delta = log(delta) - log(2)
-    search = _Search(queries, theta, largest, log_delta, check_random_state(random_state))
+    search = _PrefixSearch(queries, theta, largest, log_delta, check_random_state(random_state))
     prefixes = np.zeros((1, 0), dtype=bool)
     for _ in range(n_features):
-        prefixes = search.lengthened(prefixes)
-    coefficients = search.coefficients(prefixes, log_delta)
-    found = Spectrum.of(packed(prefixes), coefficients[:, None], queries.bits)
-    promise = (
+        prefixes = search.extend(prefixes)
+    coefficients = search.estimate_coefficients(prefixes, log_delta)
+    spectrum = Spectrum.from_terms(pack_indicators(prefixes), coefficients[:, None], queries.bits)
+    guarantee = (
         f"Every coefficient of size {theta:.6g} or more is among them, none is smaller than "
         f"{theta / 2**0.5:.6g}, and each is within {theta / 4:.6g}"
     )
-    return Recovered(found, queries.n_queries, budget, delta, True, promise)
+    return Recovered(spectrum, queries.n_queries, budget, delta, True, guarantee)
 
 
-class _Search:
-    """Which prefixes have coefficients below them that are large enough."""
+class _PrefixSearch:
+    """The search for prefixes of large coefficients, with the function that it evaluates.
+
+    With probability 1 - exp(log_delta), all of its decisions about prefixes are right.
+    """
 
     def __init__(
         self,
-        queries: Queries,
+        queries: QueryCounter,
         theta: float,
         largest: float,
         log_delta: float,
         rng: np.random.RandomState,
     ) -> None:
         self._queries, self._theta, self._largest, self._rng = queries, theta, largest, rng
-        # While no bound fails, prefixes that stay have W of theta^2 / 2 at least, out of largest^2.
+        # While no bound fails, kept prefixes have W >= theta^2 / 2, and all W of one length sum to at
+        # most largest^2. That limits the number of estimates among which delta is divided.
         n_estimates = 4 * (largest / theta) ** 2 * len(queries.bits)
-        self._log_share = log_delta - log(n_estimates)
+        self._log_delta_each = log_delta - log(n_estimates)
 
-    def _ask(self, signs: Float64) -> Float64:
-        values = self._queries.ask(signs)
+    def _evaluate(self, signs: Float64) -> Float64:
+        """Evaluate the function, and raise ValueError if a value is above `largest`."""
+        values = self._queries.evaluate(signs)
         if values.size and np.abs(values).max() > self._largest:
             raise ValueError(
                 f"function must return numbers of size {self._largest:g} at most (largest), got "
@@ -137,67 +143,72 @@ class _Search:
             )
         return values
 
-    def lengthened(self, prefixes: Prefixes) -> Prefixes:
-        """The prefixes of one feature more whose W may be theta^2, and is at least half of it."""
+    def extend(self, prefixes: Prefixes) -> Prefixes:
+        """Extend prefixes (k, length) by one feature, and drop those with a small W.
+
+        Of the 2 k longer prefixes, those with W >= theta^2 are kept, and none with W < theta^2 / 2.
+        """
         longer = np.concatenate(
             [np.column_stack([prefixes, np.full(len(prefixes), bit)]) for bit in (False, True)]
         )
-        stays, known = np.zeros(len(longer), dtype=bool), np.zeros(len(longer), dtype=bool)
+        is_kept, is_decided = np.zeros(len(longer), dtype=bool), np.zeros(len(longer), dtype=bool)
         samples = np.zeros((len(longer), 0))
-        rounds = 0
-        while not known.all():
-            rounds += 1
-            open_places = np.flatnonzero(~known)
-            fresh = np.zeros((len(longer), max(samples.shape[1], _FIRST)))
-            fresh[open_places] = self._drawn(longer[open_places], fresh.shape[1])
+        n_rounds = 0
+        while not is_decided.all():
+            n_rounds += 1
+            undecided = np.flatnonzero(~is_decided)
+            fresh = np.zeros((len(longer), max(samples.shape[1], _FIRST_ROUND)))
+            fresh[undecided] = self._estimate_weights(longer[undecided], fresh.shape[1])
             samples = np.hstack([samples, fresh])
-            log_delta = self._log_share - log(rounds * (rounds + 1))
-            for place in open_places:
-                known[place], stays[place] = self._decided(samples[place], log_delta)
-        return longer[stays]
+            log_delta = self._log_delta_each - log(n_rounds * (n_rounds + 1))
+            for i in undecided:
+                is_decided[i], is_kept[i] = self._decide(samples[i], log_delta)
+        return longer[is_kept]
 
-    def _decided(self, sample: Float64, log_delta: float) -> tuple[bool, bool]:
-        """Whether W is known well enough, and whether its prefix stays then."""
+    def _decide(self, sample: Float64, log_delta: float) -> tuple[bool, bool]:
+        """Return whether a sample of estimates of W decides the prefix, and whether it is kept."""
         mean, variance = float(sample.mean()), float(sample.var(ddof=1))
-        width = self._largest**2 * (1 + 1 / (_TOGETHER - 1))
-        above = empirical_bernstein(mean, variance, len(sample), width, log_delta - log(2))
-        half_width, square = above - mean, self._theta**2
+        value_range = self._largest**2 * (1 + 1 / (_Y_PER_Z - 1))
+        upper = empirical_bernstein(mean, variance, len(sample), value_range, log_delta - log(2))
+        half_width, square = upper - mean, self._theta**2
         if mean - half_width >= square / 2:
             return True, True
-        if above < square:
+        if upper < square:
             return True, False
         return half_width <= square / 4, mean >= 3 * square / 4
 
-    def _drawn(self, prefixes: Prefixes, n: int) -> Float64:
-        """Independent unbiased estimates of each W, (prefixes, n)."""
-        at_a_time = max(_BLOCK // (_TOGETHER * max(len(prefixes), len(self._queries.bits))), 1)
-        parts = [
-            self._estimates(prefixes, min(at_a_time, n - first)) for first in range(0, n, at_a_time)
+    def _estimate_weights(self, prefixes: Prefixes, n: int) -> Float64:
+        """Return `n` independent unbiased estimates of W for each prefix, (k, n)."""
+        n_at_once = max(_BLOCK // (_Y_PER_Z * max(len(prefixes), len(self._queries.bits))), 1)
+        blocks = [
+            self._estimate_block(prefixes, min(n_at_once, n - first))
+            for first in range(0, n, n_at_once)
         ]
-        return np.hstack(parts)
+        return np.hstack(blocks)
 
-    def _estimates(self, prefixes: Prefixes, n: int) -> Float64:
+    def _estimate_block(self, prefixes: Prefixes, n: int) -> Float64:
+        """Return `n` estimates (k, n), each the mean over all pairs of draws of y for one z."""
         length, n_bits = prefixes.shape[1], len(self._queries.bits)
-        first = drawn_signs(self._rng, n * _TOGETHER, length)
-        rest = np.repeat(drawn_signs(self._rng, n, n_bits - length), _TOGETHER, axis=0)
-        values = self._ask(np.hstack([first, rest]))
-        # The parity of a set is that of how many of its features are -1.
-        odd = ((first < 0).astype(np.float32) @ prefixes.T.astype(np.float32)) % 2
-        signed = (values[:, None] * (1.0 - 2.0 * odd)).reshape(n, _TOGETHER, len(prefixes))
-        squares = (values**2).reshape(n, _TOGETHER).sum(axis=1)
+        y = draw_signs(self._rng, n * _Y_PER_Z, length)
+        z = np.repeat(draw_signs(self._rng, n, n_bits - length), _Y_PER_Z, axis=0)
+        values = self._evaluate(np.hstack([y, z]))
+        # The character of a set is -1 where an odd number of its features is -1.
+        is_odd = ((y < 0).astype(np.float32) @ prefixes.T.astype(np.float32)) % 2
+        signed = (values[:, None] * (1.0 - 2.0 * is_odd)).reshape(n, _Y_PER_Z, len(prefixes))
+        squares = (values**2).reshape(n, _Y_PER_Z).sum(axis=1)
         pairs = signed.sum(axis=1) ** 2 - squares[:, None]
-        return np.asarray(pairs.T) / (_TOGETHER * (_TOGETHER - 1))
+        return np.asarray(pairs.T) / (_Y_PER_Z * (_Y_PER_Z - 1))
 
-    def coefficients(self, sets: Prefixes, log_delta: float) -> Float64:
-        """Means of the function times the character of each set, within theta / 4."""
+    def estimate_coefficients(self, sets: Prefixes, log_delta: float) -> Float64:
+        """Estimate the coefficient (k,) of each set, within theta / 4, from fresh rows."""
         if not len(sets):
             return np.zeros(0)
-        width = 4 * self._largest / self._theta
-        n = ceil(2 * width**2 * (log(2 * len(sets)) - log_delta))
+        ratio = 4 * self._largest / self._theta
+        n = ceil(2 * ratio**2 * (log(2 * len(sets)) - log_delta))
         total, n_bits = np.zeros(len(sets)), len(self._queries.bits)
-        at_a_time = max(_BLOCK // max(len(sets), n_bits), 1)
-        for first in range(0, n, at_a_time):
-            signs = drawn_signs(self._rng, min(at_a_time, n - first), n_bits)
-            odd = ((signs < 0).astype(np.float32) @ sets.T.astype(np.float32)) % 2
-            total += self._ask(signs) @ (1.0 - 2.0 * odd)
+        n_at_once = max(_BLOCK // max(len(sets), n_bits), 1)
+        for first in range(0, n, n_at_once):
+            signs = draw_signs(self._rng, min(n_at_once, n - first), n_bits)
+            is_odd = ((signs < 0).astype(np.float32) @ sets.T.astype(np.float32)) % 2
+            total += self._evaluate(signs) @ (1.0 - 2.0 * is_odd)
         return total / n

@@ -1,4 +1,4 @@
-"""Coefficients of small sets from random examples, by Linial, Mansour and Nisan."""
+"""Coefficients of small sets, estimated from random examples, by Linial, Mansour and Nisan."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.boolean.bits import Bits, TwoValued, coding_of
-from certree.boolean.queries import expect_probability
-from certree.boolean.sets import low_degree_sets, members_of, number_of_sets
-from certree.boolean.spectrum import Spectrum, characters
+from certree.boolean.bits import Bits, TwoValued, infer_coding
+from certree.boolean.query_counter import expect_probability
+from certree.boolean.sets import build_membership_matrix, count_sets, enumerate_sets
+from certree.boolean.spectrum import Spectrum, compute_characters
 from certree.interface.arrays import Float64, UInt64, array_of, column, nonnegative
 from certree.interface.signatures import checked
 from certree.interface.threads import threads
 
-# So many sets, or numbers of a block of them, fit into memory.
-_MOST_SETS, _BLOCK = 1 << 24, 1 << 22
+# Largest number of sets, and number of characters that are held in memory at a time.
+_MAX_SETS, _BLOCK = 1 << 24, 1 << 22
 
 Kept = Literal["all", "proven", "practical"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LowDegree:
-    """Estimates of the coefficients of small sets, and how good they are.
+    """Estimates of the coefficients of small sets, with bounds on their errors.
 
     Parameters
     ----------
     spectrum : Spectrum
         The terms that are kept.
     n_sets : int
-        Number of sets of the degree, N.
+        Number of estimated coefficients, N: one for each set of at most `degree` features.
     radius : float
-        With probability 1 - delta, no estimate is further than this from its coefficient:
+        With probability 1 - delta, all estimates are within this distance of their coefficients:
         ``b = largest sqrt(2 ln(2 N / delta) / m)`` for m examples (Hoeffding).
     keep : {"all", "proven", "practical"}
-        Which terms are kept.
+        The rule by which terms are kept; see `low_degree`.
     """
 
     spectrum: Spectrum
@@ -46,35 +46,38 @@ class LowDegree:
     keep: Kept
 
     def error_bound(self, weight_above: float = 0.0, l1_norm: float | None = None) -> float:
-        """Bound the mean squared difference to what the examples are values of.
+        """Bound the mean squared difference between the spectrum and the function of the examples.
 
         Parameters
         ----------
         weight_above : float
             Sum of the squares of the coefficients of larger sets, which are not estimated.
         l1_norm : float or None
-            Sum of the sizes of the coefficients of these sets, such as the number of leaves of a tree
-            with values of size 1; None: not known.
+            Upper bound on the sum of the sizes of all estimated coefficients, for instance the number
+            of leaves of a tree with values of size at most 1; None: unknown.
 
         Returns
         -------
         float
-            ``weight_above + N b^2`` if all terms are kept. If those of size ``sqrt(2) b`` are:
-            ``weight_above + (1 + sqrt(2)) b min(l1_norm, (1 + sqrt(2)) b N)``. It holds with
-            probability 1 - delta for examples drawn uniformly.
+            The bound, which holds with probability 1 - delta for examples drawn uniformly:
+            ``weight_above + N b^2`` for keep="all", and for keep="proven"
+            ``weight_above + (1 + sqrt(2)) b min(l1_norm, (1 + sqrt(2)) b N)``.
 
         Raises
         ------
         ValueError
-            If terms are kept by the practical threshold, which nothing is proven of.
+            If `keep` is "practical", for which nothing is proven.
         """
         if self.keep == "practical":
-            raise ValueError('keep="practical" has no proven bound: use "proven" or "all"')
+            raise ValueError(
+                'keep must be "proven" or "all" for an error bound, got "practical", which has no '
+                "proven bound"
+            )
         if self.keep == "all":
             return weight_above + self.n_sets * self.radius**2
         step = (1 + sqrt(2)) * self.radius
-        size = step * self.n_sets if l1_norm is None else min(l1_norm, step * self.n_sets)
-        return weight_above + step * size
+        l1_bound = step * self.n_sets if l1_norm is None else min(l1_norm, step * self.n_sets)
+        return weight_above + step * l1_bound
 
 
 @checked
@@ -94,20 +97,20 @@ def low_degree(
     Parameters
     ----------
     X : array-like of shape (m, p)
-        Rows drawn uniformly: features are fair and independent. On other rows these means are no
-        coefficients; `FourierRegressor` takes any.
+        Rows drawn uniformly: features are independent and both values are equally frequent. Use
+        `FourierRegressor` for other rows, where these means are not coefficients.
     y : array-like of shape (m,)
-        Value at each row, or a number of that expectation.
+        Value of the function at each row, possibly with noise of mean 0.
     degree : int
         Number of features of the largest sets.
     keep : {"proven", "all", "practical"}
-        Keep terms of size ``sqrt(2) b`` and more, where b is the radius: what is then proven depends
-        on the number of features by its logarithm only. "all": keep all terms. "practical": those of
-        size ``sqrt(2 ln(N) / m)`` times the root mean square of y, which mere noise rarely reaches.
+        The terms that are kept. "proven": those of size ``sqrt(2) b`` and more, where b is the radius;
+        the bound then grows with the logarithm of the number of sets. "all": all terms. "practical":
+        those of size ``sqrt(2 ln(N) / m)`` times the root mean square of y, which noise rarely reaches.
     coding : {"auto", "0/1", "-1/+1"}
-        The two values of features.
+        The two values of features; "auto" infers them from X.
     largest : float
-        No y is larger in size; at most 1e150, whose square is a number.
+        Upper bound on the size of y, at most 1e150.
     delta : float
         Probability that the bound fails.
     n_jobs : int or None
@@ -116,14 +119,15 @@ def low_degree(
     Returns
     -------
     LowDegree
+        The terms that are kept, with a bound on their errors.
 
     Raises
     ------
     TypeError
         If X or y is not numeric.
     ValueError
-        If features have other values, y is larger, or there are too many sets; if `largest` is negative
-        or larger than it may be.
+        If features have other values, y is above `largest`, there are too many sets, or `largest` is
+        negative or above 1e150.
 
     References
     ----------
@@ -134,43 +138,61 @@ def low_degree(
     largest = nonnegative("largest", largest)
     rows, target = array_of("X", X), column("y", y, "float64", (None,))
     bits = Bits.two_valued(
-        rows.shape[1] if rows.ndim == 2 else 0, coding_of(rows) if coding == "auto" else coding
+        rows.shape[1] if rows.ndim == 2 else 0, infer_coding(rows) if coding == "auto" else coding
     )
     signs = bits.signs(rows)
     if len(target) != signs.shape[1] or not len(target):
         raise ValueError(f"X has {signs.shape[1]} rows, but y has {len(target)}")
     if not np.abs(target).max() <= largest:
-        raise ValueError(f"y must be of size {largest:g} at most (largest)")
-    n_sets = number_of_sets(len(bits), degree)
-    if degree < 0 or n_sets > _MOST_SETS:
         raise ValueError(
-            f"degree must be at least 0 and leave at most {_MOST_SETS} sets, got {degree}"
+            f"y must be of size {largest:g} at most (largest), got {np.abs(target).max():g}: set "
+            "largest to an upper bound"
         )
-    sets = low_degree_sets(len(bits), degree)
-    found = correlations(sets, signs, target[:, None], threads(n_jobs))
+    n_sets = count_sets(len(bits), degree)
+    if degree < 0 or n_sets > _MAX_SETS:
+        raise ValueError(
+            f"degree must be at least 0 and leave at most {_MAX_SETS} sets, got {degree}"
+        )
+    sets = enumerate_sets(len(bits), degree)
+    estimates = compute_correlations(sets, signs, target[:, None], threads(n_jobs))
     radius = largest * sqrt(2 * (log(2 * n_sets) - log(delta)) / len(target))
-    least = {
+    smallest = {
         "all": 0.0,
         "proven": sqrt(2) * radius,
-        "practical": practical_threshold(target, n_sets),
+        "practical": compute_practical_threshold(target, n_sets),
     }
-    kept = np.abs(found[:, 0]) >= least[keep]
-    return LowDegree(Spectrum.of(sets[kept], found[kept], bits), n_sets, radius, keep)
+    is_kept = np.abs(estimates[:, 0]) >= smallest[keep]
+    spectrum = Spectrum.from_terms(sets[is_kept], estimates[is_kept], bits)
+    return LowDegree(spectrum, n_sets, radius, keep)
 
 
-def practical_threshold(y: Float64, n_sets: int) -> float:
-    """What the largest of so many means of noise hardly exceeds."""
+def compute_practical_threshold(y: Float64, n_sets: int) -> float:
+    """Return the size that the largest of `n_sets` estimates rarely exceeds if y is only noise."""
     return sqrt(2 * log(max(n_sets, 2)) / len(y) * float((y**2).mean()))
 
 
-def correlations(
+def compute_correlations(
     sets: UInt64, signs: Float64, targets: NDArray[np.float64], n_threads: int
 ) -> Float64:
-    """Means of targets (m, K) times the character of each set, (k, K)."""
+    """Compute the mean of each target times the character of each set.
+
+    Parameters
+    ----------
+    sets : ndarray of uint64, shape (k, W)
+        Set masks.
+    signs : ndarray of float64, shape (n_bits, m)
+        Bits of the rows; see `Bits.signs`.
+    targets : ndarray of float64, shape (m, K)
+    n_threads : int
+
+    Returns
+    -------
+    ndarray of float64, shape (k, K)
+    """
     width = max(_BLOCK // signs.shape[1], 1)
-    parts = [
-        characters(members_of(sets[first : first + width], len(signs)), signs, None, n_threads)
+    blocks = [
+        compute_characters(build_membership_matrix(block, len(signs)), signs, None, n_threads)
         @ targets
-        for first in range(0, len(sets), width)
+        for block in (sets[first : first + width] for first in range(0, len(sets), width))
     ]
-    return np.concatenate(parts) / signs.shape[1]
+    return np.concatenate(blocks) / signs.shape[1]

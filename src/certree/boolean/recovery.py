@@ -1,4 +1,4 @@
-"""Few coefficients from few measurements: y = A x + e, where most of x is 0."""
+"""Sparse recovery: the coefficients x in y = A x + e, most of which are 0."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from sklearn.linear_model import orthogonal_mp
 from certree.interface.arrays import Float64, column, nonnegative
 from certree.interface.signatures import checked, expect_settings
 
-# Share of the measurements that rounding leaves of nothing.
-_NOTHING = 1e-10
-# Squares of larger numbers, and their sums, need not be numbers of float64.
+# Residuals below this fraction of the norm of y count as rounding errors.
+_ROUNDING = 1e-10
+# Sums of squares of larger numbers might overflow float64.
 _LARGEST = 1e140
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseRecovery:
-    """Coefficients that explain measurements up to their noise.
+    """Sparse coefficients that reproduce measurements up to their noise.
 
     Parameters
     ----------
     coefficients : ndarray of shape (p,)
         The coefficients; most are 0.
     residual : float
-        Norm of what they leave unexplained, in units of y.
+        Norm of y - A @ coefficients.
     noise : float
-        Largest norm of the errors e.
+        Upper bound on the norm of the errors e.
     coherence : float
-        Largest absolute cosine between two columns of the measurement.
+        Largest absolute cosine between two columns of A.
     smallest_norm : float
-        Norm of its shortest column.
+        Norm of the shortest column of A.
     """
 
     coefficients: Float64
@@ -48,22 +48,21 @@ class SparseRecovery:
 
     @property
     def n_terms(self) -> int:
-        """How many coefficients are not 0."""
+        """Number of coefficients that are not 0."""
         return int(np.count_nonzero(self.coefficients))
 
     def error_bound(self, n_terms: int) -> float:
-        """How far the coefficients are from those that were measured, if these are so few.
+        """Bound the norm of the difference between the coefficients and the true x.
 
         Parameters
         ----------
         n_terms : int
-            How many coefficients of x are not 0, at most.
+            Upper bound on the number of nonzero entries of x.
 
         Returns
         -------
         float
-            Norm of the difference, at most; infinite if the columns are too much alike for so many
-            terms.
+            The bound; infinite if the coherence is too large for so many terms.
 
         Raises
         ------
@@ -72,9 +71,9 @@ class SparseRecovery:
 
         Notes
         -----
-        With s terms of x and of the estimate together, ``|A z|^2 >= (1 - coherence (s - 1)) |z|^2`` for
-        their difference z and columns of norm 1, by Gershgorin's circles, and ``|A z|`` is at most
-        the residual and the noise.
+        Let x and the estimate have s terms together, and z be their difference. For columns of norm 1,
+        ``|A z|^2 >= (1 - coherence (s - 1)) |z|^2`` by Gershgorin's circles, and ``|A z|`` is at most
+        the sum of residual and noise.
 
         References
         ----------
@@ -83,40 +82,41 @@ class SparseRecovery:
         """
         if n_terms < 0:
             raise ValueError(f"n_terms must not be negative, got {n_terms!r}")
-        left = 1 - self.coherence * (self.n_terms + n_terms - 1)
-        if not (left > _NOTHING and self.smallest_norm > 0):
+        eigenvalue = 1 - self.coherence * (self.n_terms + n_terms - 1)
+        if not (eigenvalue > _ROUNDING and self.smallest_norm > 0):
             return math.inf
-        return (self.residual + self.noise) / (math.sqrt(min(left, 1.0)) * self.smallest_norm)
+        scale = math.sqrt(min(eigenvalue, 1.0)) * self.smallest_norm
+        return (self.residual + self.noise) / scale
 
 
 @checked
 def sparse_recovery(measurement: ArrayLike, y: ArrayLike, noise: float = 0.0) -> SparseRecovery:
-    """Find few coefficients x with ``y = measurement @ x + e``, by orthogonal matching pursuit.
+    """Find sparse coefficients x with ``y = measurement @ x + e``, by orthogonal matching pursuit.
 
-    Columns are taken one after the other, each time the one that is most like what is left, until
-    the columns taken explain the measurements up to their noise. To learn a function of bits, rows
-    are examples and columns the products of features that may have coefficients; `FourierRegressor`
-    looks for these by itself, and needs no bound on the noise.
+    Each step adds the column with the largest cosine to the residual and refits by least squares,
+    until the residual is at most `noise`. To learn a function of bits, let rows be examples, and
+    columns the products of features that may have coefficients. `FourierRegressor` searches for these
+    products itself and needs no bound on the noise.
 
     Parameters
     ----------
     measurement : array-like of shape (m, p)
-        What is measured, the matrix A.
+        The measurement matrix A.
     y : array-like of shape (m,)
-        The measurements.
+        The measured values.
     noise : float
-        Largest norm of the errors e, in units of y; the norm of m errors of standard deviation s is
-        about ``s sqrt(m)``.
+        Upper bound on the norm of the errors e, in units of y. The norm of m errors of standard
+        deviation s is about ``s sqrt(m)``.
 
     Returns
     -------
     SparseRecovery
-        Its `error_bound` says how far the coefficients may be from x.
+        The coefficients; `SparseRecovery.error_bound` bounds their distance from x.
 
     Raises
     ------
     ValueError
-        If shapes do not go together, a number is not finite or above 1e140, or the noise is negative.
+        If shapes do not match, a number is not finite or above 1e140, or the noise is negative.
 
     References
     ----------
@@ -131,32 +131,33 @@ def sparse_recovery(measurement: ArrayLike, y: ArrayLike, noise: float = 0.0) ->
     >>> np.flatnonzero(found.coefficients), found.coefficients[[7, 50]].round(6)
     (array([ 7, 50]), array([ 3., -1.]))
     """
-    given: Float64 = column("measurement", measurement, "float64", (None, None))
-    values: Float64 = column("y", y, "float64", (len(given),))
-    if not (np.isfinite(given).all() and np.isfinite(values).all()):
-        raise ValueError("measurement and y must hold finite numbers")
-    most = nonnegative("noise", noise)
-    if max(np.abs(given).max(initial=0.0), np.abs(values).max(initial=0.0)) > _LARGEST:
+    A: Float64 = column("measurement", measurement, "float64", (None, None))
+    values: Float64 = column("y", y, "float64", (len(A),))
+    if not (np.isfinite(A).all() and np.isfinite(values).all()):
+        raise ValueError("measurement and y must hold finite numbers, got NaN or infinity")
+    noise = nonnegative("noise", noise)
+    if max(np.abs(A).max(initial=0.0), np.abs(values).max(initial=0.0)) > _LARGEST:
         raise ValueError(f"measurement and y must hold numbers of size {_LARGEST:g} at most")
-    largest = np.abs(given).max(axis=0, initial=0.0)
-    there = np.flatnonzero(largest > 0)
-    norms = np.zeros(given.shape[1])  # squares of small numbers would be nothing
-    norms[there] = largest[there] * np.linalg.norm(given[:, there] / largest[there], axis=0)
-    unit = given[:, there] / norms[there]
-    least = max(most, _NOTHING * float(np.linalg.norm(values)))
-    taken, coefficients = np.zeros(len(there)), np.zeros(given.shape[1])
-    if len(there) and np.linalg.norm(values) > least:
-        with warnings.catch_warnings():  # columns that depend on each other end the search early
+    largest = np.abs(A).max(axis=0, initial=0.0)
+    nonzero = np.flatnonzero(largest > 0)
+    # Columns are scaled by their largest entry first, as squares of tiny numbers underflow.
+    norms = np.zeros(A.shape[1])
+    norms[nonzero] = largest[nonzero] * np.linalg.norm(A[:, nonzero] / largest[nonzero], axis=0)
+    unit = A[:, nonzero] / norms[nonzero]
+    tolerance = max(noise, _ROUNDING * float(np.linalg.norm(values)))
+    scaled, coefficients = np.zeros(len(nonzero)), np.zeros(A.shape[1])
+    if len(nonzero) and np.linalg.norm(values) > tolerance:
+        with warnings.catch_warnings():  # linearly dependent columns end the search early
             warnings.simplefilter("ignore", RuntimeWarning)
-            taken = np.atleast_1d(orthogonal_mp(unit, values, tol=least**2))
+            scaled = np.atleast_1d(orthogonal_mp(unit, values, tol=tolerance**2))
     with np.errstate(over="ignore"):
-        coefficients[there] = taken / norms[there]
-    alike = np.abs(unit.T @ unit)
-    np.fill_diagonal(alike, 0.0)
+        coefficients[nonzero] = scaled / norms[nonzero]
+    cosines = np.abs(unit.T @ unit)
+    np.fill_diagonal(cosines, 0.0)
     return SparseRecovery(
         coefficients,
-        float(np.linalg.norm(values - unit @ taken)),
-        most,
-        min(float(alike.max(initial=0.0)), 1.0),
-        float(norms.min(initial=math.inf)) if given.shape[1] else 0.0,
+        float(np.linalg.norm(values - unit @ scaled)),
+        noise,
+        min(float(cosines.max(initial=0.0)), 1.0),
+        float(norms.min(initial=math.inf)) if A.shape[1] else 0.0,
     )

@@ -1,4 +1,4 @@
-"""Which characters explain a target: proposals, a path of choices, and the one that is judged best."""
+"""Selection of terms: propose sets, order them along a path, and validate how many to keep."""
 
 from __future__ import annotations
 
@@ -14,51 +14,53 @@ from scipy.linalg import lstsq
 from sklearn.linear_model import lasso_path, orthogonal_mp
 
 from certree.boolean.bits import Bits
-from certree.boolean.low_degree import correlations
+from certree.boolean.low_degree import compute_correlations
+from certree.boolean.model_spectrum import spectrum
 from certree.boolean.sets import (
-    ascending,
-    low_degree_sets,
-    members_of,
-    number_of_sets,
-    starts_of_equal,
+    argsort_masks,
+    build_membership_matrix,
+    count_sets,
+    enumerate_sets,
+    find_distinct,
 )
-from certree.boolean.spectra_of_models import spectrum
-from certree.boolean.spectrum import characters
+from certree.boolean.spectrum import compute_characters
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.interface.arrays import Float64, UInt64
 from certree.interface.threads import threads
 
 Search = Literal["lasso", "omp"]
 
-# So many trees of such a depth propose.
-_ROUNDS, _DEPTH = 200, 5
-# They propose so many characters at most, and correlations so many more.
-_PROPOSED, _CORRELATED = 800, 200
-# Sets times rows that are looked through, and numbers of the characters of all rows.
-_MOST_LOOKS, _MOST_NUMBERS = 2 * 10**9, 2 * 10**8
-# A choice that is judged is larger by this factor than the one before; the search ends where so many
-# in turn are worse than the best.
+# Number and depth of the boosted trees that propose sets.
+_N_ROUNDS, _DEPTH = 200, 5
+# Largest number of sets proposed by trees, and number of sets added by their correlations.
+_MAX_BY_TREES, _N_BY_CORRELATION = 800, 200
+# Largest number of sets times rows whose characters are computed in blocks, and at once.
+_MAX_PRODUCTS_IN_BLOCKS, _MAX_PRODUCTS_AT_ONCE = 2 * 10**9, 2 * 10**8
+# Each validated support is larger than the one before by this factor. Validation stops after this
+# number of supports without a smaller error.
 _GROWTH, _PATIENCE = 1.1, 10
-# Steps of a matching pursuit at first.
+# Number of steps of the first matching pursuit.
 _FIRST_STEPS = 16
-# Penalties of the Lasso, as shares of the largest one that matters.
-_PENALTIES, _SMALLEST_PENALTY = 60, 1e-3
-_MOST_PRODUCTS = 5000
-# A coefficient below this share of the largest is rounding.
+# Number of penalties of the Lasso, and the smallest as a fraction of the largest.
+_N_PENALTIES, _SMALLEST_PENALTY = 60, 1e-3
+# Largest number of columns whose matrix of inner products is computed beforehand.
+_MAX_GRAM_COLUMNS = 5000
+# Coefficients below this fraction of the largest are rounding errors.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Selected:
-    """Characters with coefficients, and the share of the variance that they explain of other rows.
+class SelectedTerms:
+    """The terms of a sparse polynomial, and their score on the validation set.
 
     Parameters
     ----------
     masks : ndarray of uint64, shape (k, W)
+        Set masks.
     coefficients : ndarray of float64, shape (k,)
     score : float
-        R2 on rows that judged, against the mean of the others, by which coefficients were fitted; the
-        number of terms was chosen by it. 0 where nothing is clearly better than that mean.
+        R2 on the validation set, against the mean of the other rows; the number of terms was chosen by
+        it. 0 if no support is clearly better than that mean; NaN without a validation set.
     """
 
     masks: UInt64
@@ -68,7 +70,7 @@ class Selected:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Examples:
-    """Rows with two-valued features, and a number for each.
+    """Rows with two-valued features, and the target of each row.
 
     Parameters
     ----------
@@ -83,62 +85,67 @@ class Examples:
     bits: Bits
     n_jobs: int | None
 
-    def at(self, rows: NDArray[np.intp]) -> Examples:
-        """Keep some of the rows."""
+    def take(self, rows: NDArray[np.intp]) -> Examples:
+        """Return the examples with these row numbers."""
         return Examples(self.X[rows], self.y[rows], self.bits, self.n_jobs)
 
-    def table(self, masks: UInt64) -> Float64:
-        """Characters of sets, (n, k)."""
-        members, signs = members_of(masks, len(self.bits)), self.bits.signs(self.X)
-        return characters(members, signs, None, threads(self.n_jobs)).T
+    def compute_characters(self, masks: UInt64) -> Float64:
+        """Compute the character of each set at each row, (n, k)."""
+        members, signs = build_membership_matrix(masks, len(self.bits)), self.bits.signs(self.X)
+        return compute_characters(members, signs, None, threads(self.n_jobs)).T
 
 
 Propose = Callable[[Examples], UInt64]
 
 
-def proposed_by_trees(examples: Examples, degree: int, random_state: int) -> UInt64:
-    """Sets of the largest coefficients of boosted trees, and small ones that correlate most with y.
+def propose_by_trees(examples: Examples, degree: int, random_state: int) -> UInt64:
+    """Propose the sets with the largest coefficients in boosted trees, or correlations with y.
 
-    Trees grow by single features. What no single feature tells, such as a parity, only the correlations
-    find.
+    Correlations are computed for all sets of at most `degree` bits, or fewer bits if there are too many
+    sets. They find interactions without effects of single features, such as parities, which trees miss.
+
+    Returns
+    -------
+    ndarray of uint64, shape (k, W)
+        Distinct set masks, sorted.
     """
     y, bits, n_jobs = examples.y, examples.bits, examples.n_jobs
     model = BoostedTreesRegressor(
-        max_iter=_ROUNDS,
+        max_iter=_N_ROUNDS,
         max_depth=_DEPTH,
         min_samples_leaf=1,
         l2_regularization=0.0,
         random_state=random_state,
         n_jobs=n_jobs,
     )
-    by_trees = spectrum(model.fit(examples.X, y), coding=bits.coding, n_jobs=n_jobs)
-    n_proposed = min(max(len(y) // 3, 1), _PROPOSED)
-    largest = np.argsort(-by_trees.squares, kind="stable")[:n_proposed]
-    small = low_degree_sets(len(bits), feasible_degree(len(bits), len(y), degree))
+    tree_spectrum = spectrum(model.fit(examples.X, y), coding=bits.coding, n_jobs=n_jobs)
+    n_by_trees = min(max(len(y) // 3, 1), _MAX_BY_TREES)
+    largest = np.argsort(-tree_spectrum.squares, kind="stable")[:n_by_trees]
+    small = enumerate_sets(len(bits), limit_degree(len(bits), len(y), degree))
     signs, centred = bits.signs(examples.X), (y - y.mean())[:, None]
-    found = correlations(small, signs, centred, threads(n_jobs))[:, 0]
-    correlated = np.argsort(-np.abs(found), kind="stable")[:_CORRELATED]
-    both = np.concatenate([by_trees.masks[largest], small[correlated]])
-    both = both[ascending(both)]
-    return both[starts_of_equal(both)]
+    correlations = compute_correlations(small, signs, centred, threads(n_jobs))[:, 0]
+    correlated = np.argsort(-np.abs(correlations), kind="stable")[:_N_BY_CORRELATION]
+    masks = np.concatenate([tree_spectrum.masks[largest], small[correlated]])
+    masks = masks[argsort_masks(masks)]
+    return masks[find_distinct(masks)]
 
 
-def feasible_degree(n_bits: int, n_rows: int, degree: int) -> int:
-    """The largest degree, up to the one given, whose sets can all be looked through."""
-    while degree > 1 and number_of_sets(n_bits, degree) * n_rows > _MOST_LOOKS:
+def limit_degree(n_bits: int, n_rows: int, degree: int) -> int:
+    """Lower a degree until the characters of all its sets can be computed; at least 1."""
+    while degree > 1 and count_sets(n_bits, degree) * n_rows > _MAX_PRODUCTS_IN_BLOCKS:
         degree -= 1
     return degree
 
 
-def all_small(examples: Examples, degree: int) -> UInt64:
-    """All sets of at most `degree` bits."""
+def propose_small_sets(examples: Examples, degree: int) -> UInt64:
+    """Return the masks of all sets of at most `degree` bits, or raise ValueError if too many."""
     n_bits, n_rows = len(examples.bits), len(examples.y)
-    if number_of_sets(n_bits, degree) * n_rows > _MOST_NUMBERS:
+    if count_sets(n_bits, degree) * n_rows > _MAX_PRODUCTS_AT_ONCE:
         raise ValueError(
-            f"all sets of degree {degree} of {n_bits} features are too many for {n_rows} rows: "
-            'method="trees" does not need them all'
+            f"all sets of degree {degree} of {n_bits} features are too many for {n_rows} rows: use a "
+            'smaller degree, or method="trees"'
         )
-    return low_degree_sets(n_bits, degree)
+    return enumerate_sets(n_bits, degree)
 
 
 def select(
@@ -147,77 +154,104 @@ def select(
     search: Search,
     max_terms: int | None,
     rng: np.random.RandomState,
-) -> Selected:
-    """Choose characters, and fit their coefficients by least squares.
+) -> SelectedTerms:
+    """Choose terms among proposed sets, and fit their coefficients by least squares.
 
-    What is proposed, the path of choices and the coefficients that are judged come from four fifths of
-    the rows; the others judge how many terms there are, and then all rows fit these.
+    A fifth of the rows, drawn at random, is the validation set. The other rows propose sets, order them
+    and fit the validated coefficients. The validation set chooses the number of terms. The returned
+    coefficients are fitted on all rows.
+
+    Parameters
+    ----------
+    examples : Examples
+    propose : callable
+        Takes examples and returns candidate set masks.
+    search : {"lasso", "omp"}
+        How the candidates are ordered.
+    max_terms : int or None
+        Largest number of terms besides the constant.
+    rng : RandomState
+        Draws the validation set.
+
+    Returns
+    -------
+    SelectedTerms
+        The first term is the constant, unless its coefficient is negligible.
     """
-    unit = np.ldexp(1.0, np.frexp(np.abs(examples.y).max())[1] - 1)  # squares of squares are taken
+    # Targets are divided by a power of two, as their fourth powers would overflow or underflow.
+    unit = np.ldexp(1.0, np.frexp(np.abs(examples.y).max())[1] - 1)
     examples = replace(examples, y=examples.y / unit)
-    judging, fitting = np.split(rng.permutation(len(examples.y)), [len(examples.y) // 5])
-    known, judged = examples.at(fitting), examples.at(judging)
-    masks = propose(known)
+    validation_rows, fit_rows = np.split(rng.permutation(len(examples.y)), [len(examples.y) // 5])
+    fit_set, validation_set = examples.take(fit_rows), examples.take(validation_rows)
+    masks = propose(fit_set)
     masks = masks[masks.any(axis=1)]
-    most = min(len(fitting) // 2, max_terms or len(masks))
+    max_terms = min(len(fit_rows) // 2, max_terms or len(masks))
     support, score = np.zeros(0, dtype=np.intp), 0.0
-    if len(judging) > 1:
-        table = known.table(masks)
-        choices = _supports(table, known.y, search, most)
-        support, score = _judged_best(choices, table, known.y, judged.table(masks), judged.y)
-    coefficients = _fitted(examples.table(masks[support]), examples.y)
-    kept = np.abs(coefficients) > _ROUNDING * np.abs(coefficients).max()
+    if len(validation_rows) > 1:
+        columns = fit_set.compute_characters(masks)
+        supports = _iterate_supports(columns, fit_set.y, search, max_terms)
+        validation_columns = validation_set.compute_characters(masks)
+        support, score = _choose_support(
+            supports, columns, fit_set.y, validation_columns, validation_set.y
+        )
+    coefficients = _fit_least_squares(examples.compute_characters(masks[support]), examples.y)
+    is_kept = np.abs(coefficients) > _ROUNDING * np.abs(coefficients).max()
     terms = np.concatenate([np.zeros((1, masks.shape[1]), dtype=np.uint64), masks[support]])
-    return Selected(terms[kept], coefficients[kept] * unit, score)
+    return SelectedTerms(terms[is_kept], coefficients[is_kept] * unit, score)
 
 
-def _judged_best(
-    choices: Iterator[NDArray[np.intp]],
-    table: Float64,
+def _choose_support(
+    supports: Iterator[NDArray[np.intp]],
+    columns: Float64,
     y: Float64,
-    judging_table: Float64,
-    judging_y: Float64,
+    validation_columns: Float64,
+    validation_y: Float64,
 ) -> tuple[NDArray[np.intp], float]:
-    """The choice with the smallest squared error on rows that judge, and its R2 there.
+    """Return the support with the smallest squared error on the validation set, and its R2 there.
 
-    R2 is against the mean of the other rows, as rows that judge may all have the same y. No columns are
-    chosen, unless some are better by more than two standard errors.
+    R2 is against the mean of `y`, as all targets of the validation set may be equal. The support is
+    empty, and R2 is 0, unless it beats that mean by more than two standard errors.
     """
     best, n_worse = np.zeros(0, dtype=np.intp), 0
-    without = least = (judging_y - y.mean()) ** 2
-    for support in choices:
-        said = _fitted(table[:, support], y)
-        errors = (judging_y - said[0] - judging_table[:, support] @ said[1:]) ** 2
+    constant_errors = least_errors = (validation_y - y.mean()) ** 2
+    for support in supports:
+        fitted = _fit_least_squares(columns[:, support], y)
+        errors = (validation_y - fitted[0] - validation_columns[:, support] @ fitted[1:]) ** 2
         n_worse += 1
-        if errors.mean() < least.mean():
-            best, least, n_worse = support, errors, 0
+        if errors.mean() < least_errors.mean():
+            best, least_errors, n_worse = support, errors, 0
         if n_worse == _PATIENCE:
             break
-    better = without - least
-    if better.mean() <= 2 * better.std() / sqrt(len(better)):
+    gains = constant_errors - least_errors
+    if gains.mean() <= 2 * gains.std() / sqrt(len(gains)):
         return best[:0], 0.0
-    return best, 1 - float(least.mean() / without.mean())
+    return best, 1 - float(least_errors.mean() / constant_errors.mean())
 
 
-def _fitted(table: Float64, y: Float64) -> Float64:
-    """Least squares: the constant, and behind it a coefficient for each column."""
-    whole = np.column_stack([np.ones(len(y)), table])
-    found: Float64 = lstsq(whole, y, lapack_driver="gelsy")[0]
-    return found
+def _fit_least_squares(columns: Float64, y: Float64) -> Float64:
+    """Fit y by least squares; return the intercept, followed by a coefficient for each column."""
+    design = np.column_stack([np.ones(len(y)), columns])
+    coefficients: Float64 = lstsq(design, y, lapack_driver="gelsy")[0]
+    return coefficients
 
 
-def _supports(table: Float64, y: Float64, search: Search, most: int) -> Iterator[NDArray[np.intp]]:
-    """Columns that are chosen, at most so many: more and more, each time by a share."""
-    centred, target = table - table.mean(axis=0), y - y.mean()
-    if not most or not table.shape[1] or not np.any(target):
+def _iterate_supports(
+    columns: Float64, y: Float64, search: Search, max_terms: int
+) -> Iterator[NDArray[np.intp]]:
+    """Yield larger and larger supports (column numbers) along the path of the search.
+
+    Each is larger than the one before by the factor `_GROWTH`; the last one need not be.
+    """
+    centred, target = columns - columns.mean(axis=0), y - y.mean()
+    if not max_terms or not columns.shape[1] or not np.any(target):
         return
-    path = _matching_pursuit if search == "omp" else _lasso
+    path = _iterate_matching_pursuit if search == "omp" else _iterate_lasso
     size, support = 0, np.zeros(0, dtype=np.intp)
-    for coefficients in path(centred, target, most):
-        chosen = np.flatnonzero(coefficients)
-        if len(chosen) > most:
+    for coefficients in path(centred, target, max_terms):
+        candidate = np.flatnonzero(coefficients)
+        if len(candidate) > max_terms:
             break
-        support = chosen
+        support = candidate
         if len(support) > _GROWTH * size:
             size = len(support)
             yield support
@@ -225,30 +259,39 @@ def _supports(table: Float64, y: Float64, search: Search, most: int) -> Iterator
         yield support
 
 
-def _matching_pursuit(table: Float64, y: Float64, most: int) -> Iterator[Float64]:
-    """Coefficients after each step, of four times as many steps whenever more are asked for."""
-    done, n_steps = 0, _FIRST_STEPS
-    while done < most:
+def _iterate_matching_pursuit(columns: Float64, y: Float64, max_terms: int) -> Iterator[Float64]:
+    """Yield the coefficients after each step of orthogonal matching pursuit.
+
+    The pursuit is run again with four times as many steps when the caller needs more of them.
+    """
+    n_yielded, n_steps = 0, _FIRST_STEPS
+    while n_yielded < max_terms:
         with warnings.catch_warnings():
-            # Nothing being left to explain is no matter of concern.
+            # The pursuit warns when the residual is 0, where the path rightly ends.
             warnings.filterwarnings("ignore", "\\s*Orthogonal matching pursuit ended prematurely")
-            path = orthogonal_mp(table, y, n_nonzero_coefs=min(n_steps, most), return_path=True)
-        path = path.reshape(table.shape[1], -1)
-        if path.shape[1] <= done:
+            path = orthogonal_mp(
+                columns, y, n_nonzero_coefs=min(n_steps, max_terms), return_path=True
+            )
+        path = path.reshape(columns.shape[1], -1)
+        if path.shape[1] <= n_yielded:
             return
-        yield from path.T[done:]
-        done, n_steps = n_steps, 4 * n_steps
+        yield from path.T[n_yielded:]
+        n_yielded, n_steps = n_steps, 4 * n_steps
 
 
-def _lasso(table: Float64, y: Float64, most: int) -> Iterator[Float64]:  # noqa: ARG001
-    """Coefficients for smaller and smaller penalties, each found from the one before."""
-    slopes = table.T @ y
-    # Sums of products of columns are worth their memory unless columns are many.
-    products = table.T @ table if table.shape[1] <= _MOST_PRODUCTS else False
-    found = np.zeros(table.shape[1])
-    largest = np.abs(slopes).max() / len(y)
-    for penalty in largest * np.geomspace(1.0, _SMALLEST_PENALTY, _PENALTIES)[1:]:
-        found = lasso_path(
-            table, y, alphas=[penalty], precompute=products, Xy=slopes, coef_init=found
+def _iterate_lasso(
+    columns: Float64,
+    y: Float64,
+    max_terms: int,  # noqa: ARG001
+) -> Iterator[Float64]:
+    """Yield the coefficients of the Lasso for falling penalties, each started from the last."""
+    Xy = columns.T @ y
+    # The Gram matrix saves time, but takes too much memory if there are many columns.
+    gram = columns.T @ columns if columns.shape[1] <= _MAX_GRAM_COLUMNS else False
+    coefficients = np.zeros(columns.shape[1])
+    largest = np.abs(Xy).max() / len(y)
+    for penalty in largest * np.geomspace(1.0, _SMALLEST_PENALTY, _N_PENALTIES)[1:]:
+        coefficients = lasso_path(
+            columns, y, alphas=[penalty], precompute=gram, Xy=Xy, coef_init=coefficients
         )[1][:, 0]
-        yield found
+        yield coefficients

@@ -1,4 +1,4 @@
-"""Fewer terms, and how far off they are: what theorems promise, what is computed, what rows say."""
+"""Sparsification: keep the largest terms of a spectrum, and bound the error of the others."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from certree.certificates.inequalities.bounds import empirical_bernstein
 from certree.interface.arrays import LARGEST, Float64, array_of, column
 from certree.interface.signatures import checked
 
-# Range of values whose differences still have squares that float64 can square.
-_WIDEST = 1e70
+# Fourth powers of differences within this range do not overflow float64.
+_MAX_RANGE = 1e70
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sparsified:
-    """Some terms of a function, and how far they are from it.
+    """The terms of a spectrum that are kept, and bounds on the error of dropping the others.
 
     Parameters
     ----------
     spectrum : Spectrum
         The terms that are kept.
     squared_error : float
-        Mean of the squared difference over independent features of the means of the spectrum: the sum
-        of the squares of the other terms, exactly. Real rows are not drawn like that; see
-        `held_out_error`.
+        Mean squared difference to the whole spectrum, over independent features with its means. It is
+        exactly the sum of the squares of the dropped terms. Features of real rows depend on each other;
+        see `held_out_error`.
     sup_error : float
-        Bound on the difference at any row whatever: the sum of the sizes of the other terms.
+        Bound on the difference at every row: the sum of the sizes of the dropped terms.
     guaranteed_error : float
-        Squared error of which the theorem speaks: 2 epsilon of `sparsify_as_proven`, and
-        `squared_error` of `sparsify`.
+        Squared error in the theorem of Kushilevitz and Mansour: 2 epsilon in `sparsify_as_proven`, and
+        `squared_error` in `sparsify`.
     guaranteed_terms : float
-        So many terms suffice by the theorem for this error: ``2 L1^2 / guaranteed_error`` of degree
-        `guaranteed_degree`, where L1 is the sum of the sizes of all terms. Infinite if the error is 0.
+        Number of terms that suffice for this error by the theorem: ``2 L1^2 / guaranteed_error``, where
+        L1 is the sum of the sizes of all terms. Infinite if the error is 0.
     guaranteed_degree : int or None
-        ``log2(2 s / guaranteed_error)`` of the theorem, rounded up, for a tree of s leaves with values
-        of size 1 at most; None if the number of leaves was not given, or the error is 0.
+        Degree that suffices by the theorem: ``log2(2 s / guaranteed_error)``, rounded up, for a tree of
+        s leaves with values of size at most 1; None if s is unknown or the error is 0.
     """
 
     spectrum: Spectrum
@@ -67,74 +67,77 @@ def sparsify(
     error: float | None = None,
     n_leaves: int | None = None,
 ) -> Sparsified:
-    """Keep the largest terms: no other choice of as many has a smaller squared error.
+    """Keep the largest terms, which have the smallest squared error among all choices of as many.
 
     Parameters
     ----------
     spectrum : Spectrum
         The function.
     budget : int or None
-        Keep so many terms at most.
+        Largest number of terms to keep. Pass either `budget` or `error`.
     error : float or None
-        Keep as few terms as have a squared error of at most this. Exactly one of the two is given.
+        Largest squared error; as few terms as possible are kept.
     n_leaves : int or None
         Number of leaves of the tree, for `Sparsified.guaranteed_degree`.
 
     Returns
     -------
     Sparsified
-        Of terms of the same size the first in the order of the spectrum are kept.
+        Among terms of equal size, the first in the order of the spectrum are kept.
 
     Raises
     ------
     ValueError
-        If neither or both are given, or one is negative.
+        If neither or both of `budget` and `error` are passed, or one is negative.
     """
     if (budget is None) == (error is None):
-        raise ValueError("expected either budget or error")
-    given: Any = error if budget is None else budget
-    if not given >= 0:
-        raise ValueError(f"budget and error must be at least 0, got {given}")
+        raise ValueError(
+            f"exactly one of budget and error must be passed, got budget={budget!r}, error={error!r}"
+        )
+    limit: Any = error if budget is None else budget
+    if not limit >= 0:
+        raise ValueError(f"budget and error must be at least 0, got {limit}")
     if n_leaves is not None and not 1 <= n_leaves <= LARGEST:
-        raise ValueError(f"n_leaves must be positive, got {n_leaves}")
+        raise ValueError(f"n_leaves must be positive, at most {LARGEST:g}, got {n_leaves}")
     order = np.argsort(-spectrum.squares, kind="stable")
     if budget is None:
-        # What is left when so many are kept, summed from the smallest up.
-        left = np.append(np.cumsum(spectrum.squares[order][::-1])[::-1], 0.0)
-        budget = int(np.argmax(left <= given))
-    return _kept(spectrum, np.sort(order[:budget]), n_leaves)
+        # Entry i is the error if i terms are kept, summed from the smallest term up.
+        errors = np.append(np.cumsum(spectrum.squares[order][::-1])[::-1], 0.0)
+        budget = int(np.argmax(errors <= limit))
+    return _keep_terms(spectrum, np.sort(order[:budget]), n_leaves)
 
 
 @checked
 def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Sparsified:
-    """Keep what the theorem keeps: small sets with coefficients that are not small.
+    """Keep the terms that the theorem of Kushilevitz and Mansour keeps: small sets, large coefficients.
 
-    A tree of s leaves, whose values have size 1 at most, is kept to a squared error of 2 epsilon by
-    the sets of at most ``d = ceil(log2(s / epsilon))`` bits with coefficients of at least ``epsilon /
-    L1``, where L1 is the sum of the sizes of all coefficients. These are at most ``L1^2 / epsilon <=
-    s^2 / epsilon`` terms. For: nodes of depth d are reached with probability 2^-d each, so that the
-    tree is within epsilon of one of degree d; and what is dropped of degree d or less has squares of
-    at most ``epsilon / L1`` times sizes that add up to at most L1.
+    Let a tree have s leaves with values of size at most 1, and L1 be the sum of the sizes of all
+    coefficients. The sets of at most ``d = ceil(log2(s / epsilon))`` bits with coefficients of size at
+    least ``epsilon / L1`` have a squared error of at most 2 epsilon. There are at most ``L1^2 /
+    epsilon <= s^2 / epsilon`` of them. Proof: a node of depth d is reached with probability 2^-d, so
+    the tree is within epsilon of a tree of degree d. Dropped terms of degree at most d are smaller
+    than ``epsilon / L1``, and their sizes add up to at most L1, so their squares add up to at most
+    epsilon.
 
     Parameters
     ----------
     spectrum : Spectrum
-        The tree, over fair bits (without means).
+        The spectrum of the tree, without means.
     epsilon : float
-        Half of the squared error.
+        Half of the guaranteed squared error.
     n_leaves : int
         Number of leaves of the tree, s.
 
     Returns
     -------
     Sparsified
-        Its guarantee is that of the theorem: at most `guaranteed_terms` terms of degree
-        `guaranteed_degree` at most are kept, and `squared_error` is at most ``guaranteed_error``.
+        It has at most `guaranteed_terms` terms, of degree at most `guaranteed_degree`, and its
+        `squared_error` is at most `guaranteed_error`.
 
     Raises
     ------
     ValueError
-        If epsilon is not positive, there is no leaf, or the spectrum has means.
+        If epsilon is not positive, `n_leaves` is below 1, or the spectrum has means.
 
     References
     ----------
@@ -144,35 +147,41 @@ def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Spa
     if not 0 < epsilon <= LARGEST or not 1 <= n_leaves <= LARGEST:
         raise ValueError(f"epsilon and n_leaves must be positive, got {epsilon} and {n_leaves}")
     if spectrum.mean is not None:
-        raise ValueError("the theorem speaks of fair bits, but the spectrum has means")
+        raise ValueError(
+            "spectrum must have no means, as the theorem is about bits that are 0 and 1 equally often, "
+            "but it has means: use sparsify, or compute the spectrum without mean"
+        )
     l1_norm = spectrum.l1_norm
-    least = epsilon / l1_norm if l1_norm > 0 else 0.0
-    is_large = np.sqrt(spectrum.squares) >= least
-    degree = proven_degree(n_leaves, epsilon)
-    kept = np.flatnonzero(is_large & (spectrum.sizes <= degree))
-    return _kept(spectrum, kept, n_leaves, 2 * epsilon)
+    smallest = epsilon / l1_norm if l1_norm > 0 else 0.0
+    is_large = np.sqrt(spectrum.squares) >= smallest
+    degree = compute_proven_degree(n_leaves, epsilon)
+    kept_terms = np.flatnonzero(is_large & (spectrum.sizes <= degree))
+    return _keep_terms(spectrum, kept_terms, n_leaves, 2 * epsilon)
 
 
-def proven_degree(n_leaves: int, epsilon: float) -> int:
-    """Degree at which a tree of so many leaves is within epsilon, by the theorem."""
-    return ceil(max(log2(n_leaves) - log2(epsilon), 0.0))  # an infinite epsilon needs none
+def compute_proven_degree(n_leaves: int, epsilon: float) -> int:
+    """Return the degree that approximates a tree of `n_leaves` leaves to squared error epsilon."""
+    return ceil(max(log2(n_leaves) - log2(epsilon), 0.0))  # 0 if epsilon is infinite
 
 
-def _kept(
-    spectrum: Spectrum, kept: Any, n_leaves: int | None, guaranteed_error: float | None = None
+def _keep_terms(
+    spectrum: Spectrum, kept_terms: Any, n_leaves: int | None, guaranteed_error: float | None = None
 ) -> Sparsified:
-    """Keep some terms; guaranteed_error: that of the theorem, None: what they have."""
+    """Keep the terms with these numbers and compute the errors.
+
+    `guaranteed_error` is the squared error in the theorem; None: the squared error of the kept terms.
+    """
     is_kept = np.zeros(len(spectrum), dtype=bool)
-    is_kept[kept] = True
-    others = spectrum.only(~is_kept)
-    error = others.squared_norm
-    proven = error if guaranteed_error is None else guaranteed_error
-    terms = 2 * spectrum.l1_norm**2 / proven if proven > 0 else np.inf
+    is_kept[kept_terms] = True
+    dropped = spectrum.select_terms(~is_kept)
+    error = dropped.squared_norm
+    guaranteed = error if guaranteed_error is None else guaranteed_error
+    n_terms = 2 * spectrum.l1_norm**2 / guaranteed if guaranteed > 0 else np.inf
     degree = None
-    if n_leaves is not None and proven / 2 > 0:
-        degree = proven_degree(n_leaves, proven / 2)
-    told = error, others.sup_norm_bound, proven, terms, degree
-    return Sparsified(spectrum.only(is_kept), *told)
+    if n_leaves is not None and guaranteed / 2 > 0:
+        degree = compute_proven_degree(n_leaves, guaranteed / 2)
+    kept = spectrum.select_terms(is_kept)
+    return Sparsified(kept, error, dropped.sup_norm_bound, guaranteed, n_terms, degree)
 
 
 @checked
@@ -185,18 +194,18 @@ def held_out_error(
     high: float = 1.0,
     delta: float = 0.05,
 ) -> tuple[float, float]:
-    """Compare with what a function says of rows that had no part in the choice of terms.
+    """Estimate and bound the squared error of a spectrum on rows that had no part in its choice.
 
     Parameters
     ----------
     spectrum : Spectrum
-        Terms; what they say is clipped to the range of the values.
+        The terms; their values are clipped to the range `low` .. `high`.
     X : array-like of shape (n, p)
-        Rows, drawn independently, which nothing of the spectrum was learned from.
+        Rows, drawn independently, that were not used to compute the spectrum.
     values : array-like of shape (n,) or (n, K)
-        What the function says of them, or labels.
+        True values of the function, or labels.
     low, high : float
-        Range of each value.
+        Range of the values.
     delta : float
         Probability that the bound fails.
 
@@ -205,8 +214,8 @@ def held_out_error(
     mean : float
         Mean squared difference on these rows, summed over the K values.
     bound : float
-        Bound on its expectation over rows from where these came, with probability 1 - delta, by the
-        empirical Bernstein inequality.
+        Upper bound, with probability 1 - delta, on the expected squared difference at new rows of the
+        same distribution, by the empirical Bernstein inequality.
 
     Raises
     ------
@@ -221,19 +230,24 @@ def held_out_error(
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1, got {delta}")
     low, high = float(low), float(high)
-    if not high - low <= _WIDEST:
-        raise ValueError(f"low and high must be at most {_WIDEST:g} apart, got {low!r}, {high!r}")
-    given = array_of("values", values)
-    numbers = given[:, None] if given.ndim == 1 else given
-    truth = column("values", numbers, "float64", (None, spectrum.n_outputs))
+    if not high - low <= _MAX_RANGE:
+        raise ValueError(
+            f"low and high must be at most {_MAX_RANGE:g} apart, got {low!r}, {high!r}"
+        )
+    array = array_of("values", values)
+    table = array[:, None] if array.ndim == 1 else array
+    truth = column("values", table, "float64", (None, spectrum.n_outputs))
     if not ((truth >= low) & (truth <= high)).all():
-        raise ValueError(f"values must lie in {low:g} .. {high:g}")
-    said = np.clip(spectrum.evaluate(X), low, high)
-    if len(said) != len(truth):
-        raise ValueError(f"X has {len(said)} rows, but values has {len(truth)}")
-    if len(said) < 2:
-        raise ValueError(f"a bound needs at least 2 rows, got {len(said)}")
-    differences: Float64 = ((said - truth) ** 2).sum(axis=1)
-    mean, width = float(differences.mean()), spectrum.n_outputs * (high - low) ** 2
+        raise ValueError(
+            f"values must lie in {low:g} .. {high:g}, got {truth.min():g} .. {truth.max():g}: set low "
+            "and high"
+        )
+    predicted = np.clip(spectrum.evaluate(X), low, high)
+    if len(predicted) != len(truth):
+        raise ValueError(f"X has {len(predicted)} rows, but values has {len(truth)}")
+    if len(predicted) < 2:
+        raise ValueError(f"X must have at least 2 rows, got {len(predicted)}")
+    differences: Float64 = ((predicted - truth) ** 2).sum(axis=1)
+    mean, value_range = float(differences.mean()), spectrum.n_outputs * (high - low) ** 2
     variance = float(differences.var(ddof=1))
-    return mean, empirical_bernstein(mean, variance, len(said), width, log(delta))
+    return mean, empirical_bernstein(mean, variance, len(predicted), value_range, log(delta))

@@ -1,4 +1,4 @@
-"""Polynomials over bits: sets, their coefficients, and what can be read off them."""
+"""Spectra: functions of bits as sums of products, with their norms and influences."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from scipy import sparse
 
 from certree._core import multiply_features
 from certree.boolean.bits import Bits
-from certree.boolean.sets import ascending, members_of, n_words, starts_of_equal
+from certree.boolean.sets import argsort_masks, build_membership_matrix, count_words, find_distinct
 from certree.interface.arrays import Float64, Int64, OfColumns, UInt64, array_of, column
 from certree.interface.extras import needed
 from certree.interface.signatures import checked, expect_settings
 from certree.interface.threads import threads
 
-# Products of features that are made at a time.
+# Number of characters that are held in memory at a time.
 _BLOCK = 1 << 22
-# So many terms are shown.
-_SHOWN = 10
+# Number of terms that `str` shows.
+_MAX_SHOWN = 10
 _TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum(OfColumns):
-    """A function of bits as a sum of characters, which are products of features.
+    """A function of bits as a sum of characters: products of the signs of bits.
 
-    With x = (-1)^b for a bit b (see `Bits`)::
+    With the sign x = (-1)^b of a bit b (see `Bits`)::
 
         f(x) = sum over S of coefficient[S] prod over j in S of phi_j,    phi_j = x_j
 
-    That is the Fourier expansion of f over fair independent bits. Where features have means, it is
-    that over independent bits of these means, with ``phi_j = (x_j - mean_j) / sqrt(1 - mean_j^2)``.
-    Characters are orthonormal under these distributions, so squares of coefficients add up to squares
-    of functions (Parseval). f has K values, such as one for each class.
+    This is the Fourier expansion of f over independent bits that are 0 and 1 equally often. With means,
+    it is the expansion over independent bits of these means, where ``phi_j = (x_j - mean_j) / sqrt(1 -
+    mean_j^2)``. Characters are orthonormal under these distributions, so the sum of the squares of the
+    coefficients is the mean square of f (Parseval). f has K outputs, for instance one for each class.
 
     Parameters
     ----------
     masks : ndarray of uint64, shape (k, W)
-        The sets: bit j is bit j % 64 of word j // 64. They are distinct and ascend, by their last word
-        first; `of` brings any into this order.
+        Set masks: bit j is bit j % 64 of word j // 64. They must be distinct and sorted by their last
+        word first; `from_terms` sorts them.
     coefficients : array-like of float, shape (k, K)
-        The coefficients of each.
+        Coefficients of each set, one for each output.
     bits : Bits
-        What the bits are.
+        The meaning of the bits.
     mean : array-like of float, shape (n_bits,), or None
         Means of the x_j, between -1 and 1; None: 0.
 
@@ -57,7 +57,7 @@ class Spectrum(OfColumns):
     TypeError
         If a column's dtype does not convert without loss.
     ValueError
-        If sets are not in order or hold other bits, or numbers are not finite.
+        If masks are not sorted and distinct or have bits beyond `bits`, or numbers are not finite.
     """
 
     masks: UInt64
@@ -67,45 +67,49 @@ class Spectrum(OfColumns):
 
     def __post_init__(self) -> None:
         expect_settings(self)
-        self._check("uint64", (None, n_words(len(self.bits))), "masks")
+        self._check("uint64", (None, count_words(len(self.bits))), "masks")
         self._check("float64", (len(self.masks), None), "coefficients")
         if not self.coefficients.shape[1] or not np.isfinite(self.coefficients).all():
-            raise ValueError("coefficients must be finite numbers, one column at least")
+            raise ValueError("coefficients must be finite numbers with one column for each output")
         last_bits = len(self.bits) % 64
         if last_bits and (self.masks[:, -1] >> np.uint64(last_bits)).any():
-            raise ValueError(f"sets must be of {len(self.bits)} bits")
-        in_order = np.array_equal(ascending(self.masks), np.arange(len(self.masks)))
-        if not in_order or len(starts_of_equal(self.masks)) < len(self.masks):
-            raise ValueError("sets must be distinct and ascend; Spectrum.of puts them in order")
+            raise ValueError(
+                f"masks must be sets of {len(self.bits)} bits, got a larger bit number"
+            )
+        is_sorted = np.array_equal(argsort_masks(self.masks), np.arange(len(self.masks)))
+        if not is_sorted or len(find_distinct(self.masks)) < len(self.masks):
+            raise ValueError(
+                "masks must be distinct and ascend: use Spectrum.from_terms to sort them"
+            )
         if self.mean is not None:
-            object.__setattr__(self, "mean", means_of(self.mean, len(self.bits)))
+            object.__setattr__(self, "mean", check_means(self.mean, len(self.bits)))
 
     @classmethod
-    def of(
+    def from_terms(
         cls, masks: UInt64, coefficients: Float64, bits: Bits, mean: Float64 | None = None
     ) -> Spectrum:
-        """Put sets in order; the coefficients of those that are equal are added."""
-        order = ascending(masks)
+        """Create a spectrum from terms in any order; coefficients of equal sets are added."""
+        order = argsort_masks(masks)
         masks, coefficients = masks[order], coefficients[order]
-        starts = starts_of_equal(masks)
+        starts = find_distinct(masks)
         if len(starts) < len(masks):
             coefficients = np.add.reduceat(coefficients, starts, axis=0)
         return cls(masks[starts], coefficients, bits, mean)
 
-    # -- its terms ---------------------------------------------------------------------------------
+    # -- terms -------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self.masks)
 
     @property
     def n_outputs(self) -> int:
-        """Number of values of the function, K."""
+        """Number of outputs of the function, K."""
         return self.coefficients.shape[1]
 
     @cached_property
     def members(self) -> sparse.csr_matrix:
-        """Which bits each set has, a sparse matrix (k, n_bits) of ones."""
-        return members_of(self.masks, len(self.bits))
+        """Sparse matrix (k, n_bits) with a 1 for each bit of each set."""
+        return build_membership_matrix(self.masks, len(self.bits))
 
     @cached_property
     def sizes(self) -> Int64:
@@ -113,20 +117,20 @@ class Spectrum(OfColumns):
         return np.diff(self.members.indptr).astype(np.int64)
 
     def sets(self) -> Iterator[tuple[int, ...]]:
-        """Give the bits of each set, in the order of the terms."""
-        parts = np.split(self.members.indices, self.members.indptr[1:-1])
-        return (tuple(part.tolist()) for part in parts[: len(self)])
+        """Iterate over the terms and return the bit numbers of each set."""
+        members = np.split(self.members.indices, self.members.indptr[1:-1])
+        return (tuple(bits.tolist()) for bits in members[: len(self)])
 
     def coefficient(self, bits: Sequence[int]) -> Float64:
-        """Give the coefficients (K,) of one set of bits; 0 if it is no term."""
-        for place, one in enumerate(self.sets()):
-            if one == tuple(sorted(bits)):
-                return self.coefficients[place]
+        """Return the coefficients (K,) of one set of bits, 0 if the spectrum has no such term."""
+        for i, members in enumerate(self.sets()):
+            if members == tuple(sorted(bits)):
+                return self.coefficients[i]
         return np.zeros(self.n_outputs)
 
     @cached_property
     def squares(self) -> Float64:
-        """Square of each term, (k,): of its K coefficients together."""
+        """Sum of the squares of the K coefficients of each term, (k,)."""
         with np.errstate(over="ignore"):
             squares: Float64 = (self.coefficients**2).sum(axis=1)
         return squares
@@ -143,40 +147,43 @@ class Spectrum(OfColumns):
 
     @property
     def l1_norm(self) -> float:
-        """Sum of the sizes of all coefficients, each the norm of K numbers."""
+        """Sum over the terms of the Euclidean norm of their K coefficients."""
         return float(np.sqrt(self.squares).sum())
 
     @property
     def squared_norm(self) -> float:
-        """Mean of the square of the function, which is the sum of all squares (Parseval)."""
+        """Mean square of the function, which is the sum of all squares (Parseval)."""
         return float(self.squares.sum())
 
     @property
     def variance(self) -> float:
-        """Variance of the function, summed over its K values."""
+        """Variance of the function, summed over its K outputs."""
         return float(self.squares[self.sizes > 0].sum())
 
     @property
     def sup_norm_bound(self) -> float:
-        """Bound on the size of the function at any row: the sum of the largest sizes of its terms."""
+        """Upper bound on the size of the function at any row: the sum of the sizes of its terms."""
         if self.mean is None:
             return self.l1_norm
-        highest = np.log((1 + np.abs(self.mean)) / np.sqrt((1 - self.mean) * (1 + self.mean)))
-        return float((np.sqrt(self.squares) * np.exp(self.members @ highest)).sum())
+        log_largest = np.log((1 + np.abs(self.mean)) / np.sqrt((1 - self.mean) * (1 + self.mean)))
+        return float((np.sqrt(self.squares) * np.exp(self.members @ log_largest)).sum())
 
     # -- arithmetic --------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Spectrum:
         if not isinstance(other, Spectrum):
             return NotImplemented
-        same_means = np.array_equal(self._means, other._means)
-        if not self.bits.equals(other.bits) or not same_means:
-            raise ValueError("spectra can be added only if they are over the same bits and means")
+        has_same_means = np.array_equal(self._means, other._means)
+        if not self.bits.equals(other.bits) or not has_same_means:
+            raise ValueError("spectra must be over the same bits and means to be added")
         if self.n_outputs != other.n_outputs:
-            raise ValueError(f"spectra have {self.n_outputs} and {other.n_outputs} values")
+            raise ValueError(
+                f"spectra must have as many outputs to be added, got {self.n_outputs} and "
+                f"{other.n_outputs}"
+            )
         masks = np.concatenate([self.masks, other.masks])
         coefficients = np.concatenate([self.coefficients, other.coefficients])
-        return Spectrum.of(masks, coefficients, self.bits, self.mean)
+        return Spectrum.from_terms(masks, coefficients, self.bits, self.mean)
 
     def __mul__(self, factor: Any) -> Spectrum:
         if not isinstance(factor, Real):
@@ -190,24 +197,25 @@ class Spectrum(OfColumns):
             return NotImplemented
         return self + -1.0 * other
 
-    def only(self, kept: NDArray[Any]) -> Spectrum:
-        """Keep some of the terms: a mask, or ascending places."""
-        return replace(self, masks=self.masks[kept], coefficients=self.coefficients[kept])
+    def select_terms(self, terms: NDArray[Any]) -> Spectrum:
+        """Return the spectrum of some terms, selected by booleans (k,) or ascending numbers."""
+        return replace(self, masks=self.masks[terms], coefficients=self.coefficients[terms])
 
     @checked
     def truncate(self, degree: int) -> Spectrum:
-        """Keep the terms of at most `degree` bits: the nearest function of that degree."""
-        return self.only(self.sizes <= degree)
+        """Return the terms of at most `degree` bits: the best approximation of that degree."""
+        return self.select_terms(self.sizes <= degree)
 
     # -- values ------------------------------------------------------------------------------------
 
     @property
     def _means(self) -> Float64:
+        """Means of the signs of all bits, (n_bits,); 0 without means."""
         return np.zeros(len(self.bits)) if self.mean is None else self.mean
 
     @checked
     def evaluate(self, X: ArrayLike, *, n_jobs: int | None = None) -> Float64:
-        """Give the values of the function.
+        """Compute the values of the function.
 
         Parameters
         ----------
@@ -225,105 +233,109 @@ class Spectrum(OfColumns):
         TypeError
             If X is not numeric.
         ValueError
-            If X has another number of features, a missing value, or values that `bits` has not; if a
-            value is beyond float64.
+            If X has another number of features, a missing value, or values outside the coding of
+            `bits`; if a value of the function overflows float64.
         """
         rows, n_threads = np.atleast_1d(array_of("X", X)), threads(n_jobs)
         width = max(_BLOCK // max(len(self), len(self.bits)), 1)
         with np.errstate(over="ignore", invalid="ignore"):
-            parts = [
-                self._sums(self.bits.signs(rows[first : first + width]), n_threads)
+            blocks = [
+                self._sum_terms(self.bits.signs(rows[first : first + width]), n_threads)
                 for first in range(0, max(len(rows), 1), width)
             ]
-        values = np.concatenate(parts)
+        values = np.concatenate(blocks)
         if not np.isfinite(values).all():
-            raise ValueError("coefficients must sum up to numbers of float64, and here some do not")
+            raise ValueError(
+                "coefficients must sum up to numbers of float64, got a sum that overflows: rescale the "
+                "spectrum"
+            )
         return values
 
-    def characters(self, signs: Float64, n_threads: int = 1) -> Float64:
-        """Give the character of each term (k, n) at rows whose signs (n_bits, n) are given."""
-        return characters(self.members, signs, self.mean, n_threads)
+    def compute_characters(self, signs: Float64, n_threads: int = 1) -> Float64:
+        """Compute the character of each term (k, n) at rows with these signs (n_bits, n)."""
+        return compute_characters(self.members, signs, self.mean, n_threads)
 
-    def _sums(self, signs: Float64, n_threads: int) -> Float64:
-        """Values at rows whose signs are given.
+    def _sum_terms(self, signs: Float64, n_threads: int) -> Float64:
+        """Compute the values (n, K) at rows with these signs (n_bits, n).
 
-        Terms are added up one after the other, as products of matrices are rounded by their size.
+        Terms are added one after the other, as the rounding of a matrix product depends on its size.
         """
         if not len(self):
             return np.zeros((signs.shape[1], self.coefficients.shape[1]))
-        terms = self.characters(signs, n_threads)
+        terms = self.compute_characters(signs, n_threads)
         outputs = self.coefficients.T[:, :, None]
-        return np.stack([np.add.accumulate(terms * one)[-1] for one in outputs], axis=1)
+        sums = [np.add.accumulate(terms * coefficients)[-1] for coefficients in outputs]
+        return np.stack(sums, axis=1)
 
     # -- influences --------------------------------------------------------------------------------
 
-    def _weights(self, degree: int | None) -> Float64:
-        """The squares of terms, of those of at most `degree` bits."""
+    def _squares_to_degree(self, degree: int | None) -> Float64:
+        """Return the square of each term (k,), with 0 for terms of more than `degree` bits."""
         return self.squares if degree is None else np.where(self.sizes <= degree, self.squares, 0)
 
     @checked
     def influences(self, degree: int | None = None) -> Float64:
-        """Say how much of the function each bit takes part in.
+        """Compute the influence of each bit.
 
         Parameters
         ----------
         degree : int or None
-            Only terms of at most so many bits count; None: all.
+            Largest number of bits of the terms that count; None: all terms.
 
         Returns
         -------
         ndarray of float64, shape (n_bits,)
-            Sum of the squares of the terms that have the bit: the mean, over all others, of the
-            variance that the bit alone causes. Of a function with values -1 and 1, over fair bits, the
-            probability that the function changes with the bit.
+            Sum of the squares of the terms with this bit. It is the variance of the function over this
+            bit, averaged over all other bits. Without means, for a function with the values -1 and 1,
+            it is the probability that flipping the bit changes the value.
         """
-        return np.asarray(self.members.T @ self._weights(degree)).ravel()
+        return np.asarray(self.members.T @ self._squares_to_degree(degree)).ravel()
 
     @checked
     def pair_influences(self, degree: int | None = None) -> Float64:
-        """Say how much of the function each pair of bits takes part in together.
+        """Compute the joint influence of each pair of bits.
 
         Parameters
         ----------
         degree : int or None
-            Only terms of at most so many bits count; None: all.
+            Largest number of bits of the terms that count; None: all terms.
 
         Returns
         -------
         ndarray of float64, shape (n_bits, n_bits)
-            Sum of the squares of the terms that have both; on the diagonal the influences.
+            Sum of the squares of the terms with both bits; the diagonal has the influences.
         """
-        weighed = sparse.diags(self._weights(degree)) @ self.members
-        return np.asarray((self.members.T @ weighed).toarray())
+        weighted = sparse.diags(self._squares_to_degree(degree)) @ self.members
+        return np.asarray((self.members.T @ weighted).toarray())
 
     @checked
     def total_influence(self, degree: int | None = None) -> float:
-        """Sum of all influences: the mean number of bits of a term, weighed by squares.
+        """Compute the sum of all influences: the number of bits of each term times its square.
 
         Parameters
         ----------
         degree : int or None
-            Only terms of at most so many bits count; None: all.
+            Largest number of bits of the terms that count; None: all terms.
 
         Returns
         -------
         float
         """
-        return float(self._weights(degree) @ self.sizes)
+        return float(self._squares_to_degree(degree) @ self.sizes)
 
     @checked
     def noise_stability(self, rho: float) -> float:
-        """Say how well the function agrees with itself when bits are drawn anew.
+        """Compute the noise stability: the mean product of the values at a row and at a noisy copy.
 
         Parameters
         ----------
         rho : float
-            Each bit stays with this probability, 0 to 1, and is drawn anew otherwise.
+            Probability, 0 to 1, with which the copy keeps each bit; other bits are drawn anew.
 
         Returns
         -------
         float
-            Mean of the product of both values, summed over the K outputs.
+            Summed over the K outputs.
 
         Raises
         ------
@@ -334,10 +346,10 @@ class Spectrum(OfColumns):
             raise ValueError(f"rho must lie in 0 .. 1, got {rho}")
         return float(self.squares @ float(rho) ** self.sizes)
 
-    # -- in words ----------------------------------------------------------------------------------
+    # -- display -----------------------------------------------------------------------------------
 
     def to_frame(self, feature_names: Any = None) -> Any:
-        """Give the terms as a data frame, those of the largest squares first.
+        """Return the terms as a data frame, largest squares first.
 
         Parameters
         ----------
@@ -347,56 +359,73 @@ class Spectrum(OfColumns):
         Returns
         -------
         pandas.DataFrame
-            Columns "term", "size", "share" of the variance (NaN for the constant), and "coefficient",
-            or "coefficient_0" and so on of a function of several values.
+            Columns "term"; "size", the number of bits; "share", the fraction of the variance (NaN for
+            the constant); and "coefficient", or "coefficient_0" and so on if there are several outputs.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
         """
-        order = self._largest_first()
-        frame: dict[str, Any] = {"term": self._terms(order, feature_names)}
+        order = self._order_by_size()
+        frame: dict[str, Any] = {"term": self._format_terms(order, feature_names)}
         frame["size"] = self.sizes[order]
-        total = self.variance
-        share = self.squares / total if total > 0 else np.zeros(len(self))
-        frame["share"] = np.where(self.sizes > 0, share, np.nan)[order]
+        variance = self.variance
+        fractions = self.squares / variance if variance > 0 else np.zeros(len(self))
+        frame["share"] = np.where(self.sizes > 0, fractions, np.nan)[order]
         names = [f"coefficient_{k}" for k in range(self.n_outputs)]
         for k, name in enumerate(names if self.n_outputs > 1 else ["coefficient"]):
             frame[name] = self.coefficients[order, k]
         return needed("pandas", "frames").DataFrame(frame)
 
-    def _largest_first(self) -> NDArray[np.intp]:
-        # Equal coefficients are usual, and rounding does not tell them apart.
-        shares = np.round(self.squares / max(self.squares.max(initial=0), _TINY), 9)
-        return np.lexsort([self.sizes, -shares])
+    def _order_by_size(self) -> NDArray[np.intp]:
+        """Return the numbers of the terms, largest square first, then fewest bits."""
+        # Equal coefficients are common; squares are rounded so that they count as equal.
+        rounded = np.round(self.squares / max(self.squares.max(initial=0), _TINY), 9)
+        return np.lexsort([self.sizes, -rounded])
 
-    def _terms(self, places: NDArray[np.intp], feature_names: Any = None) -> list[str]:
-        names, begin = self.bits.names(feature_names), self.members.indptr
-        bits = [self.members.indices[begin[i] : begin[i + 1]] for i in places]
-        # What stands for a character is x, -1 and 1; a condition stands in brackets.
-        marked = names if self.bits.coding != "thresholds" else [f"[{name}]" for name in names]
-        return [" ".join(marked[j] for j in one) or "1" for one in bits]
+    def _format_terms(self, terms: NDArray[np.intp], feature_names: Any = None) -> list[str]:
+        """Format the terms with these numbers as products of names; "1" for the constant."""
+        names, start = self.bits.names(feature_names), self.members.indptr
+        sets = [self.members.indices[start[i] : start[i + 1]] for i in terms]
+        # Brackets mark a condition that stands for its sign.
+        factors = names if self.bits.coding != "thresholds" else [f"[{name}]" for name in names]
+        return [" ".join(factors[j] for j in members) or "1" for members in sets]
 
     def __str__(self) -> str:
-        order = self._largest_first()
-        shown = order[:_SHOWN]
+        order = self._order_by_size()
+        shown = order[:_MAX_SHOWN]
         lines = [
             f"{len(self)} terms of degree {self.degree} over {len(self.bits)} bits, "
             f"squared norm {self.squared_norm:.6g}"
         ]
-        for place, term in zip(shown, self._terms(shown), strict=True):
-            numbers = ", ".join(f"{value:+.6g}" for value in self.coefficients[place])
+        for i, term in zip(shown, self._format_terms(shown), strict=True):
+            numbers = ", ".join(f"{value:+.6g}" for value in self.coefficients[i])
             lines.append(f"  {numbers}  {term}")
-        if len(order) > _SHOWN:
-            lines.append(f"  ... and {len(order) - _SHOWN} more")
+        if len(order) > _MAX_SHOWN:
+            lines.append(f"  ... and {len(order) - _MAX_SHOWN} more")
         return "\n".join(lines)
 
 
-def characters(
+def compute_characters(
     members: sparse.csr_matrix, signs: Float64, mean: Float64 | None, n_threads: int
 ) -> Float64:
-    """Products of features (k, n) for sets (k, n_bits) at rows whose signs (n_bits, n) are given."""
+    """Compute the character of each set at each row: the product of the features in the set.
+
+    Parameters
+    ----------
+    members : csr_matrix of shape (k, n_bits)
+        A 1 for each bit of each set.
+    signs : ndarray of float64, shape (n_bits, n)
+        Bits of the rows; see `Bits.signs`.
+    mean : ndarray of float64, shape (n_bits,), or None
+        Means by which features are standardised; None: they are not.
+    n_threads : int
+
+    Returns
+    -------
+    ndarray of float64, shape (k, n)
+    """
     if mean is not None:
         deviation = np.sqrt((1 - mean) * (1 + mean))
         signs = (signs - mean[:, None]) / deviation[:, None]
@@ -404,9 +433,9 @@ def characters(
     return multiply_features(np.ascontiguousarray(signs), start, bits, n_threads)
 
 
-def means_of(values: ArrayLike, n_bits: int) -> Float64:
-    """Check the means of all bits, as x = (-1)^b."""
+def check_means(values: ArrayLike, n_bits: int) -> Float64:
+    """Return the means of the signs of all bits as a column (n_bits,), or raise if one is not valid."""
     mean: Float64 = column("mean", values, "float64", (n_bits,))
     if not (np.abs(mean) < 1).all():
-        raise ValueError("mean must lie between -1 and 1: a bit that never changes is no feature")
+        raise ValueError("mean must lie between -1 and 1, got a bit that never changes: drop it")
     return mean

@@ -1,4 +1,4 @@
-"""The fast Walsh-Hadamard transform: from all values of a function to its spectrum, and back."""
+"""The fast Walsh-Hadamard transform: all values of a function to its spectrum, and back."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from certree.interface.arrays import Float64, array_of, column
 from certree.interface.signatures import checked
 from certree.interface.threads import threads
 
-# All values of a function of so many bits fit into memory: half a gigabyte.
-MOST_BITS = 26
+# Largest number of bits of a function whose values, half a gigabyte, are all held in memory.
+MAX_BITS = 26
 
 
 @checked
@@ -25,30 +25,30 @@ def walsh_hadamard(
     Parameters
     ----------
     values : array-like of shape (2^n,)
-        Value at u, whose bit j is bit j of the number u; n is at most 26. Backwards: the coefficient
-        of each set, numbered in the same way.
+        Value at each row u, where bit j of the row is bit j of the number u; n is at most 26. With
+        `inverse`, the coefficient of each set, numbered in the same way.
     inverse : bool
-        Whether to go back, from coefficients to values.
+        Whether to transform coefficients to values.
     n_jobs : int or None
         Number of threads; None is one, -1 all. The result does not depend on it.
 
     Returns
     -------
     ndarray of float64, shape (2^n,)
-        ``2^-n sum over u of values[u] (-1)^|u & S|`` for each S; backwards the same without 2^-n.
+        ``2^-n sum over u of values[u] (-1)^|u & S|`` for each S; without 2^-n for the inverse.
 
     Raises
     ------
     TypeError
         If the values do not convert to float64 without loss.
     ValueError
-        If their number is no power of two, or there are more than 2^26.
+        If their number is not a power of two, or above 2^26.
     """
-    given = array_of("values", values)
-    n = given.size.bit_length() - 1
-    if given.size != 1 << max(n, 0) or n > MOST_BITS:
-        raise ValueError(f"values must have 1, 2, 4, ... or 2^26 entries, got {given.size}")
-    table: Float64 = column("values", given, "float64", (None,))
+    array = array_of("values", values)
+    n = array.size.bit_length() - 1
+    if array.size != 1 << max(n, 0) or n > MAX_BITS:
+        raise ValueError(f"values must have 1, 2, 4, ... or 2^26 entries, got {array.size}")
+    table: Float64 = column("values", array, "float64", (None,))
     return _core.walsh_hadamard(table, 1.0 if inverse else 0.5**n, threads(n_jobs))
 
 
@@ -56,14 +56,14 @@ def walsh_hadamard(
 def spectrum_of_values(
     values: ArrayLike, *, coding: TwoValued = "0/1", n_jobs: int | None = None
 ) -> Spectrum:
-    """Expand a function that is given by all its values.
+    """Compute the spectrum of a function from its values at all rows.
 
     Parameters
     ----------
     values : array-like of shape (2^n,)
-        Value at u, whose bit j is bit j of the number u; n lies in 1 .. 26.
+        Value at each row u, where bit j of the row is bit j of the number u; n lies in 1 .. 26.
     coding : {"0/1", "-1/+1"}
-        What features are; see `Bits`.
+        The two values of features; see `Bits`.
     n_jobs : int or None
         Number of threads; None is one, -1 all.
 
@@ -77,11 +77,11 @@ def spectrum_of_values(
     TypeError
         If the values do not convert to float64 without loss.
     ValueError
-        If their number is no power of two, or n is not in 1 .. 26.
+        If their number is not a power of two, or n is not in 1 .. 26.
     """
     coefficients = walsh_hadamard(values, n_jobs=n_jobs)
     if len(coefficients) < 2:
-        raise ValueError("values must be those of one bit at least")
+        raise ValueError(f"values must be those of one bit at least, got {len(coefficients)} value")
     sets = np.flatnonzero(coefficients)
     bits = Bits.two_valued(len(coefficients).bit_length() - 1, coding)
     return Spectrum(sets[:, None].astype(np.uint64), coefficients[sets, None], bits)

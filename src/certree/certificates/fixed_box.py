@@ -15,9 +15,9 @@ from certree.interface.signatures import checked, expect_settings
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, fragment_prunings
 from certree.stats import NodeStats
-from certree.stats.nodes import counted
+from certree.stats.nodes import count_by_leaf
 from certree.tree import Tree
-from certree.weights.node_weights import NodeWeights, one_pruning, pruning_of
+from certree.weights.node_weights import NodeWeights, expect_pruning, make_pruning
 
 _COLUMNS = ("feature", "threshold", "left", "chain", "missing_left", "categories")
 
@@ -65,7 +65,7 @@ class FixedBox(OfColumns):
                 f"tree must halve all sides equally often: expected a depth that {p} divides, got "
                 f"{depth}"
             )
-        counts = self.stats.of(self.tree).counts
+        counts = self.stats.check_tree(self.tree).counts
         if counts.shape[1] != 2:
             raise ValueError(f"expected rows of 2 classes, got {counts.shape[1]}")
         if (counts % 1 != 0).any() or not counts[0].sum() >= 1:
@@ -127,7 +127,7 @@ def fixed_box(
 def counted_in_box(tree: Tree, leaf: Int32, y: Int32, box: ArrayLike) -> FixedBox:
     """Do what `fixed_box` does, for rows that have been checked and routed to their leaves."""
     corners: Float64 = column("box", box, "float64", (2, tree.n_features))
-    return FixedBox(tree, counted(tree, leaf, y, None, 2), corners)
+    return FixedBox(tree, count_by_leaf(tree, leaf, y, None, 2), corners)
 
 
 @checked
@@ -146,7 +146,7 @@ def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -
     NodeWeights
         Weights 0 and 1.
     """
-    return fixed.prunings(log_chance(delta, share)).at(1.0)
+    return fixed.prunings(log_chance(delta, share)).solve(1.0)
 
 
 @checked
@@ -203,9 +203,9 @@ def certify_fixed_box(
     >>> pruning.expected_leaves, certificate.risk, round(certificate.bound, 3)
     (2.0, 0.0, 0.312)
     """
-    ends = np.flatnonzero(one_pruning(fixed.tree, pruning).weight).astype(np.int32)
+    ends = np.flatnonzero(expect_pruning(fixed.tree, pruning).weight).astype(np.int32)
     rule = fixed.prunings(log_chance(delta, share))
-    leaves = counted(fixed.tree, ends, np.zeros_like(ends), None, 1).counts[:, 0]
+    leaves = count_by_leaf(fixed.tree, ends, np.zeros_like(ends), None, 1).counts[:, 0]
     # Below the pruning a fragment would only pay more.
     paid = rule.size_penalty * np.sqrt(np.maximum(leaves, 1)) + rule.cell_penalty
     fragment = prune(fixed.tree, paid).weight
@@ -223,4 +223,4 @@ def pruning_like(tree: Tree, pruned: Tree) -> NodeWeights:
         number[pruned.left[v] : pruned.left[v] + 2] = tree.left[number[v]] + np.arange(2)
     splits = np.zeros(tree.n_nodes, dtype=bool)
     splits[number[~pruned.is_leaf]] = True
-    return pruning_of(tree, splits)
+    return make_pruning(tree, splits)

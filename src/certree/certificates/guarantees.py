@@ -99,7 +99,7 @@ from certree.rows.near_copies import NearCopies
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Vote
-from certree.weights.node_weights import NodeWeights, pruning_of
+from certree.weights.node_weights import NodeWeights, make_pruning
 
 # Why rows in groups give no sets of classes.
 OF_SINGLE_ROWS = (
@@ -814,7 +814,7 @@ class CalibrationSamples(OfColumns):
 
     def __post_init__(self) -> None:
         expect_settings(self)
-        self.grown.of(self.tree)
+        self.grown.check_tree(self.tree)
         columns, n = checked_places(self.given, self.n_given, self.weight)
         nodes = self.tree.n_nodes
         columns["leaf"] = codes("leaf", self.leaf, n, nodes)
@@ -881,7 +881,7 @@ class CalibrationSamples(OfColumns):
         """What was expected before the calibration samples."""
         if self.splits is None:
             return branching_prior(self.tree, self.grown.n_classes)
-        return expected_structure(self.tree, self.grown, pruning_of(self.tree, self.splits))
+        return expected_structure(self.tree, self.grown, make_pruning(self.tree, self.splits))
 
     def by_growing_rows(self) -> HeldOut:
         """Both sides of the rows, where there are growing ones.

@@ -212,7 +212,7 @@ class ModelSelection(_Electorate):
         for posterior in (centre, plain, by_count):  # the likeliest winner first
             family = gibbs_family(self.held.tree, self.stats, posterior)
             for value in PATH:
-                yield value, family.at(value, 0.0)
+                yield value, family.solve(value, 0.0)
 
 
 def expected_structure(tree: Tree, grown: NodeStats, pruning: NodeWeights) -> Prior:

@@ -21,7 +21,7 @@ from certree.interface.arrays import Float64, codes, column
 from certree.interface.signatures import checked
 from certree.tree import Tree
 from certree.votes import Vote, Voting
-from certree.weights.node_weights import NodeWeights, one_pruning, sample_pruning
+from certree.weights.node_weights import NodeWeights, expect_pruning, sample_pruning
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +310,7 @@ def absolute_error_pruning(
     if prior.tree is not held.tree:
         raise ValueError("prior is one over the prunings of another tree")
     means = (Voting("mean") if voting is None else voting).ballots(held.tree, held.grown)
-    value = means.cast(held.tree, one_pruning(held.tree, pruning)).score[:, 0]
+    value = means.cast(held.tree, expect_pruning(held.tree, pruning)).score[:, 0]
     nats = max(-prior.log_mass_of_pruning(pruning), 0.0)
     entries = "absolute_error_pruning", held, held.loss_of(value), nats
     return _by_risk(*entries, delta, share, unit=float(held.limit))
@@ -403,7 +403,7 @@ def selective_certificates(
     Geifman and El-Yaniv, "Selective classification for deep neural networks", NeurIPS 2017, for the
     guarantee as such; the bound is Langford's, JMLR 2005.
     """
-    lead, winner = margins(ballot.of(held.tree)), ballot.label
+    lead, winner = margins(ballot.check_tree(held.tree)), ballot.label
     tried = _margins(held.tree, lead, held.grown.n if fixed else held.stats.n)
     labels = {margin: np.where(lead >= margin, winner, held.n_classes) for margin in tried}
     silent = allow_abstention(prior)

@@ -16,14 +16,14 @@ from certree.interface.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.tree import Tree, Trees
 from certree.votes import Vote, vote
-from certree.weights.family import ChainStops, Family, gains_of
+from certree.weights.family import ChainStops, Family, compute_gains
 from certree.weights.node_weights import NodeWeights
 
 
 def gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> Family:
     """The Gibbs posteriors of a prior, by (lambda_error, lambda_penalty); see `gibbs_posterior`."""
-    gains, root = stats.of(tree).terms(tree, 2, False)
-    decisions = prior.of(tree).log_decisions
+    gains, root = stats.check_tree(tree).terms(tree, 2, False)
+    decisions = prior.check_tree(tree).log_decisions
     stops = ChainStops.made(*decisions, prior.chain_entropy, prior.chain_mode)
     return Family.made(tree, gains, root, np.zeros(0), stops, False)
 
@@ -57,7 +57,7 @@ def gibbs_posterior(
     ----------
     Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
     """
-    return gibbs_family(tree, stats, prior).at(
+    return gibbs_family(tree, stats, prior).solve(
         nonnegative("lambda_error", lambda_error), nonnegative("lambda_penalty", lambda_penalty)
     )
 
@@ -130,7 +130,7 @@ def labelled_posterior(
     Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
     """
     lam = nonnegative("lambda_error", lambda_error)
-    if len(prior.distributions) != 1 or prior.n_labels > stats.of(tree).n_classes:
+    if len(prior.distributions) != 1 or prior.n_labels > stats.check_tree(tree).n_classes:
         raise ValueError(
             f"prior must have one part and at most {stats.n_classes} labels, got "
             f"{len(prior.distributions)} parts and {prior.n_labels} labels"
@@ -147,9 +147,9 @@ def labelled_posterior(
     total = logsumexp(logs, axis=1)
     stops = ChainStops(*posterior.log_decisions, posterior.chain_entropy, posterior.chain_mode)
     unit = stats.weight_unit
-    gains = np.stack([gains_of(tree, least, unit), gains_of(tree, total)], axis=1)
+    gains = np.stack([compute_gains(tree, least, unit), compute_gains(tree, total)], axis=1)
     root = np.array([least[0] / unit, total[0]])
-    weights = Family(tree, gains, root, np.array([1.0]), stops).at(lam)
+    weights = Family(tree, gains, root, np.array([1.0]), stops).solve(lam)
     return LabelledWeights(weights, np.exp(logs - total[:, None]))
 
 
@@ -157,7 +157,7 @@ def ballot_of(tree: Tree, stats: NodeStats, posterior: Law) -> Vote:
     """Probability of each class under a drawn pruning, in every cell."""
     if isinstance(posterior, NodeWeights):
         return vote(tree, stats, posterior)
-    weight = posterior.weights.of(tree).weight
+    weight = posterior.weights.check_tree(tree).weight
     return Vote(push_down(tree.left, weight, None, posterior.share, posterior.share.shape[1]))
 
 

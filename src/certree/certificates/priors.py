@@ -26,8 +26,8 @@ from certree.interface.signatures import checked, expect_settings
 from certree.stats import NodeStats
 from certree.tree import LEAF, Tree, Trees
 from certree.weights.family import ChainStops, Family
-from certree.weights.node_weights import NodeWeights, one_pruning, reached
-from certree.weights.pac_bayes_posteriors import branching
+from certree.weights.node_weights import NodeWeights, expect_pruning, reached
+from certree.weights.pac_bayes_posteriors import branching_stops
 
 # How much of its prior a label of the training samples gets, how much of all that they propose, and how
 # the doubts of a centred prior are spread when none is given.
@@ -103,7 +103,7 @@ class Prior(OfColumns):
         if not float(np.exp(self.log_share).sum()) + proposed <= 1 + 1e-9:
             raise ValueError("shares of parts and proposals must sum to at most 1")
         for distribution in self.distributions:
-            distribution.of(self.tree)
+            distribution.check_tree(self.tree)
 
     def of(self, tree: Tree, grown: NodeStats) -> Prior:
         """Check that the prior is one of this tree and has seen training samples alone; return it."""
@@ -169,7 +169,7 @@ class Prior(OfColumns):
 
 def _by_stops(tree: Tree, stops: ChainStops) -> NodeWeights:
     """The distribution over prunings that no rows enter."""
-    return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).at()
+    return Family(tree, np.zeros((tree.n_nodes, 0)), np.zeros(0), np.zeros(0), stops).solve()
 
 
 def independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
@@ -208,7 +208,7 @@ def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -
     Willems, Shtarkov and Tjalkens, "The context-tree weighting method", IEEE Trans. Information
     Theory 1995.
     """
-    return _uniform(tree, n_classes, _by_stops(tree, branching(tree, stop_probability)))
+    return _uniform(tree, n_classes, _by_stops(tree, branching_stops(tree, stop_probability)))
 
 
 @checked
@@ -264,7 +264,7 @@ def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float =
 def decisions_by_rows(tree: Trees, grown: NodeStats, rows: float) -> NodeWeights:
     """The distribution of `count_prior`."""
     with np.errstate(divide="ignore", over="ignore"):
-        log_odds = np.log(grown.of(tree).n / grown.weight_unit / float(rows))
+        log_odds = np.log(grown.check_tree(tree).n / grown.weight_unit / float(rows))
     return independent_decisions(tree, log_odds)
 
 
@@ -353,7 +353,7 @@ def _doubted(
     for name, value in (*(("doubt", doubt) for doubt in doubts), ("stop_below", stop_below)):
         if not 0 < value < 1:
             raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
-    leaf = one_pruning(tree, pruning).weight == 1
+    leaf = expect_pruning(tree, pruning).weight == 1
     inside = (reached(tree, pruning) == 1) & ~leaf
     distributions = []
     for doubt in map(float, doubts):
@@ -396,7 +396,7 @@ def _trusting(
     """Distributions of equal shares with labels like those of training samples; see `trust_labels`."""
     if not ((trusts > 0) & (trusts <= 1)).all():
         raise ValueError(f"trust must lie in (0, 1], got {trusts[0]!r}")
-    label = (1 - trusts)[:, None, None] * grown.of(tree).averages(tree, 1.0)
+    label = (1 - trusts)[:, None, None] * grown.check_tree(tree).averages(tree, 1.0)
     label[:, np.arange(tree.n_nodes), grown.label] += trusts[:, None]
     with np.errstate(divide="ignore"):
         log_label = np.log(label)
@@ -469,7 +469,7 @@ def add_candidate_labels(
     return replace(
         prior,
         log_share=prior.log_share + rest,
-        seen=_one_source(prior.seen, grown.of(prior.tree)),
+        seen=_one_source(prior.seen, grown.check_tree(prior.tree)),
         candidate_labels=(*kept, *added),
     )
 

@@ -24,10 +24,10 @@ from certree.rows.folds import Indices
 from certree.rows.near_copies import NearCopies
 from certree.rows.split import TrainCalibrationSplit, checked_groups
 from certree.stats import NodeStats, TargetStats
-from certree.stats.in_any_order import asking, counted_in_any_order
-from certree.stats.nodes import counted
+from certree.stats.exact_leaf_sums import count_exactly, reduce_in_memory
+from certree.stats.nodes import count_by_leaf
 from certree.tree import LEAF, Tree
-from certree.weights.node_weights import NodeWeights, one_pruning
+from certree.weights.node_weights import NodeWeights, expect_pruning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +80,7 @@ class HeldOut(OfColumns):
         self._check("int64", (None,), "grow", "weigh")
         _expect_disjoint(self.grow, self.weigh)
         for stats in (self.grown, self.stats):
-            stats.of(self.tree)
+            stats.check_tree(self.tree)
         if self.stats.n_classes not in (self.n_classes, self.n_classes + 1):
             raise ValueError(
                 f"stats must count the {self.n_classes} classes of grown and perhaps others, got "
@@ -113,7 +113,7 @@ class HeldOut(OfColumns):
 
     def error_of_pruning(self, pruning: NodeWeights) -> float:
         """Share of the observations that a pruning gets wrong by the training samples' labels."""
-        return float(one_pruning(self.tree, pruning).weight @ self.stats.errors) / self.n
+        return float(expect_pruning(self.tree, pruning).weight @ self.stats.errors) / self.n
 
 
 def _expect_disjoint(grow: Indices, weigh: Indices) -> None:
@@ -212,7 +212,7 @@ def kept_apart(
 
     Calibration samples of a class that no label names have the code `n_classes` or a larger one.
     """
-    grown = counted(tree, leaf[grow], y[grow], None, n_classes)
+    grown = count_by_leaf(tree, leaf[grow], y[grow], None, n_classes)
     weight, n = None, len(weigh)
     if groups is not None:
         weight, n = shares_of_groups(checked_groups(groups, len(y)), grow, weigh)
@@ -232,8 +232,8 @@ def weighed(
     y = np.minimum(y, grown.n_classes)
     columns = grown.n_classes + int((y == grown.n_classes).any())
     if weight is not None:  # added up in whatever order they come
-        leaf, y, weight, _ = counted_in_any_order(asking(leaf, y, weight), columns)
-    counts = counted(tree, leaf, y, weight, columns).counts
+        leaf, y, weight, _ = count_exactly(reduce_in_memory(leaf, y, weight), columns)
+    counts = count_by_leaf(tree, leaf, y, weight, columns).counts
     return NodeStats(counts, grown.label, weight_unit)
 
 
@@ -372,7 +372,7 @@ class HeldOutNumbers(OfColumns):
 
     def __post_init__(self) -> None:
         expect_settings(self)
-        self.grown.of(self.tree)
+        self.grown.check_tree(self.tree)
         y: Float64 = column("y", self.y, "float64", (None,))
         weight: Float64 = column("weight", self.weight, "float64", y.shape)
         leaf = codes("leaf", self.leaf, len(y), self.tree.n_nodes)

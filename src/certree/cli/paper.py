@@ -15,8 +15,8 @@ from certree.files import tables
 from certree.files.places import expect_writable
 from certree.interface.whole import write_whole
 from certree.paper import figure2 as figure2_experiment
-from certree.paper import printed
 from certree.paper import rates as rates_experiment
+from certree.paper import result_tables
 from certree.paper import table1 as table1_experiment
 from certree.paper import table2 as table2_experiment
 from certree.paper.protocol import GROWERS, PAPER_SETS, run
@@ -77,8 +77,8 @@ def table1(data: Data = None, datasets: Datasets = None, json_file: Json = None)
     """Print the paper's Table 1, the sizes of its data sets, with ours beside it."""
     expect_writable(json_file)
     names = _split(datasets, PAPER_SETS)
-    found = table1_experiment.extents({name: tables.load(name, data) for name in names})
-    _report(printed.table1(found), table1_experiment.as_json(found), json_file)
+    found = table1_experiment.measure_datasets({name: tables.load(name, data) for name in names})
+    _report(result_tables.format_table1(found), table1_experiment.to_json(found), json_file)
 
 
 @command(PAPER)
@@ -103,10 +103,10 @@ def table2(
         n_jobs=jobs,
         verbose=not quiet,
     )
-    table = table2_experiment.lines(outcomes)
-    content = table2_experiment.as_json(outcomes, table)
+    table = table2_experiment.summarise_outcomes(outcomes)
+    content = table2_experiment.to_json(outcomes, table)
     _report(
-        printed.table2(table, repeats),
+        result_tables.format_table2(table, repeats),
         content,
         json_file,
         lambda: paper.plot_table2(table),
@@ -133,13 +133,19 @@ def figure2(
         _split(growers, ("dyadic", "kd")),
         repeats,
         data,
-        figure2_experiment.SHARES,
+        figure2_experiment.FRACTIONS,
         n_jobs=jobs,
         verbose=not quiet,
     )
-    curves = figure2_experiment.curves(outcomes)
-    content = figure2_experiment.as_json(outcomes, curves)
-    _report(printed.figure2(curves), content, json_file, lambda: paper.plot_figure2(curves), plot)
+    curves = figure2_experiment.summarise_curves(outcomes)
+    content = figure2_experiment.to_json(outcomes, curves)
+    _report(
+        result_tables.format_figure2(curves),
+        content,
+        json_file,
+        lambda: paper.plot_figure2(curves),
+        plot,
+    )
 
 
 @command(PAPER)
@@ -170,6 +176,8 @@ def rates(
         n_jobs=jobs,
         verbose=not quiet,
     )
-    found = rates_experiment.rates(trials)
-    content = rates_experiment.as_json(trials, found)
-    _report(printed.rates(found), content, json_file, lambda: paper.plot_rates(found), plot)
+    found = rates_experiment.summarise_trials(trials)
+    content = rates_experiment.to_json(trials, found)
+    _report(
+        result_tables.format_rates(found), content, json_file, lambda: paper.plot_rates(found), plot
+    )

@@ -295,7 +295,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     def _packed(self, first: int = 0) -> Trees:
         """The trees from a number on, with what their nodes say."""
         trees = [
-            one.tree.saying(scores_of(one.says, vote, self.n_classes_).T)
+            one.tree.with_value(scores_of(one.says, vote, self.n_classes_).T)
             for one, vote in zip(self.estimators_[first:], self._votes[first:], strict=True)
         ]
         return Trees.joined(trees, self.n_features_in_, self._n_outputs)
@@ -327,7 +327,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
             yield start
         for learners in (range(self._first), range(self._first, len(self.estimators_))):
             if self.trees_ is not None:
-                yield from self.trees_.stages(start, rows, threads(self.n_jobs), learners)
+                yield from self.trees_.iterate_stages(start, rows, threads(self.n_jobs), learners)
                 continue
             scores = start
             for number in learners:
@@ -393,7 +393,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
             raise ValueError(f"exports take trees of certree, got estimator={self.estimator!r}")
         # Half of the log odds, and half of log probabilities.
         trees = self._packed(self._first)
-        trees = trees.saying(2 * trees.value)
+        trees = trees.with_value(2 * trees.value)
         return self._formula_of(trees, "boosted", self._link(), start=2 * self.start_)
 
     # -- inspection --------------------------------------------------------------------------------

@@ -136,7 +136,7 @@ def _together(members: list[Trees]) -> Trees:
     if len(members) == 1:
         return members[0]
     rounds = zip(*members, strict=True)
-    parts = [tree.saying(tree.value / len(members)) for trees in rounds for tree in trees]
+    parts = [tree.with_value(tree.value / len(members)) for trees in rounds for tree in trees]
     return Trees.joined(parts, members[0].n_features, members[0].value.shape[1])
 
 
@@ -505,7 +505,7 @@ class BoostedTrees(StagedTrees):
 
     def _keep(self, before: Trees, members: list[Rounds], n_rounds: int) -> None:
         """Set the trees of the first new rounds behind those before, and what their cuts are worth."""
-        grown = [one.trees().first(n_rounds) for one in members]
+        grown = [one.trees().keep_first(n_rounds) for one in members]
         for one, trees in zip(members, grown, strict=True):
             rows = one.rows_of_nodes()[: trees.n_nodes]
             outputs = one.settings.loss.outputs
@@ -536,8 +536,8 @@ class BoostedTrees(StagedTrees):
 
     def _keep_errors(self, thirds: Thirds, members: list[Rounds], first: int) -> None:
         """Set what standard errors are told by, those of the rounds from `first` on being new."""
-        grown = [one.trees().saying(one.deviations_of_nodes()) for one in members]
-        new = _together([one.first(self.n_iter_ - first) for one in grown]).value
+        grown = [one.trees().with_value(one.deviations_of_nodes()) for one in members]
+        new = _together([one.keep_first(self.n_iter_ - first) for one in grown]).value
         none = np.zeros((self.trees_.n_nodes - len(new), len(self.start_)))
         deviation = np.concatenate([self._errors.deviation if first > 0 else none, new])
         scores, said = self._scores_and_deviations(deviation, thirds.rows.features.said)
@@ -549,7 +549,7 @@ class BoostedTrees(StagedTrees):
         self, deviation: Float64, by_blocks: Callable[..., Float64]
     ) -> tuple[Float64, Float64]:
         """What the trees say without offsets, and the sums of deviations, (n_outputs, n) each."""
-        both = self.trees_.saying(np.concatenate([self.trees_.value, deviation], axis=1))
+        both = self.trees_.with_value(np.concatenate([self.trees_.value, deviation], axis=1))
         start = np.append(self.start_, np.zeros(len(self.start_)))
         scores, said = np.split(by_blocks(partial(self._added, both, start)), 2)
         return scores, said
@@ -579,7 +579,7 @@ class BoostedTrees(StagedTrees):
         """The fits that are averaged, before their first round, on tables below each other."""
         scores = []
         for factor in self._factors():
-            trees = before.saying(factor * before.value)
+            trees = before.with_value(factor * before.value)
             scores.append(
                 self._said(trees, start, tables, run.offset) if len(trees) else run.scores
             )
@@ -873,7 +873,7 @@ class BoostedTrees(StagedTrees):
         n_threads = all_threads(self.n_jobs, rows.shape[0])
         start = self._added(self.trees_, self.start_, rows, offset, begin)
         rounds = range(begin, end, (end - begin) // self.n_iter_)
-        return self.trees_.stages(start, rows, n_threads, rounds)
+        return self.trees_.iterate_stages(start, rows, n_threads, rounds)
 
     def _stages(self, X: Any, offset: Any) -> Iterator[Float64]:
         """The scores of rows to predict after each round."""
@@ -968,7 +968,7 @@ class BoostedTrees(StagedTrees):
             regressions, if there is one; columns of the rounds follow.
         """
         rows = self._rows_to_walk(X)
-        leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
+        leaf = self.trees_.find_leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
         return np.ascontiguousarray(leaf.T - self.trees_.root)
 
     def _formula(self) -> Formula:
@@ -1044,7 +1044,7 @@ class BoostedTrees(StagedTrees):
         if not len(used):
             return np.zeros(self.n_features_in_)
         # A copy of what trees look at: all of a sparse table might not fit into memory.
-        rows, trees = given[:, used], self.trees_.looking_at(used)
+        rows, trees = given[:, used], self.trees_.select_features(used)
         rows = np.ascontiguousarray(made_dense(rows))
 
         def mean_loss() -> float:

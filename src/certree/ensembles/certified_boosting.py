@@ -348,7 +348,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         if trained is None:
             return training
         self.n_classes_ = len(self.classes_)
-        self.trees_ = self.trees_.saying(trained.spread_scores(self.trees_.value))
+        self.trees_ = self.trees_.with_value(trained.spread_scores(self.trees_.value))
         self.start_ = trained.spread_scores(self.start_[None], is_start=True)[0]
         return replace(training, y=trained.places[training.y].astype(np.int32))
 
@@ -727,7 +727,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         else:
             scale.start_, scale.trees_ = np.ones(1), Trees.joined([], self.n_features_in_, 1)
         self.scale_start_ = limit * scale.start_
-        self.scale_trees_ = scale.trees_.saying(limit * scale.trees_.value)
+        self.scale_trees_ = scale.trees_.with_value(limit * scale.trees_.value)
         self.least_scale_ = limit * (LEAST_SCALE * mean or 1.0)
         return limit
 

@@ -36,11 +36,11 @@ from certree.interface.threads import all_threads
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
-from certree.stats.nodes import counted
+from certree.stats.nodes import count_by_leaf
 from certree.tree import Trees
 from certree.votes import Voting, stopped_outcomes
-from certree.weights.family import gains_of
-from certree.weights.node_weights import NodeWeights, pruning_of, reached
+from certree.weights.family import compute_gains
+from certree.weights.node_weights import NodeWeights, make_pruning, reached
 
 # Shares of the rows that grow a tree. Few are best where labels are noisy and rows out of both samples
 # of a pair many; many where trees are the better the more rows they have.
@@ -82,7 +82,7 @@ class SampledTrees:
     @cached_property
     def leaf(self) -> Int32:
         """Leaf of each row in each tree, numbered among all nodes, (T, n)."""
-        return self.trees.leaves(self.training.X, self.n_threads)
+        return self.trees.find_leaves(self.training.X, self.n_threads)
 
     @cached_property
     def judged(self) -> NDArray[np.bool_]:
@@ -97,7 +97,7 @@ class SampledTrees:
         """Counts of the rows that grew each tree and label it, and of the others, which weigh it."""
         y, weight = self.training.y, self.training.weight
         grown, others = (
-            counted(
+            count_by_leaf(
                 self.trees,
                 self.leaf[rows],
                 np.broadcast_to(y, rows.shape)[rows],
@@ -112,11 +112,11 @@ class SampledTrees:
     def posteriors(self) -> Iterator[tuple[NodeWeights, float]]:
         """The trees as they are, and posteriors over prunings, with their mean divergence (nats)."""
         trees, (grown, others) = self.trees, self.stats
-        yield pruning_of(trees, ~trees.is_leaf), -_LOG_SHARE
+        yield make_pruning(trees, ~trees.is_leaf), -_LOG_SHARE
         prior = decisions_by_rows(trees, grown, _PRIOR_ROWS)
         family = gibbs_family(trees, others, prior)
         for value in _PATH:
-            posterior = family.at(value, 0.0)
+            posterior = family.solve(value, 0.0)
             yield posterior, kl_divergence(trees, posterior, prior) / len(trees) - _LOG_SHARE
 
     def shares(self, posterior: NodeWeights) -> Float64:
@@ -147,7 +147,7 @@ class SampledTrees:
         """Shares of features in how far cuts lower the Gini index, times how likely they are."""
         trees, grown = self.trees, self.stats[0]
         inner = np.flatnonzero(~trees.is_leaf)
-        fallen = np.maximum(-gains_of(trees, grown.impurity), 0.0)
+        fallen = np.maximum(-compute_gains(trees, grown.impurity), 0.0)
         made = np.maximum(reached(trees, posterior) - posterior.weight, 0.0)
         return tree_shares(trees, inner, (fallen * made)[inner], np.zeros(trees.n_features))
 
@@ -399,7 +399,7 @@ class CertifiedForestClassifier(ForestClassifier):
         """Set the fitted attributes."""
         trees, shares = best.sampled.trees, best.shares
         said = shares if self.n_classes_ > 2 else shares[:, 1:2]
-        self.trees_ = trees.saying(said)
+        self.trees_ = trees.with_value(said)
         self._importances = best.sampled.importances(best.posterior)
         self.certificates_ = best.certificates(self.delta, share, best.sampled.risk(shares))
         self.certificate_ = min(self.certificates_, key=lambda one: one.bound)

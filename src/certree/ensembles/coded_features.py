@@ -86,7 +86,7 @@ class WalkOfCodes:
 
     def leaf(self, begin: int, end: int) -> Int32:
         """See `Walk`."""
-        leaf = self.coded.leaves(numbers_of(self.codes[begin:end]), self.n_threads)
+        leaf = self.coded.find_leaves(numbers_of(self.codes[begin:end]), self.n_threads)
         first = begin // 8
         bits = np.unpackbits(self.is_out[:, first : -(-end // 8)], axis=1)
         return np.where(bits[:, begin - 8 * first :][:, : end - begin] > 0, ~leaf, 0)
@@ -115,7 +115,7 @@ class WalkOfCodes:
         tree, step = self.coded.tree(number), max(1, CODES // self.codes.shape[1])
         for start in range(0, len(out), step):
             rows = out[start : start + step]
-            leaf[rows] = ~(tree.leaves(numbers_of(self.codes[rows]), 1)[0] + root)
+            leaf[rows] = ~(tree.find_leaves(numbers_of(self.codes[rows]), 1)[0] + root)
 
 
 def numbers_of(codes: UInt8) -> NDArray[np.float32]:
@@ -140,7 +140,7 @@ def comparing_codes(trees: Trees, bins: Bins) -> Trees:
     # Levels of a bin stand together in the set of a node.
     pairs = np.unique(node * (MISSING + 1) + codes)
     sizes = np.bincount(pairs // (MISSING + 1), minlength=trees.n_nodes)
-    return trees.comparing(
+    return trees.with_splits(
         threshold,
         np.append(0, np.cumsum(sizes)).astype(np.int64),
         (pairs % (MISSING + 1)).astype(np.int32),

@@ -322,7 +322,7 @@ def _boost(
     model._has_offset = False
     model._loss_shares = getattr(runs[0].settings.loss, "shares", ())
     model._importances = np.zeros(model.n_features_in_)
-    grown = [one.trees().first(model.n_iter_) for one in runs]
+    grown = [one.trees().keep_first(model.n_iter_) for one in runs]
     for one, trees in zip(runs, grown, strict=True):
         rows = np.concatenate([np.zeros(0), *one.rows])[: trees.n_nodes]
         outputs = one.settings.loss.outputs

@@ -180,7 +180,7 @@ class Forest(TreeModel):
     def _leaves_of(self, X: ArrayLike) -> Int32:
         """Find the leaf of each row in each tree, (T, n), numbered among the nodes of all trees."""
         rows = self._rows_to_walk(X)
-        return self.trees_.leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
+        return self.trees_.find_leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
 
     @reads_state
     def decision_path(self, X: ArrayLike) -> tuple[sparse.csr_matrix, Int64]:
@@ -226,13 +226,13 @@ class Forest(TreeModel):
         if given.size and (given.min() < 0 or given.max() >= n):
             raise ValueError(f"pairs must hold rows in 0 .. {n - 1}")
         shared = np.zeros(len(given))
-        for leaf in self.trees_.leaves(rows, all_threads(self.n_jobs, n)):
+        for leaf in self.trees_.find_leaves(rows, all_threads(self.n_jobs, n)):
             shared += leaf[given[:, 0]] == leaf[given[:, 1]]
         return shared / len(self.trees_)
 
     def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         trees = self.trees_
-        return trees.at_roots / len(trees), trees.contributions(
+        return trees.root_value / len(trees), trees.compute_contributions(
             rows, all_threads(self.n_jobs, len(rows))
         ) / len(trees)
 
@@ -240,7 +240,7 @@ class Forest(TreeModel):
     def _summed_trees(self) -> SummedTrees:
         """The trees, each with its share of their mean."""
         check_is_fitted(self)
-        trees = self.trees_.saying(self.trees_.value / len(self.trees_))
+        trees = self.trees_.with_value(self.trees_.value / len(self.trees_))
         start = np.zeros(trees.value.shape[1])
         return SummedTrees(trees, start, self._rows_of_nodes(), self._parts)
 
@@ -528,7 +528,7 @@ class TreeForest(Forest):
         made = []
         if before is not None and self._kept is not None:
             # What nodes say is made of all trees at the end.
-            made.append((before.saying(before.value[:, :0]), self._kept))
+            made.append((before.with_value(before.value[:, :0]), self._kept))
         first = len(made[0][0]) if made else 0
         importances = self._importances if made else np.zeros(rows.n_features)
         jobs = self._jobs(first, 1 if parts is None else parts.n_workers)
@@ -594,7 +594,7 @@ class TreeForest(Forest):
             drawn = leaves.shrinkage * unit_of(rows.weight)
             value = said_by(trees, sums, drawn, all_threads(self.n_jobs))
         value = self._lanes.restored(self._rounded(value), rows.columns)
-        self._set_trees(trees.saying(value), sums[:, 0])
+        self._set_trees(trees.with_value(value), sums[:, 0])
         self.leaves_ = leaves
         self._kept = sums if self.warm_start else None
 
@@ -602,7 +602,7 @@ class TreeForest(Forest):
         """Set trees whose leaves have values; other nodes get the means below, by rows (M,)."""
         # As files hold them.
         self._rows = rows.astype(np.float32).astype(np.float64)
-        self.trees_ = trees.saying(average_leaves(trees.left, self._rows, trees.value))
+        self.trees_ = trees.with_value(average_leaves(trees.left, self._rows, trees.value))
 
     def _rows_of_nodes(self) -> Float64:
         return self._rows

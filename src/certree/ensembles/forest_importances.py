@@ -107,7 +107,7 @@ def permutation_importances(
     for j in np.unique(known.trees.feature[~known.trees.is_leaf]):
         order = np.random.default_rng((seed, rank[j])).permutation(len(known.y))
         with shuffled(X, j, order) as shuffled_rows:
-            leaf = known.trees.out_of_bag(shuffled_rows, drawing, known.n_threads)
+            leaf = known.trees.find_out_of_bag_leaves(shuffled_rows, drawing, known.n_threads)
         found[j] = _loss(known, leaves, classes, leaf) - before
     return found
 
@@ -124,7 +124,7 @@ def sums_in_bags(
     for number, tree in enumerate(trees):
         count, own = draw_rows(len(y), drawing, number), rows.weights()
         weight = count * (balanced_in_bag(count, own, y) if balanced else own)
-        leaf = ~tree.leaves(X, 1)
+        leaf = ~tree.find_leaves(X, 1)
         sums.append(sum_leaves(tree.left, root, leaf, y, weight, lanes.counts, 1))
     return np.concatenate(sums)
 

@@ -105,7 +105,7 @@ class OrderedFeatures:
 
     def walk(self, trees: Trees, drawing: Drawing, n_threads: int) -> WalkInMemory:
         """See `DrawnFeatures`."""
-        return WalkInMemory(trees, trees.out_of_bag(self.X, drawing, n_threads))
+        return WalkInMemory(trees, trees.find_out_of_bag_leaves(self.X, drawing, n_threads))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -59,7 +59,7 @@ def linear_start(run: Rounds, n_steps: int | None) -> tuple[Trees, Float64]:
             # Rows of next to no weight have a sum of 0.
             known = (hessian > 0)[:, None]
             steps = np.divide(-total, hessian[:, None], out=np.zeros(total.shape), where=known)
-            trees.append(tree.saying(steps))
+            trees.append(tree.with_value(steps))
             rows.append(n)
     return Trees.joined(trees, run.bins.n_features, len(run.scores)), np.concatenate(rows)
 

@@ -26,7 +26,7 @@ from certree.parts.exact_sums import exact_sum, rounded, whole_numbers
 from certree.rows.folds import Indices
 from certree.rows.hashes import mix
 from certree.rows.sparse_rows import AnyColumns, SparseColumns
-from certree.stats.in_any_order import Ask
+from certree.stats.exact_leaf_sums import Reduce
 from certree.tree import Trees
 
 # Sets tell so many levels apart well enough.
@@ -245,7 +245,7 @@ class KnownLevels:
     by_level: LevelSums
 
     @classmethod
-    def of(cls, ask: Ask, n_levels: tuple[int, ...]) -> Self:
+    def of(cls, ask: Reduce, n_levels: tuple[int, ...]) -> Self:
         """Ask rows, wherever they lie; n_levels: of each feature that is asked for."""
         ends: TargetEnds = ask(ends_of_targets)
         weight, *totals = map(rounded, ask(exact_totals, ends))
@@ -485,7 +485,7 @@ class LevelStatistics:
             for v, n in zip(nodes, n_left, strict=True):
                 sets[v] = np.sort(levels[order[n:] if missing_left[v] else order[:n]])
             feature[nodes], threshold[nodes] = self.feature[q], 0
-        return Trees.known(
+        return Trees.from_valid_columns(
             trees.left,
             n_features,
             feature=frozen(feature),

@@ -283,7 +283,7 @@ def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float6
     )
     for run, (scores, columns, value, deviations, rows, losses, _) in zip(runs, made, strict=True):
         run.scores = scores
-        run.parts.append(Trees.grown(columns, p, value))
+        run.parts.append(Trees.from_ensemble_columns(columns, p, value))
         run.deviations.append(deviations)
         run.rows.append(rows)
         run.losses.append(losses)

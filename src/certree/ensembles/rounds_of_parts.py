@@ -328,7 +328,9 @@ class RoundsOfParts:
             columns[0],
             options[1],
         )
-        return Trees.grown(columns, self.bins.n_features, step * settings.learning_rate), rows
+        return Trees.from_ensemble_columns(
+            columns, self.bins.n_features, step * settings.learning_rate
+        ), rows
 
     def _drawn(self, number: int) -> tuple[Any, ...]:
         """What a round draws: of rows, as the core takes it; features, number of edges, and key."""

@@ -40,7 +40,7 @@ from certree.parts.sides import (
 from certree.rows.duplicates import count_as_worst
 from certree.rows.split import TrainCalibrationSplit
 from certree.stats import Stats
-from certree.stats.in_any_order import Ask, RowsInLeaves
+from certree.stats.exact_leaf_sums import Reduce, RoutedRows
 from certree.tree import Tree
 
 # Of the learning curve of the pilot.
@@ -245,7 +245,7 @@ class JudgedErrors:
     has_any: bool
     largest: float
     ends: tuple[float, float]
-    asking: Callable[[float], Ask]
+    asking: Callable[[float], Reduce]
     weight_unit: float
 
 
@@ -275,7 +275,7 @@ def _asked_off(
     """Ask the errors of a part in units of a limit, in the leaves of what predicts."""
     judged, off = _off(part, of_fold)
     weight = None if part.weight is None else part.weight[judged]
-    return f(RowsInLeaves(own[np.asarray(part.leaf)[judged]], off / limit, weight), *given)
+    return f(RoutedRows(own[np.asarray(part.leaf)[judged]], off / limit, weight), *given)
 
 
 def _expect_parts(model: Any) -> None:

@@ -50,7 +50,7 @@ from certree.rows.folds import Fold
 from certree.rows.split import Deal, TrainCalibrationSplit
 from certree.rows.training import WeighedTarget
 from certree.stats import Stats, TargetStats
-from certree.stats.in_any_order import asking, measured_in_any_order
+from certree.stats.exact_leaf_sums import measure_exactly, reduce_in_memory
 from certree.tree import Tree
 from certree.votes import Voting, vote
 from certree.weights.node_weights import NodeWeights, map_pruning
@@ -100,7 +100,7 @@ def judged_errors(
         len(off) > 0,
         largest,
         ends,
-        lambda limit: asking(cells, off / limit, weight),
+        lambda limit: reduce_in_memory(cells, off / limit, weight),
         rows.weight_unit,
     )
 
@@ -388,7 +388,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         limit = limit_of_errors(judged.largest, *judged.ends)
         if not judged.has_any:
             return limit, np.full(self.tree_.n_nodes, limit)
-        stats = measured_in_any_order(self.tree_, judged.asking(limit), judged.weight_unit)
+        stats = measure_exactly(self.tree_, judged.asking(limit), judged.weight_unit)
         ballots = Voting("mean", _SMOOTHING).ballots(self.tree_, stats)
         about = ballots.cast(self.tree_, self.weights_).score[:, 0]
         return limit, limit * np.maximum(about, LEAST_SCALE * float(stats.mean[0]) or 1.0)

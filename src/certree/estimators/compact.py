@@ -42,7 +42,7 @@ def cut_below(
         np.where(is_leaf, 0.0, weights.chain_entropy[kept]),
         np.where(is_leaf, 0.0, weights.chain_mode[kept]),
     )
-    smaller, own = tree.restricted(kept, is_leaf), stats.at(kept)
+    smaller, own = tree.keep_nodes(kept, is_leaf), stats.take(kept)
     return smaller, own, posterior, vote(smaller, own, posterior, voting)
 
 

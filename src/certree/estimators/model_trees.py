@@ -31,7 +31,7 @@ from certree.interface.arrays import Float64, Int32
 from certree.interface.fitted import reads_state
 from certree.interface.signatures import POSITIVE
 from certree.interface.threads import threads
-from certree.prunings.paths import losses_as_leaf, rounded_off
+from certree.prunings.paths import compute_leaf_losses, round_to_scale
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
 from certree.rows.features import FeatureColumns
@@ -40,7 +40,7 @@ from certree.rows.relative_weights import relative_weights
 from certree.rows.training import Training
 from certree.tree import LEAF, Tree
 from certree.votes import Voting
-from certree.weights.family import JudgedVotes
+from certree.weights.family import ValidationVotes
 from certree.weights.node_weights import NodeWeights
 
 # Rows like its parent's that a cell without a model is given.
@@ -114,7 +114,9 @@ class _LossByPrice:
 
     def losses(self, temperatures: Float64) -> Float64:
         """Loss of each alpha, (g, 1) -> (g,)."""
-        return np.sum([rule.totals(loss, temperatures) for rule, loss in self.families], axis=0)
+        return np.sum(
+            [rule.compute_totals(loss, temperatures) for rule, loss in self.families], axis=0
+        )
 
 
 class DecoratedTree(TreeVoteEstimator):
@@ -239,7 +241,7 @@ class DecoratedTree(TreeVoteEstimator):
         losses = self._judged(grown, constant, folds)
         largest = float(constant.max())
         if 0 < largest < np.inf:
-            losses, constant = (rounded_off(one, largest) for one in (losses, constant))
+            losses, constant = (round_to_scale(one, largest) for one in (losses, constant))
         pruning = prune(grown.tree, losses)
         kept = [grown.nodes[v] for v in np.flatnonzero(pruning.weight) if losses[v] < constant[v]]
         fitted = self._parallel(self._fitted_model, grown, kept)
@@ -258,7 +260,9 @@ class DecoratedTree(TreeVoteEstimator):
         for fold in folds:
             sides = self._sides(grown, fold)
             values = sides.stats.averages(grown.tree, _SMOOTHING)
-            losses += losses_as_leaf(JudgedVotes(None, values, sides.judging), self.scoring)
+            losses += compute_leaf_losses(
+                ValidationVotes(None, values, sides.judging), self.scoring
+            )
         return losses
 
     def _judged(self, grown: _Grown, constant: Float64, folds: list[Fold]) -> Float64:
@@ -453,7 +457,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
 
     def _grower(self) -> Grower:
         grower, rule = super()._grower(), self._rule_of(self.rule)
-        return grower if rule is None else rule.matched(grower, self.n_features_in_)[1]
+        return grower if rule is None else rule.match_grower(grower, self.n_features_in_)[1]
 
     def _pruned(
         self, grown: _Grown, random_state: np.random.RandomState
@@ -468,7 +472,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             judged = [self._fitted_nodes(grown, fold)[:2] for fold in folds]
             (alpha,) = tune(_LossByPrice(judged), [None])
         self.best_params_ = {"alpha": float(alpha)}
-        return prunings.at(alpha), models
+        return prunings.solve(alpha), models
 
     def _fitted_nodes(
         self, grown: _Grown, fold: Fold
@@ -480,8 +484,8 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         """
         sides = self._sides(grown, fold)
         values = sides.stats.averages(grown.tree, _SMOOTHING)
-        cost = losses_as_leaf(JudgedVotes(None, values, sides.stats.table), "error")
-        loss = losses_as_leaf(JudgedVotes(None, values, sides.judging), self.scoring)
+        cost = compute_leaf_losses(ValidationVotes(None, values, sides.stats.table), "error")
+        loss = compute_leaf_losses(ValidationVotes(None, values, sides.judging), self.scoring)
         modelled = [node for node in grown.nodes if node.is_modelled]
         models = {}
         for node, (model, errors, left_out) in zip(
@@ -491,9 +495,9 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             if errors < cost[v]:
                 cost[v], loss[v], models[v] = errors, left_out, model
         rule = self._rule_of(self.rule) or Polynomial()
-        family, _ = rule.matched(super()._grower(), self.n_features_in_)
+        family, _ = rule.match_grower(super()._grower(), self.n_features_in_)
         n = float(len(grown.rows.y))
-        return family(grown.tree, sides.stats, cost=cost, grown_by=n), loss, models
+        return family(grown.tree, sides.stats, cost=cost, n_grown=n), loss, models
 
     def _on_both_sides(self, grown: _Grown, node: _Node, whole: Fold) -> tuple[Any, float, float]:
         """A node's model, its errors on the rows it is fitted to, and its loss on those left out."""

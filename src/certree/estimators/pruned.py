@@ -29,7 +29,7 @@ from certree.interface.fitted import reads_state
 from certree.interface.signatures import NONNEGATIVE
 from certree.interface.threads import threads
 from certree.prunings.rule import PruningRule
-from certree.prunings.shorthand import RULES, rule_of
+from certree.prunings.rule_names import RULES, resolve_rule
 from certree.stats import Stats
 from certree.tree import Tree
 from certree.votes import Voting
@@ -46,15 +46,15 @@ class PrunedVote(TreeVoteEstimator):
     }
 
     def _shorthands(self) -> dict[str, Callable[[Any], Any]]:
-        return {**super()._shorthands(), "rule": rule_of}
+        return {**super()._shorthands(), "rule": resolve_rule}
 
     def _grower(self) -> Grower:
-        return rule_of(self.rule).matched(super()._grower(), self.n_features_in_)[1]
+        return resolve_rule(self.rule).match_grower(super()._grower(), self.n_features_in_)[1]
 
     def _candidates(self) -> dict[str, Candidate]:
-        if rule_of(self.rule).reads_classes:
+        if resolve_rule(self.rule).reads_classes:
             self._expect_one_target(f"rule={self.rule!r}")
-        family, _ = rule_of(self.rule).matched(super()._grower(), self.n_features_in_)
+        family, _ = resolve_rule(self.rule).match_grower(super()._grower(), self.n_features_in_)
         return {"pruning": Candidate(family, self._voting())}
 
     def _voting(self) -> Voting:
@@ -343,6 +343,6 @@ class PrunedTreeRegressor(UpdatableTree, PrunedVote, TreeVoteRegressor):
         self._store(locals())
 
     def _candidates(self) -> dict[str, Candidate]:
-        if rule_of(self.rule).reads_classes:
+        if resolve_rule(self.rule).reads_classes:
             raise ValueError(f"rule={self.rule!r} reads classes, but the target is a number")
         return super()._candidates()

@@ -34,7 +34,7 @@ def alpha_of_leaves(folds: Sequence[GrownFold], n_threads: int) -> float:
 
 def small_pruning(tree: Tree, stats: Stats, n_leaves: int, alpha: float) -> NodeWeights:
     """The pruning at this alpha, or at a higher one at which it has at most so many leaves."""
-    return small_path(tree, stats).of_at_most(n_leaves, alpha)
+    return small_path(tree, stats).limit_leaves(n_leaves, alpha)
 
 
 def cut_down(tree: Tree, stats: Stats, n_leaves: int, alpha: float, voting: Voting) -> Fitted:

@@ -48,11 +48,11 @@ from certree.rows.elsewhere import lies_elsewhere
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import Training, WeighedTarget, one_row
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
-from certree.stats.in_any_order import asking, counted_in_any_order, measured_in_any_order
-from certree.stats.nodes import counted
+from certree.stats.exact_leaf_sums import count_exactly, measure_exactly, reduce_in_memory
+from certree.stats.nodes import count_by_leaf
 from certree.stats.sparse import MANY_CLASSES
-from certree.stats.targets import measured
-from certree.tree import LEAF, Tree, lacking_rows
+from certree.stats.targets import measure_by_leaf
+from certree.tree import LEAF, Tree, find_rows_with_missing
 from certree.votes import (
     Ballots,
     DeferredVote,
@@ -63,7 +63,7 @@ from certree.votes import (
     scaled_distances,
     vote,
 )
-from certree.weights.family import Scoring, gains_of
+from certree.weights.family import Scoring, compute_gains
 from certree.weights.node_weights import NodeWeights, reached
 
 # What weighs classes where rows may have several targets.
@@ -229,7 +229,7 @@ class TreeVoteEstimator(TreeModel):
         leaf = tree.route(training.X, threads(self.n_jobs))
         about = training.weight, training.weight_unit
         stats = self._summarise(tree, leaf, training.y, *about)
-        self._vote(tree.knowing_missing(training.X), stats, posteriors)
+        self._vote(tree.learn_missing(training.X), stats, posteriors)
 
     def _grower(self) -> Grower:
         """What grows the tree."""
@@ -366,8 +366,8 @@ class TreeVoteEstimator(TreeModel):
         tree = self._stored_trees(Tree, stored.of("tree"))
         # Leaves compare none, but slopes look it up at all nodes.
         codes("feature", tree.feature, tree.n_nodes, self.n_features_in_)
-        stats = self._restored_stats(stored).of(tree)
-        posterior = NodeWeights.restored(stored.of("weights")).of(tree)
+        stats = self._restored_stats(stored).check_tree(tree)
+        posterior = NodeWeights.restored(stored.of("weights")).check_tree(tree)
         # Each pruning has one leaf on every path; a vote of ones adds up to how many there are.
         leaves = push_down(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
@@ -419,7 +419,7 @@ class TreeVoteEstimator(TreeModel):
         """The leaf of each row, which rows may belong to several, and the average scores of these."""
         rows, n_threads = self._new_rows(X), threads(self.n_jobs)
         leaves = self.tree_.route(rows, n_threads)
-        lacking = lacking_rows(rows)
+        lacking = find_rows_with_missing(rows)
         if not len(lacking) or not self.tree_.missing_both.any():
             return leaves, lacking[:0], np.empty((0, 1 if score is None else score.shape[1]))
         score = self.vote_.score if score is None else score
@@ -484,7 +484,7 @@ class TreeVoteEstimator(TreeModel):
     def _worth_of_features(self) -> Float64:
         tree = self.tree_
         inner = np.flatnonzero(tree.left != LEAF)
-        decrease = -gains_of(tree, self.stats_.impurity)
+        decrease = -compute_gains(tree, self.stats_.impurity)
         split = reached(tree, self.weights_) - self.weights_.weight
         value = np.maximum(decrease, 0) * np.maximum(split, 0)
         worth = np.bincount(tree.feature[inner], value[inner], minlength=tree.n_features)
@@ -512,7 +512,7 @@ class TreeVoteEstimator(TreeModel):
         value = np.zeros((tree.n_nodes, said.shape[1]))
         value[leaves] = said
         start = np.zeros(said.shape[1])
-        return SummedTrees(tree.saying(value), start, self.stats_.n, self._parts)
+        return SummedTrees(tree.with_value(value), start, self.stats_.n, self._parts)
 
     def _scored(self, outcomes: Float64) -> Float64:
         """Outcomes of the vote, (k, K), that tell all of them."""
@@ -626,7 +626,7 @@ class TreeVoteEstimator(TreeModel):
             )
         rows = self.stats_.n.astype(np.float64)
         return self._formula_of(
-            self.tree_.saying(self._leaf_values()), "tree", "identity", rows=rows
+            self.tree_.with_value(self._leaf_values()), "tree", "identity", rows=rows
         )
 
 
@@ -664,14 +664,14 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         squared_weight: Float64 | None = None,
     ) -> NodeStats | SparseNodeStats | SeveralStats:
         if weight is not None and squared_weight is None and self._adds_up_in_any_order(y):
-            sums = counted_in_any_order(asking(leaf, y, weight), self._lanes.n_of[0])
+            sums = count_exactly(reduce_in_memory(leaf, y, weight), self._lanes.n_of[0])
             leaf, y, weight, squared_weight = sums
         if self._has_sparse_stats():
             return SparseNodeStats.count(tree, leaf, y, weight, self.n_classes_, weight_unit)
         columns = np.atleast_2d(np.ascontiguousarray(y.T))
         about = weight_unit, squared_weight
         of_each = [
-            counted(tree, leaf, one, weight, k, *about)
+            count_by_leaf(tree, leaf, one, weight, k, *about)
             for one, k in zip(columns, self._lanes.n_of, strict=True)
         ]
         return SeveralStats(tuple(of_each)) if y.ndim == 2 else of_each[0]
@@ -797,12 +797,14 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         squared_weight: Float64 | None = None,  # noqa: ARG002 -- of classes
     ) -> TargetStats | SeveralStats:
         if self._adds_up_in_any_order(y):
-            return measured_in_any_order(tree, asking(leaf, y, weight), weight_unit)
+            return measure_exactly(tree, reduce_in_memory(leaf, y, weight), weight_unit)
         how: dict[str, Any] = {"weight_unit": weight_unit}
         if y.ndim == 1:
-            return measured(tree, leaf, y, weight, **how)
+            return measure_by_leaf(tree, leaf, y, weight, **how)
         columns = np.ascontiguousarray(y.T)
-        return SeveralStats(tuple(measured(tree, leaf, one, weight, **how) for one in columns))
+        return SeveralStats(
+            tuple(measure_by_leaf(tree, leaf, one, weight, **how) for one in columns)
+        )
 
     def _stored_stats(self, stored: Stored, number: int = 0) -> TargetStats:  # noqa: ARG002 -- all alike
         return TargetStats.restored(stored)

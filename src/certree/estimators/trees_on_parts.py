@@ -35,11 +35,11 @@ from certree.parts.rows_elsewhere import rows_elsewhere
 from certree.parts.tree_of_parts import GrowthOfParts, grow_on_parts
 from certree.rows.duplicates import warn_of_repeated_rows
 from certree.stats import NodeStats, Stats
-from certree.stats.in_any_order import (
-    Ask,
-    RowsInLeaves,
-    counted_in_any_order,
-    measured_in_any_order,
+from certree.stats.exact_leaf_sums import (
+    Reduce,
+    RoutedRows,
+    count_exactly,
+    measure_exactly,
 )
 from certree.tree import Tree
 
@@ -102,7 +102,7 @@ def fit_tree_on_parts(model: Any, parts: Executor) -> None:
             advance()
         tree, lacking, stats = trees.whole()
         advance()
-        model._vote(tree.lacking_at(lacking), stats, model._tuned(folds, advance))
+        model._vote(tree.with_missing_nodes(lacking), stats, model._tuned(folds, advance))
 
 
 def expect_rows_for_classes(learned: Learned, share: float = 1.0) -> None:
@@ -209,10 +209,10 @@ class TreesOfParts:
 
     def _stats(self, tree: Tree, are_growing: bool | None) -> Stats:
         """Statistics of all rows in leaves, of those that have grown the tree, or of the others."""
-        ask: Ask = partial(self.parts.collect, _asked, are_growing)
+        ask: Reduce = partial(self.parts.collect, _asked, are_growing)
         if not is_classifier(self.model):
-            return measured_in_any_order(tree, ask, self.weight_unit)
-        leaf, y, weight, squared = counted_in_any_order(ask, self.model._lanes.n_of[0])
+            return measure_exactly(tree, ask, self.weight_unit)
+        leaf, y, weight, squared = count_exactly(ask, self.model._lanes.n_of[0])
         # Sums of weights of 1 are those of their squares, which say nothing then.
         about = self.weight_unit, weight if squared is None else squared
         stats: Stats = self.model._summarise(tree, leaf, y, weight, *about)
@@ -262,7 +262,7 @@ def _asked(part: PartOfRows, are_growing: bool | None, f: Any, *given: Any) -> A
         n = part.n_growing
         rows = np.asarray(part.order[:n] if are_growing else part.order[n:])
         leaf, y, weight = leaf[rows], y[rows], None if weight is None else weight[rows]
-    return f(RowsInLeaves(leaf, y, weight), *given)
+    return f(RoutedRows(leaf, y, weight), *given)
 
 
 def folds_that_choose(model: Any) -> int:

@@ -21,8 +21,8 @@ from certree.rows.training import WeighedTarget
 from certree.stats import SeveralStats, Stats, TargetStats
 from certree.tree import Tree
 from certree.votes import Voting
-from certree.weights.family import Family, JudgedVotes, Scoring, Tunable
-from certree.weights.node_weights import NodeWeights, mixed
+from certree.weights.family import Family, Scoring, Tunable, ValidationVotes
+from certree.weights.node_weights import NodeWeights, mix_posteriors
 
 OneLaw = Literal["joint", "error-first"]
 Search = OneLaw | Literal["mixture"]
@@ -96,22 +96,22 @@ class GrownFold:
 
         return cls(tree, side(fold.grow), side(fold.judge).table)
 
-    def judged(self, voting: Voting) -> list[JudgedVotes]:
+    def judged(self, voting: Voting) -> list[ValidationVotes]:
         """What nodes vote for, and what judges it; of several targets each by itself.
 
         Numbers then are in units of their deviation, and targets in an order that they tell themselves.
         """
         if not isinstance(self.stats, SeveralStats):
             votes = voting.ballots(self.tree, self.stats)
-            return [JudgedVotes(votes.label, votes.frequency, self.judging)]
+            return [ValidationVotes(votes.label, votes.frequency, self.judging)]
         judged = []
         for one, judging, unit in zip(
             self.stats.of_each, self.judging, self.stats.deviations, strict=True
         ):
             votes = voting.ballots(self.tree, one)
-            said = JudgedVotes(votes.label, votes.frequency, judging)
-            judged.append(said.in_unit(unit) if isinstance(one, TargetStats) else said)
-        return sorted(judged, key=JudgedVotes.in_bytes)
+            said = ValidationVotes(votes.label, votes.frequency, judging)
+            judged.append(said.rescale(unit) if isinstance(one, TargetStats) else said)
+        return sorted(judged, key=ValidationVotes.to_bytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +130,7 @@ class Objective:
         Number of threads; the losses do not depend on it.
     """
 
-    families: Sequence[tuple[Tunable, JudgedVotes]]
+    families: Sequence[tuple[Tunable, ValidationVotes]]
     scoring: Scoring
     n_threads: int
 
@@ -141,7 +141,7 @@ class Objective:
         """Prepare a candidate on every fold."""
         if scoring not in ("error", "log_loss", "squared"):
             raise ValueError(f'scoring must be "error", "log_loss" or "squared", got {scoring!r}')
-        families: list[tuple[Tunable, JudgedVotes]] = []
+        families: list[tuple[Tunable, ValidationVotes]] = []
         for fold in folds:
             family = candidate.family(fold.tree, fold.stats)
             families += [(family, votes) for votes in fold.judged(candidate.voting)]
@@ -151,17 +151,19 @@ class Objective:
         """Loss of each row of temperatures, (g, t) -> (g,)."""
         total = np.zeros(len(temperatures))
         for family, votes in self.families:
-            total += family.losses(temperatures, votes, self.scoring, self.n_threads)
+            total += family.compute_losses(temperatures, votes, self.scoring, self.n_threads)
         return total
 
     def votes(self, temperatures: Float64) -> tuple[Float64, Float64, Float64]:
         """What each vote gives to the validation samples: rows (a,), truth (a,) and votes (a, g).
 
-        See `Family.judged_votes`; at most as many cells as mixtures are learned from.
+        See `Family.predict_validation`; at most as many cells as mixtures are learned from.
         """
         parts = []
         for family, votes in self.families:
-            judged = laws_of(family).judged_votes(temperatures, votes, self.scoring, self.n_threads)
+            judged = laws_of(family).predict_validation(
+                temperatures, votes, self.scoring, self.n_threads
+            )
             parts.append(_some(judged, max(1, _MOST_CELLS // len(self.families))))
         rows, truth, given = map(np.concatenate, zip(*parts, strict=True))
         return rows, truth, given
@@ -222,10 +224,14 @@ class Mixture(OfColumns):
         """The single posterior on a tree, or the mixture of several."""
         family = cache(lambda name: candidates[name].family(tree, stats))
         posteriors = (
-            family(name).at(*row)
+            family(name).solve(*row)
             for name, row in zip(self.families, self.temperatures, strict=True)
         )
-        return next(posteriors) if len(self.shares) == 1 else mixed(tree, posteriors, self.shares)
+        return (
+            next(posteriors)
+            if len(self.shares) == 1
+            else mix_posteriors(tree, posteriors, self.shares)
+        )
 
 
 def mixture(

@@ -243,7 +243,7 @@ class UpdatableTree(TreeVoteEstimator):
         tree = self._box()
         about = seen.weight, mean_weight(seen.weight)
         stats = self._summarise(tree, seen.leaf, seen.y, *about)
-        self._vote(tree.lacking_at(_lacking(tree, seen)), stats, self._tuned([]))
+        self._vote(tree.with_missing_nodes(_lacking(tree, seen)), stats, self._tuned([]))
         self.seen_rows_ = seen
         if is_classifier(self):
             self.sample_hashes_, self._sample_counts = seen.known, seen.repeat_counts

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64
-from certree.tree import LEAF, Tree, lacking_rows
+from certree.tree import LEAF, Tree, find_rows_with_missing
 from certree.votes import Ballots, DeferredVote, SparseBallots, Vote, stopped_outcomes
 from certree.weights.node_weights import NodeWeights
 
@@ -61,13 +61,13 @@ def contributions(
     said = stopped_outcomes(tree, weights, ballot, ballots, nodes)
     if len(nodes) < tree.n_nodes:
         has_children = np.isin(tree.left[nodes], nodes)
-        tree, rows = tree.restricted(nodes, ~has_children), rows[nodes]
-    return said[0], tree.saying(said).contributions(X, n_threads, rows)
+        tree, rows = tree.keep_nodes(nodes, ~has_children), rows[nodes]
+    return said[0], tree.with_value(said).compute_contributions(X, n_threads, rows)
 
 
 def _passed(tree: Tree, X: NDArray[Any], n_threads: int) -> NDArray[np.intp]:
     """The nodes that rows pass, and the siblings of these."""
-    if tree.missing_both.any() and len(lacking_rows(X)):
+    if tree.missing_both.any() and len(find_rows_with_missing(X)):
         return np.arange(tree.n_nodes)
     passed = np.zeros(tree.n_nodes, dtype=bool)
     passed[0] = True

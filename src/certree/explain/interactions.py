@@ -222,7 +222,14 @@ def shares_of(
     draws = cells.drawn(0 if few else n_draws, np.random.default_rng(random_state))
     dividing: Any = interactions  # mypy does not count what stands behind a star
     single, first, second, paired, fitted, total = dividing(
-        *trees.splits, trees.root, trees.value, *summed.branches(X), *cells, draws, few, n_threads
+        *trees.split_columns,
+        trees.root,
+        trees.value,
+        *summed.branches(X),
+        *cells,
+        draws,
+        few,
+        n_threads,
     )
     higher, error = max(total - float(single.sum() + paired.sum()), 0.0), 0.0
     if not few:

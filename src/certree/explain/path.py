@@ -16,7 +16,7 @@ from certree.interface.notebook import html_table
 from certree.interface.signatures import checked
 from certree.interface.words import counted
 from certree.tree import LEAF, Tree
-from certree.weights.node_weights import NodeWeights, pruning_of, reached
+from certree.weights.node_weights import NodeWeights, make_pruning, reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Explainer:
     @classmethod
     def of_whole(cls, tree: Tree, rows: Float64, *told: Any) -> Self:
         """A tree whose leaves alone predict: the pruning that cuts nothing off."""
-        return cls(tree, rows, pruning_of(tree, ~tree.is_leaf), *told)
+        return cls(tree, rows, make_pruning(tree, ~tree.is_leaf), *told)
 
     def rule(self, node: int, parent: int) -> str:
         """What sends a row from a node to its child."""

@@ -204,5 +204,7 @@ def _values(
     valued: Any = values_of_features  # whose overloads mypy does not tell apart behind a star
     trees, points = summed.trees, mixture(min(summed.depth, X.shape[1]))
     games = X, background, both, cover
-    added: Float64 = valued(*trees.splits, trees.root, trees.value, *games, *points, n_threads)
+    added: Float64 = valued(
+        *trees.split_columns, trees.root, trees.value, *games, *points, n_threads
+    )
     return added.reshape(len(X), summed.n_outputs, X.shape[1])

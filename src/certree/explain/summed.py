@@ -16,7 +16,7 @@ from certree._core import (
 )
 from certree.interface.arrays import Float64
 from certree.interface.fitted import state_of
-from certree.tree import LEAF, Trees, lacking_rows
+from certree.tree import LEAF, Trees, find_rows_with_missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class SummedTrees:
     def branches(self, *tables: NDArray[Any]) -> tuple[Any, Any]:
         """Where rows of tables go both ways, and by which rows, as the core takes it."""
         both = self.trees.missing_both
-        if not both.any() or not any(len(lacking_rows(X)) for X in tables):
+        if not both.any() or not any(len(find_rows_with_missing(X)) for X in tables):
             return None, None
         return both.view(np.uint8), self.rows
 
@@ -62,7 +62,7 @@ class SummedTrees:
         """Numbers of the rows that go one way, and of those that may go both ways, if there are any."""
         lacking = np.zeros(len(X), dtype=bool)
         if self.trees.missing_both.any():
-            lacking[lacking_rows(X)] = True
+            lacking[find_rows_with_missing(X)] = True
         return [rows for rows in (np.flatnonzero(~lacking), np.flatnonzero(lacking)) if len(rows)]
 
     @cached_property
@@ -81,9 +81,9 @@ class SummedTrees:
             return self.trees.add(start, X, n_threads).T
         # From nothing at inner nodes the changes along a path add up to what its leaf says.
         said = np.where(self.trees.is_leaf[:, None], self.trees.value, 0.0)
-        trees = self.trees.saying(said)
-        total: Float64 = trees.contributions(X, n_threads, self.rows).sum(axis=2)
-        return total + trees.at_roots + self.start
+        trees = self.trees.with_value(said)
+        total: Float64 = trees.compute_contributions(X, n_threads, self.rows).sum(axis=2)
+        return total + trees.root_value + self.start
 
     def expected(self, rows: Float64) -> Float64:
         """What is said on average if rows of nodes, (M,), decide where rows go, (n_outputs,)."""
@@ -93,7 +93,7 @@ class SummedTrees:
 
     def counted(self, X: NDArray[Any], n_threads: int) -> Float64:
         """How many of some rows come to each node, (M,)."""
-        leaf, nothing = self.trees.leaves(X, n_threads), np.zeros((len(X), 0))
+        leaf, nothing = self.trees.find_leaves(X, n_threads), np.zeros((len(X), 0))
         left, root = self.trees.left, self.trees.root
         sums = sum_leaves(left, root, ~leaf, nothing, None, np.zeros(0, np.int64), n_threads)
         return np.ascontiguousarray(sums[:, 0])

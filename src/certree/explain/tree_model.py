@@ -70,8 +70,8 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
     def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         """What is said before any feature is known, (n_outputs,), and what each adds to it."""
         summed = self._summed_trees()
-        base = summed.start + summed.trees.at_roots
-        return base, summed.trees.contributions(rows, threads(self.n_jobs))
+        base = summed.start + summed.trees.root_value
+        return base, summed.trees.compute_contributions(rows, threads(self.n_jobs))
 
     def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
         """The fields of an explanation that speak of the target, of what trees add up to."""
@@ -88,7 +88,9 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
     def _stored_trees(self, kind: type[AnyTrees], stored: Stored, **known: Any) -> AnyTrees:
         """The trees that a file holds, if they go with what is known of the features."""
         names = None if self.categories_ is None else self.categories_.names
-        return kind.restored(stored, n_features=self.n_features_in_, **known).among(names)
+        return kind.restored(stored, n_features=self.n_features_in_, **known).check_categories(
+            names
+        )
 
     # -- explanations ------------------------------------------------------------------------------
 

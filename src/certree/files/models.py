@@ -37,7 +37,7 @@ from certree.interface.arrays import OfColumns
 from certree.interface.fitted import keep_parameters, state_of
 from certree.interface.stored import Stored
 from certree.interface.whole import write_whole
-from certree.prunings.shorthand import RULES
+from certree.prunings.rule_names import RULES
 from certree.tree import Trees
 from certree.votes import Voting
 

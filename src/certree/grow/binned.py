@@ -302,7 +302,7 @@ class BinnedGrower:
             nonnegative("min_hessian", min_hessian),
             *self.options_of_gradients,
         )
-        return CountedTree(Tree.of(columns, bins.n_features), leaf, sums)
+        return CountedTree(Tree.from_grower_columns(columns, bins.n_features), leaf, sums)
 
     # -- trees on classes and numbers
 
@@ -503,7 +503,9 @@ class BinnedGrower:
 
     def _grown(self, grow: Any, *rows: Any) -> GrownForest:
         columns, begin, lane, total = grow(*rows, self._limits, *self._constraints)
-        return GrownForest(Trees.grown(columns, self.bins.n_features), begin, lane, total)
+        return GrownForest(
+            Trees.from_ensemble_columns(columns, self.bins.n_features), begin, lane, total
+        )
 
     # -- options, checked once, as the core takes them
 

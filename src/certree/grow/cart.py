@@ -207,7 +207,7 @@ class Cart(BaseEstimator):
             place=place,
             n_threads=threads(rows.n_jobs),
         )
-        return Tree.of(columns, p)
+        return Tree.from_grower_columns(columns, p)
 
     def _expect_settings(self) -> None:
         expect_settings(self)

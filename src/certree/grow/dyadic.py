@@ -151,7 +151,9 @@ class Dyadic(BaseEstimator):
             expand=bool(self.expand),
             n_threads=threads(rows.n_jobs),
         )
-        return place_thresholds(Tree.of(columns, rows.X.shape[1]), rows.X, at_middle=False)
+        return place_thresholds(
+            Tree.from_grower_columns(columns, rows.X.shape[1]), rows.X, at_middle=False
+        )
 
 
 @checked

@@ -70,7 +70,9 @@ class KD(BaseEstimator):
             spread=self.axis == "spread",
             n_threads=threads(rows.n_jobs),
         )
-        return place_thresholds(Tree.of(columns, rows.X.shape[1]), rows.X, at_middle=True)
+        return place_thresholds(
+            Tree.from_grower_columns(columns, rows.X.shape[1]), rows.X, at_middle=True
+        )
 
 
 @checked

@@ -42,4 +42,4 @@ def place_thresholds(tree: Tree, X: NDArray[Any], *, at_middle: bool) -> Tree:
         bounded = np.concatenate([[-np.inf], values, [np.inf]])
         low, high = bounded[behind], bounded[behind + 1]
         threshold[own] = thresholds_near(threshold[own], low, high, at_middle)
-    return tree.comparing(threshold, tree.category_start, tree.categories)
+    return tree.with_splits(threshold, tree.category_start, tree.categories)

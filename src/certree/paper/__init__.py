@@ -1,9 +1,9 @@
-"""The paper that the vote comes from: what its theory promises, and its experiment run again.
+"""The paper by Nguyen and Kpotufe that introduced the vote: its theory, and its experiment repeated.
 
-`protocol` runs the experiment, `table1`, `table2` and `figure2` say what came out, `rates`
-simulates how fast prunings come close to the Bayes error. `theory` and `excess` hold bounds that
-need the truth, which is known on simulated problems only: rates to learn and to test by, and no
-certificates. No other room imports this one; the command line has its commands.
+`protocol` runs the experiment; `table1`, `table2` and `figure2` summarise its results. `rates`
+simulates how fast the error of prunings approaches the Bayes error. `theory` and `excess` have bounds
+that need the true distribution, which is known in simulations only, so they are not certificates. No
+other package imports this one, except the command line.
 """
 
 from certree.paper.curves import plot_figure2, plot_rates, plot_table2

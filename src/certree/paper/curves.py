@@ -1,4 +1,4 @@
-"""Pictures of the tables of the experiments."""
+"""Plots of the results of the experiments."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from certree.interface.extras import needed
 from certree.paper.figure2 import Curve
 from certree.paper.protocol import PRUNING
-from certree.paper.rates import Rate, shrinking
+from certree.paper.rates import Rate, log_n_over_n
 from certree.paper.table2 import Line
 from certree.show.style import (
     BLACK,
@@ -23,7 +23,7 @@ from certree.show.style import (
     styled,
 )
 
-# One per method in every picture.
+# Colour of each method in all plots.
 COLOURS = {
     PRUNING: BLACK,
     "SN-pruning": ORANGE,
@@ -41,19 +41,19 @@ _RATIOS = ("SN-pruning", "PAC-Bayes joint", "PAC-Bayes error-first", "HS-vote")
 _CURVES = (PRUNING, "SN-pruning", "PAC-Bayes joint", "HS-vote", "unpruned")
 
 
-def _mark(**style: Any) -> Any:
-    """A line or a mark that stands in a legend alone."""
+def _make_handle(**style: Any) -> Any:
+    """Return a line for a legend that is not drawn in the axes."""
     return needed("matplotlib.lines", "plot").Line2D([], [], **style)
 
 
 @styled
 def plot_table2(table: Sequence[Line]) -> Figure:
-    """Draw the ratios of Table 2: filled marks with error bars are ours, open ones the paper's.
+    """Plot the ratios of Table 2: filled marks with error bars are ours, open marks the paper's.
 
     Parameters
     ----------
     table : sequence of Line
-        The table.
+        Lines of the table; see `certree.paper.table2.summarise_outcomes`.
 
     Returns
     -------
@@ -74,15 +74,15 @@ def plot_table2(table: Sequence[Line]) -> Figure:
         ax.grid(axis="x", alpha=0.3)
     axes[0].set_yticks(range(len(datasets)), datasets)
     axes[0].set_ylim(len(datasets) - 0.4, -0.6)
-    handles = _legend(axes)
+    handles = _collect_handles(axes)
     if any(line.paper(method) is not None for line in table for method in _RATIOS):
-        handles["open: the paper's"] = _mark(color="0.3", marker="o", ls="", mfc="none")
+        handles["open: the paper's"] = _make_handle(color="0.3", marker="o", ls="", mfc="none")
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
     return figure
 
 
-def _legend(axes: Iterable[Any]) -> dict[str, Any]:
-    """One handle for every label in any of the axes."""
+def _collect_handles(axes: Iterable[Any]) -> dict[str, Any]:
+    """Return one legend handle for each label of several axes."""
     handles: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -91,14 +91,15 @@ def _legend(axes: Iterable[Any]) -> dict[str, Any]:
 
 
 def _draw_ratios(ax: Any, line: Line, row: int) -> None:
-    shown = [method for method in _RATIOS if method in line.ratios]
-    for method in shown:
-        # Every method keeps its height within the row, so that marks do not cover each other.
+    """Plot the ratios of one line of Table 2 at the height `row`."""
+    methods = [method for method in _RATIOS if method in line.ratios]
+    for method in methods:
+        # Each method has a height of its own, so that marks do not overlap.
         y = row + 0.17 * (_RATIOS.index(method) - (len(_RATIOS) - 1) / 2)
         ratio = line.ratios[method]
-        spread = 0.0 if np.isnan(ratio.standard_error) else ratio.standard_error
+        error = 0.0 if np.isnan(ratio.standard_error) else ratio.standard_error
         style = {"color": COLOURS[method], "markersize": 5}
-        ax.errorbar(ratio.value, y, xerr=spread, fmt="o", elinewidth=1.2, label=method, **style)
+        ax.errorbar(ratio.value, y, xerr=error, fmt="o", elinewidth=1.2, label=method, **style)
         paper = line.paper(method)
         if paper is not None:
             ax.plot(paper, y, "o", markerfacecolor="none", **style)
@@ -106,12 +107,12 @@ def _draw_ratios(ax: Any, line: Line, row: int) -> None:
 
 @styled
 def plot_figure2(curves: Sequence[Curve]) -> Figure:
-    """Draw error against training rows, with bands of one standard error.
+    """Plot the error against the number of training rows, with bands of one standard error.
 
     Parameters
     ----------
     curves : sequence of Curve
-        The curves.
+        The curves; see `certree.paper.figure2.summarise_curves`.
 
     Returns
     -------
@@ -127,31 +128,31 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
             continue
         ax = axes[growers.index(curve.grower), datasets.index(curve.dataset)]
         mean = np.array([error.value for error in curve.errors])
-        spread = np.nan_to_num([error.standard_error for error in curve.errors])
+        width = np.nan_to_num([error.standard_error for error in curve.errors])
         colour = COLOURS[curve.method]
         ax.plot(curve.rows, mean, ".-", color=colour, label=curve.method, linewidth=1.2)
-        ax.fill_between(curve.rows, mean - spread, mean + spread, color=colour, alpha=0.15, lw=0)
+        ax.fill_between(curve.rows, mean - width, mean + width, color=colour, alpha=0.15, lw=0)
         ax.set_title(f"{curve.dataset}, {curve.grower}", fontsize=9)
     for ax in axes[-1]:
         ax.set_xlabel("training rows")
     for ax in axes[:, 0]:
         ax.set_ylabel("test error")
-    handles = _legend(axes.ravel())
+    handles = _collect_handles(axes.ravel())
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
     return figure
 
 
 @styled
 def plot_rates(rates: Sequence[Rate]) -> Figure:
-    """Draw excess error against training rows, both in logarithms, beside the rates of the theory.
+    """Plot the excess error against the number of training rows, on logarithmic axes.
 
-    Bars are standard errors. Dotted lines fall at the theory's rate, through the middle of the sizes
-    that the exponent is fitted to.
+    Bars are standard errors. Dotted lines have the rate of the theory and pass through the middle of
+    the sizes to which the exponent is fitted.
 
     Parameters
     ----------
     rates : sequence of Rate
-        The curves.
+        The curves; see `certree.paper.rates.summarise_trials`.
 
     Returns
     -------
@@ -170,7 +171,7 @@ def plot_rates(rates: Sequence[Rate]) -> Figure:
         ax.set_title(f"{boundaries[column]} boundary, {dimensions[row]} features", fontsize=10)
         ax.set_xscale("log", base=2)
         ax.set_yscale("log")
-        # Room for the exponents below the curves.
+        # The legend with the exponents needs space below the curves.
         ax.set_ylim(bottom=ax.get_ylim()[0] / 6)
         ax.grid(alpha=0.3)
         if ax.get_legend_handles_labels()[0]:
@@ -180,22 +181,25 @@ def plot_rates(rates: Sequence[Rate]) -> Figure:
     for ax in axes[:, 0]:
         ax.set_ylabel("error beyond the Bayes error")
     names = dict.fromkeys(rate.rule for rate in rates)
-    handles = [_mark(color=COLOURS[name], marker=".") for name in names]
-    handles.append(_mark(color="0.3", ls=":"))
+    handles = [_make_handle(color=COLOURS[name], marker=".") for name in names]
+    handles.append(_make_handle(color="0.3", ls=":"))
     labels = [*names, "theory's rate"]
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
 
 
 def _draw_rate(ax: Any, rate: Rate) -> None:
+    """Plot the excess error of one rule, and the line of its rate in theory if it has one."""
     colour = COLOURS[rate.rule]
     mean = np.array([excess.value for excess in rate.excess])
-    spread = np.nan_to_num([excess.standard_error for excess in rate.excess])
-    ax.errorbar(rate.rows, mean, spread, fmt=".-", color=colour, elinewidth=1, linewidth=1.2)
+    error = np.nan_to_num([excess.standard_error for excess in rate.excess])
+    ax.errorbar(rate.rows, mean, error, fmt=".-", color=colour, elinewidth=1, linewidth=1.2)
     if np.isnan(rate.theory) or np.isnan(rate.fitted.value):
         return
     label = f"{rate.fitted.rounded(2)} ({rate.theory:.2f})"
-    ratio = shrinking(rate.larger)
-    # Through the middle of what is fitted.
+    ratio = log_n_over_n(rate.fitted_rows)
+    # The line passes through the middle of the fitted sizes.
     height = np.exp(np.mean(np.log(mean[-len(ratio) :]) - rate.theory * np.log(ratio)))
-    ax.plot(rate.larger, height * ratio**rate.theory, ":", color=colour, linewidth=2, label=label)
+    ax.plot(
+        rate.fitted_rows, height * ratio**rate.theory, ":", color=colour, linewidth=2, label=label
+    )

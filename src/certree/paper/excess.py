@@ -1,8 +1,7 @@
-"""How near a vote comes to the best classifier there is, where the truth is known.
+"""Bounds on the excess risk of a vote: its risk minus the Bayes risk.
 
-Excess risks are those beyond the Bayes risk. None of this is a certificate: the promises speak of
-true risks, which are known on simulated problems only. What they say of the paper's prior and
-penalties is in `theory`.
+They need the true distribution, which is known in simulations only, so they are not certificates.
+`theory` has the bounds for the paper's prior and penalties.
 """
 
 from __future__ import annotations
@@ -19,32 +18,32 @@ from certree.certificates.inequalities import bounds
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.interface.arrays import LARGEST, Float64
 from certree.interface.signatures import checked
-from certree.prunings.penalties import finite_cost
+from certree.prunings.penalties import check_cost
 from certree.stats import NodeStats
 from certree.tree import Tree
-from certree.weights.family import ChainStops, Family, gains_of
+from certree.weights.family import ChainStops, Family, compute_gains
 from certree.weights.node_weights import NodeWeights, map_pruning
 
-# Temperatures of which an oracle bound takes the best: 2 to minus so much.
+# Inverse temperatures among which an oracle bound takes the best.
 _TEMPERATURES = 2.0 ** -np.arange(-0.75, 13, 0.25)
 _ROUNDING = 1e-9
 
 
 @checked
 def oracle_excess(gibbs_excess: float, n_classes: int) -> float:
-    """Bound on the excess risk of a majority vote over the Bayes risk, by that of its draws.
+    """Bound the excess risk of a majority vote by that of a hypothesis drawn from it.
 
     Parameters
     ----------
     gibbs_excess : float
-        Risk of a drawn hypothesis less the Bayes risk, >= 0.
+        Risk of a drawn hypothesis minus the Bayes risk, >= 0.
     n_classes : int
         Number of classes, K.
 
     Returns
     -------
     float
-        K times as much.
+        ``K * gibbs_excess``.
 
     References
     ----------
@@ -52,31 +51,32 @@ def oracle_excess(gibbs_excess: float, n_classes: int) -> float:
     """
     if not gibbs_excess >= 0 or n_classes < 2:
         raise ValueError(
-            f"expected an excess >= 0 of 2 or more classes, got {gibbs_excess!r}, {n_classes!r}"
+            "gibbs_excess must be >= 0 and n_classes at least 2, got "
+            f"{gibbs_excess!r} and {n_classes!r}"
         )
     return int(n_classes) * float(gibbs_excess)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OracleBound:
-    """How near a vote comes to the Bayes risk, and the pruning that says so.
+    """A bound on the excess risk of a vote, and the pruning at which it is attained.
 
     Parameters
     ----------
     excess : float
-        The risk of the majority vote is at most so far above the Bayes risk.
+        Bound on the risk of the majority vote minus the Bayes risk.
     gibbs_excess : float
-        The risk of a drawn pruning is at most so far above it.
+        Bound on the risk of a drawn pruning minus the Bayes risk.
     lambda_error : float
-        Temperature of the posterior (nats per error).
+        Inverse temperature of the posterior (nats per error).
     pruning : NodeWeights
-        The pruning that pays least for its risk, its leaves and its size together.
+        The pruning with the smallest sum of risk, penalty and complexity in the bound.
     risk : float
         Its true risk.
     penalty : float
-        What its leaves pay; 0 where the posterior has no penalty.
+        Sum of the penalties of its leaves; 0 if the posterior has no penalty.
     complexity : float
-        Minus the log of its prior probability (nats), or more.
+        Minus the log of its prior probability (nats), or an upper bound of that.
     """
 
     excess: float
@@ -88,60 +88,72 @@ class OracleBound:
     complexity: float
 
 
-def least_costly(tree: Tree, cost: Float64, prior: NodeWeights, weight: float) -> NodeWeights:
-    """The pruning with the least ``weight`` times its cost, less the log of its prior mass.
+def find_cheapest_pruning(
+    tree: Tree, cost: Float64, prior: NodeWeights, weight: float
+) -> NodeWeights:
+    """Find the pruning with the smallest ``weight`` times cost minus log prior mass.
 
-    It is the likeliest of the posterior that this makes. Prunings that stop in different cells of a
-    chain are one here.
+    It is the likeliest pruning of a posterior. Prunings that stop in different regions of a chain count
+    as one.
+
+    Parameters
+    ----------
+    tree : Tree
+    cost : ndarray of float64, shape (m,)
+        Cost of each node as a leaf; the cost of a pruning is their sum.
+    prior : NodeWeights
+    weight : float
+        Factor of the cost.
     """
-    posterior = _family(tree, cost, prior).at(weight)
+    posterior = _build_family(tree, cost, prior).solve(weight)
     return map_pruning(tree, replace(posterior, chain_mode=np.zeros(tree.n_nodes)))
 
 
-def _family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
-    """The posteriors that weigh what leaves cost by one temperature, and a prior."""
-    stops = ChainStops(*prior.of(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
-    return Family(tree, gains_of(tree, cost)[:, None], cost[:1], np.zeros(0), stops)
+def _build_family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
+    """Build the posteriors with a prior and a cost of leaves times one inverse temperature."""
+    stops = ChainStops(*prior.check_tree(tree).log_decisions, prior.chain_entropy, prior.chain_mode)
+    return Family(tree, compute_gains(tree, cost)[:, None], cost[:1], np.zeros(0), stops)
 
 
 @checked
 def excess_posterior(
     tree: Tree, stats: NodeStats, prior: NodeWeights, penalty: ArrayLike, lambda_error: float
 ) -> NodeWeights:
-    """Weigh prunings by their errors, what their leaves pay for them, and any prior.
+    """Compute the posterior over prunings from errors, penalties of leaves, and any prior.
 
-    A pruning's weight is its prior mass times ``exp(-lambda_error n (share of errors + sum of the
-    penalty over its leaves))``. Of all distributions this has the lowest `gibbs_excess_bound`.
+    The weight of a pruning is its prior mass times ``exp(-lambda_error n (error rate + sum of the
+    penalty over its leaves))``. Of all distributions it has the lowest `gibbs_excess_bound`.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     stats : NodeStats
-        Errors and rows of its nodes, with labels that other rows have chosen.
+        Counts of n rows that were not used to choose the labels.
     prior : NodeWeights
-        A prior that these rows have no part in.
+        A prior that does not depend on these rows.
     penalty : array-like of shape (m,)
-        What each node pays as a leaf, such as `deviation_penalty`.
+        Penalty of each node as a leaf, for instance `deviation_penalty`.
     lambda_error : float
-        Temperature, between 0 and 2.
+        Inverse temperature, between 0 and 2.
 
     Returns
     -------
     NodeWeights
+        The posterior.
 
     Raises
     ------
     ValueError
-        If the temperature is out of range, or a penalty is not finite.
+        If the inverse temperature is out of range, or a penalty is not finite.
 
     References
     ----------
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, equation (2).
     """
-    rows = float(stats.of(tree).n[0])
-    cost = stats.errors + rows * finite_cost(tree, penalty)
-    return _family(tree, cost, prior).at(bounds.expect_temperature(lambda_error))
+    rows = float(stats.check_tree(tree).n[0])
+    cost = stats.errors + rows * check_cost(tree, penalty)
+    return _build_family(tree, cost, prior).solve(bounds.expect_temperature(lambda_error))
 
 
 @checked
@@ -155,34 +167,35 @@ def gibbs_excess_bound(
     lambda_error: float,
     delta: float = 0.05,
 ) -> float:
-    """Bound the excess risk of a drawn pruning by what the rows say of it.
+    """Bound the excess risk of a drawn pruning by its errors on independent rows.
 
-    For all posteriors and temperatures at once it holds with probability at least ``1 - 2 delta``,
-    if that of all prunings whose mean conditional excess on the rows is above the observed one by no
-    more than the penalties of their leaves is at least ``1 - delta``.
+    The bound holds with probability at least ``1 - 2 delta``, for all posteriors and inverse
+    temperatures at once, under one condition on the penalties. With probability at least ``1 - delta``
+    they must be large enough for all prunings: the mean conditional excess on the rows must exceed the
+    observed excess by at most the penalties of the leaves.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     stats : NodeStats
-        Counts of n >= 8 independent rows that neither the tree, nor its labels, nor the prior have
-        seen.
+        Counts of n >= 8 independent rows, on which neither the tree, nor its labels, nor the prior
+        depend.
     posterior, prior : NodeWeights
-        The posterior, and the prior.
+        The posterior and the prior.
     penalty : array-like of shape (m,)
-        What each node pays as a leaf, by these rows, such as `deviation_penalty`.
+        Penalty of each node as a leaf, computed from these rows, for instance `deviation_penalty`.
     bayes_errors : float
-        Errors of the best classifier there is on these rows.
+        Number of errors of the Bayes classifier on these rows.
     lambda_error : float
-        Between 0 and 2.
+        Inverse temperature, between 0 and 2.
     delta : float
-        Between 0 and 1.
+        Probability of failure, between 0 and 1; see above.
 
     Returns
     -------
     float
-        At most 1.
+        The bound, at most 1.
 
     Raises
     ------
@@ -194,14 +207,16 @@ def gibbs_excess_bound(
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, equation (9) of the appendix, a step to
     Proposition 2.
     """
-    rows = float(stats.of(tree).n[0])
+    rows = float(stats.check_tree(tree).n[0])
     if not 0 <= bayes_errors <= rows:
         raise ValueError(f"bayes_errors must lie in 0 .. {rows:g}, got {bayes_errors!r}")
-    leaves = posterior.of(tree).weight
-    paid = float(leaves @ finite_cost(tree, penalty))
-    excess = (float(leaves @ stats.errors) - float(bayes_errors)) / rows if rows else 0.0
+    weight = posterior.check_tree(tree).weight
+    mean_penalty = float(weight @ check_cost(tree, penalty))
+    excess = (float(weight @ stats.errors) - float(bayes_errors)) / rows if rows else 0.0
     complexity = kl_divergence(tree, posterior, prior)
-    bound = bounds.pac_bayes_at(excess + paid, rows, complexity, log_chance(delta), lambda_error)
+    bound = bounds.pac_bayes_at(
+        excess + mean_penalty, rows, complexity, log_chance(delta), lambda_error
+    )
     return min(bound, 1.0)
 
 
@@ -218,10 +233,10 @@ def excess_bound(
 ) -> OracleBound:
     """Bound the excess risk of a penalised vote by the best pruning's excess, penalty and size.
 
-    The vote is the majority vote of `excess_posterior` with penalties of the rows, each of which is
-    below the one given here with probability at least ``1 - delta``; see `gibbs_excess_bound` for
-    what else they must be. With probability at least ``1 - 4 delta`` over the n rows, for all
-    temperatures at once, its excess is at most ``K / (1 - lambda / 2)`` times ::
+    The vote is the majority vote of `excess_posterior` with penalties computed from the rows. With
+    probability at least ``1 - delta`` these must be at most the penalties passed here; for a second
+    condition see `gibbs_excess_bound`. With probability at least ``1 - 4 delta`` over the n rows, for
+    all inverse temperatures at once, the excess risk is at most ``K / (1 - lambda / 2)`` times ::
 
         min over prunings T of  R(T) - Bayes risk + sum of the penalty over the leaves of T
             - log P(T) / (lambda n) + log(2 sqrt(n) / delta) / (lambda n) + sqrt(2 log(1 / delta) / n)
@@ -231,26 +246,27 @@ def excess_bound(
     tree : Tree
         The tree.
     population : NodeStats
-        Probability of each class in each node, as `count` gives it for all points with their
-        probabilities as weights, and the labels that the nodes vote for.
+        Probability of each class in each node, and the labels of the nodes. `count` computes it from
+        all points with their probabilities as weights.
     prior : NodeWeights
         The prior over prunings.
     penalty : array-like of shape (m,)
-        What each node pays as a leaf, >= 0, such as `deviation_limit`.
+        Penalty of each node as a leaf, >= 0, for instance `deviation_limit`.
     n : int
-        Calibration samples, >= 8.
+        Number of rows in the calibration set, >= 8.
     bayes_risk : float
-        Risk of the best classifier there is.
+        Risk of the Bayes classifier.
     delta : float or None
-        Each of four events may fail with this probability. None: the bound is one on the mean excess
-        over the draws of the rows, by a delta of 1 / n.
+        Probability of failure of each of four events. None: the bound is on the mean excess over the
+        draw of the rows, with a delta of 1 / n.
     lambda_error : float or None
-        Temperature of the posterior, between 0 and 2; None: the one with the lowest bound, which the
-        rows have no part in.
+        Inverse temperature of the posterior, between 0 and 2; None: that with the lowest bound, which
+        does not depend on the rows.
 
     Returns
     -------
     OracleBound
+        The bound, and the pruning at which it is attained.
 
     Raises
     ------
@@ -263,63 +279,69 @@ def excess_bound(
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Proposition 2; for the mean as in equation
     (14).
     """
-    paid = finite_cost(tree, penalty)
-    if paid.min() < 0:
-        raise ValueError(f"penalty must not be negative, got {paid.min():g}")
+    penalties = check_cost(tree, penalty)
+    if penalties.min() < 0:
+        raise ValueError(f"penalty must not be negative, got {penalties.min():g}")
 
-    def complexity(pruning: NodeWeights) -> float:
+    def compute_complexity(pruning: NodeWeights) -> float:
         return kl_divergence(tree, pruning, prior)
 
-    return best_excess(
-        tree, population, prior, paid, complexity, n, bayes_risk, delta, lambda_error
+    return compute_excess_bound(
+        tree, population, prior, penalties, compute_complexity, n, bayes_risk, delta, lambda_error
     )
 
 
-def best_excess(
+def compute_excess_bound(
     tree: Tree,
     population: NodeStats,
     prior: NodeWeights,
     penalty: Float64,
-    complexity: Callable[[NodeWeights], float],
+    compute_complexity: Callable[[NodeWeights], float],
     n: int,
     bayes_risk: float,
     delta: float | None,
     lambda_error: float | None,
 ) -> OracleBound:
-    """`excess_bound`, by a complexity that differs from that of the prior by a constant at most."""
+    """Compute `excess_bound` with another complexity of prunings.
+
+    `compute_complexity` must differ from minus the log prior mass by at most a constant. The other
+    parameters are those of `excess_bound`.
+    """
     rows = expect_problem(tree, population, n, bayes_risk, 8)
     log_delta = -math.log(rows) if delta is None else log_chance(delta)
-    # The best pruning's errors are above their mean by as much, and so is the mean where all fails.
-    chance = math.sqrt(-2 * log_delta / rows) + (4 / rows if delta is None else 0.0)
+    # The first term bounds by how much the best pruning's error rate exceeds its mean. The second one
+    # bounds the contribution of failures to the mean excess.
+    deviation = math.sqrt(-2 * log_delta / rows) + (4 / rows if delta is None else 0.0)
 
-    def at(lam: float) -> OracleBound:
-        pruning = least_costly(tree, population.errors + penalty, prior, lam * rows)
-        risk, paid = float(pruning.weight @ population.errors), float(pruning.weight @ penalty)
-        nats = complexity(pruning)
-        excess = excess_of(risk, bayes_risk) + paid + chance
+    def compute_bound(lam: float) -> OracleBound:
+        pruning = find_cheapest_pruning(tree, population.errors + penalty, prior, lam * rows)
+        risk = float(pruning.weight @ population.errors)
+        leaf_penalty = float(pruning.weight @ penalty)
+        nats = compute_complexity(pruning)
+        excess = compute_excess(risk, bayes_risk) + leaf_penalty + deviation
         gibbs = bounds.pac_bayes_at(excess, rows, nats, log_delta, lam)
         vote = oracle_excess(gibbs, population.n_classes)
-        return OracleBound(min(vote, 1.0), min(gibbs, 1.0), lam, pruning, risk, paid, nats)
+        return OracleBound(min(vote, 1.0), min(gibbs, 1.0), lam, pruning, risk, leaf_penalty, nats)
 
-    return best_temperature(at, lambda_error)
+    return minimise_over_temperatures(compute_bound, lambda_error)
 
 
 def expect_problem(
-    tree: Tree, population: NodeStats, n: int, bayes_risk: float, fewest: int
+    tree: Tree, population: NodeStats, n: int, bayes_risk: float, smallest_n: int
 ) -> float:
-    """Check what is known of a simulated problem; returns n as a number that does not overflow."""
-    total = float(population.of(tree).n[0])
+    """Return n as a float, or raise ValueError if a parameter of `excess_bound` is out of range."""
+    total = float(population.check_tree(tree).n[0])
     if abs(total - 1) > _ROUNDING:
         raise ValueError(f"population must hold probabilities that sum to 1, got {total:g}")
-    if not fewest <= n <= LARGEST:
-        raise ValueError(f"expected n in {fewest} .. {LARGEST:g}, got {n!r}")
+    if not smallest_n <= n <= LARGEST:
+        raise ValueError(f"n must lie in {smallest_n} .. {LARGEST:g}, got {n!r}")
     if not 0 <= bayes_risk <= 1:
         raise ValueError(f"bayes_risk must lie in 0 .. 1, got {bayes_risk!r}")
     return float(n)
 
 
-def excess_of(risk: float, bayes_risk: float) -> float:
-    """Risk beyond the Bayes risk, which no pruning may fall below."""
+def compute_excess(risk: float, bayes_risk: float) -> float:
+    """Return risk minus Bayes risk, or raise ValueError if the risk is smaller."""
     if risk < bayes_risk - _ROUNDING:
         raise ValueError(
             f"bayes_risk must be at most the risk of every pruning, got {bayes_risk:g}, but one has "
@@ -328,8 +350,11 @@ def excess_of(risk: float, bayes_risk: float) -> float:
     return max(risk - bayes_risk, 0.0)
 
 
-def best_temperature(at: Callable[[float], OracleBound], lambda_error: float | None) -> OracleBound:
-    """The bound at a temperature, or at the best of those tried."""
+def minimise_over_temperatures(
+    compute_bound: Callable[[float], OracleBound], lambda_error: float | None
+) -> OracleBound:
+    """Return the bound at an inverse temperature, or the lowest one over a grid if it is None."""
     if lambda_error is not None:
-        return at(bounds.expect_temperature(lambda_error))
-    return min(map(at, _TEMPERATURES.tolist()), key=lambda bound: bound.gibbs_excess)
+        return compute_bound(bounds.expect_temperature(lambda_error))
+    candidates = map(compute_bound, _TEMPERATURES.tolist())
+    return min(candidates, key=lambda bound: bound.gibbs_excess)

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from certree.paper.protocol import Outcome
-from certree.paper.table2 import METHODS, Mean, mean_of
+from certree.paper.table2 import METHODS, Mean, compute_mean
 
-# The paper's multiclass sets, and five sizes from half to all of the training rows.
+# The paper's multiclass data sets, and five fractions from half to all of the training rows.
 MULTICLASS_SETS = ("crowd", "wine", "digit", "letter")
-SHARES = tuple(float(share) for share in np.linspace(0.5, 1.0, 5))
+FRACTIONS = tuple(float(fraction) for fraction in np.linspace(0.5, 1.0, 5))
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Errors of one method on one data set and grower.
+    """Errors of one method on one data set and grower, by number of training rows.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ class Curve:
     errors: tuple[Mean, ...]
 
 
-def curves(outcomes: Sequence[Outcome]) -> list[Curve]:
-    """Summarise outcomes over repetitions, by grower, data set and method."""
+def summarise_curves(outcomes: Sequence[Outcome]) -> list[Curve]:
+    """Average outcomes over repetitions: one curve for each grower, data set and method."""
     groups: dict[tuple[str, str, str], dict[int, list[float]]] = {}
     for outcome in outcomes:
         for method in METHODS:
@@ -50,16 +50,16 @@ def curves(outcomes: Sequence[Outcome]) -> list[Curve]:
             grower=grower,
             method=method,
             rows=tuple(sorted(sizes)),
-            errors=tuple(mean_of(sizes[n]) for n in sorted(sizes)),
+            errors=tuple(compute_mean(sizes[n]) for n in sorted(sizes)),
         )
         for (grower, dataset, method), sizes in groups.items()
     ]
 
 
-def as_json(outcomes: Sequence[Outcome], drawn: Sequence[Curve]) -> dict[str, Any]:
-    """Everything that came out, for a JSON file."""
+def to_json(outcomes: Sequence[Outcome], curves: Sequence[Curve]) -> dict[str, Any]:
+    """Return outcomes and curves as a dictionary for a JSON file."""
     return {
         "experiment": "figure2",
         "outcomes": [asdict(outcome) for outcome in outcomes],
-        "curves": [asdict(curve) for curve in drawn],
+        "curves": [asdict(curve) for curve in curves],
     }

@@ -1,4 +1,4 @@
-"""One repetition of the paper's experiment: draw rows, grow, tune and judge every method.
+"""The paper's experiment: draw rows, grow trees, tune all methods and measure their test errors.
 
 Nguyen and Kpotufe, "PAC-Bayes Tree: weighted subtrees with guarantees", NeurIPS 2018, Section 5.
 """
@@ -21,7 +21,7 @@ from certree.interface.progress import progress
 from certree.prunings.penalties import CostComplexity, DepthPenalised
 from certree.rows.folds import Fold, content_folds
 from certree.stats import count
-from certree.stats.nodes import counted
+from certree.stats.nodes import count_by_leaf
 from certree.tree import Tree
 from certree.votes import Voting, vote
 from certree.weights.helmbold_schapire_posteriors import helmbold_schapire_family, label_family
@@ -32,7 +32,7 @@ TEST_ROWS = 2000
 # UCI's training file; the rows after it have another class mix.
 FIRST_ROWS = {"crowd": 10545}
 
-# The dyadic tree to the letter: every cell in a node of its own, without rows too.
+# The dyadic tree of the paper, with a node for every region, also those without rows.
 EXPANDED = "dyadic-expanded"
 GROWERS: dict[str, Grower] = {
     "dyadic": Dyadic(),
@@ -43,21 +43,21 @@ GROWERS: dict[str, Grower] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contestant:
+class ExperimentMethod:
     """A method of the experiment.
 
     Parameters
     ----------
     name : str
-        What tables call it.
+        Its name in tables.
     candidate : Candidate
-        The posteriors it chooses from.
+        The family of posteriors, and how they vote.
     n_temperatures : int
-        How many temperatures it chooses.
+        Number of inverse temperatures to tune.
     search : {"joint", "error-first"}
-        How.
+        How they are tuned.
     two_classes : bool
-        Whether it takes two classes only.
+        Whether the method is for two classes only.
     """
 
     name: str
@@ -68,23 +68,27 @@ class Contestant:
 
 
 PRUNING, HS_MEAN, HS_LABEL = "pruning", "HS-vote", "HS-vote label"
-CONTESTANTS = (
-    Contestant(PRUNING, Candidate(CostComplexity().family, Voting("majority"))),
-    Contestant("SN-pruning", Candidate(DepthPenalised().family, Voting("majority"))),
-    Contestant("PAC-Bayes joint", Candidate(pac_bayes_family, Voting("majority")), 2, "joint"),
-    Contestant(
+EXPERIMENT_METHODS = (
+    ExperimentMethod(PRUNING, Candidate(CostComplexity().family, Voting("majority"))),
+    ExperimentMethod("SN-pruning", Candidate(DepthPenalised().family, Voting("majority"))),
+    ExperimentMethod(
+        "PAC-Bayes joint", Candidate(pac_bayes_family, Voting("majority")), 2, "joint"
+    ),
+    ExperimentMethod(
         "PAC-Bayes error-first", Candidate(pac_bayes_family, Voting("majority")), 2, "error-first"
     ),
-    # The paper does not say what a node of theirs predicts: a share of the classes, or a label.
-    Contestant(HS_MEAN, Candidate(helmbold_schapire_family, Voting("mean")), two_classes=True),
-    Contestant(HS_LABEL, Candidate(label_family, Voting("majority")), two_classes=True),
+    # The paper does not state whether nodes of HS-vote predict class frequencies or labels.
+    ExperimentMethod(
+        HS_MEAN, Candidate(helmbold_schapire_family, Voting("mean")), two_classes=True
+    ),
+    ExperimentMethod(HS_LABEL, Candidate(label_family, Voting("majority")), two_classes=True),
 )
 UNPRUNED, GIBBS = "unpruned", "Gibbs"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came out of one grower in one repetition.
+    """The results of all methods on one tree in one repetition.
 
     Parameters
     ----------
@@ -93,15 +97,16 @@ class Outcome:
     repeat : int
         Number of the repetition.
     n_train, n_test : int
-        Rows.
+        Numbers of training and test rows.
     errors : dict
-        Share of test rows that each method got wrong.
+        Fraction of the test rows that each method misclassified.
     temperatures : dict
-        What each method chose.
+        Inverse temperatures that each method chose.
     n_nodes : int
-        Nodes of the tree.
+        Number of nodes of the tree.
     outside : float or None
-        Share of test rows in no cell that holds training rows; None if not looked at.
+        Fraction of the test rows in leaves without training rows; None for other growers than
+        "dyadic-expanded".
     """
 
     dataset: str
@@ -117,7 +122,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """The rows of one repetition; classes are 0 .. n_classes - 1."""
+    """The training and test rows of one repetition; classes are 0 .. n_classes - 1."""
 
     X: NDArray[np.float64]
     y: Int32
@@ -126,8 +131,24 @@ class Sample:
     n_classes: int
 
 
-def draw(dataset: str, table: Table, repeat: int, share: float = 1.0) -> Sample:
-    """Draw the training and test rows of a repetition; `share` of the training rows are kept."""
+def draw(dataset: str, table: Table, repeat: int, fraction: float = 1.0) -> Sample:
+    """Draw the training and test rows of a repetition.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the data set.
+    table : Table
+        Its rows.
+    repeat : int
+        Number of the repetition, which determines the draw.
+    fraction : float
+        Fraction of the training rows to keep.
+
+    Returns
+    -------
+    Sample
+    """
     X, y = table.X, table.y
     if y is None:
         raise ValueError(f"data set {dataset!r} has no target")
@@ -136,46 +157,64 @@ def draw(dataset: str, table: Table, repeat: int, share: float = 1.0) -> Sample:
     order = np.random.default_rng([repeat, 2018]).permutation(rows)
     n_test = TEST_ROWS if rows >= 2 * TEST_ROWS else rows // 3
     test, train = order[:n_test], order[n_test:]
-    train = train[: round(share * len(train))]
+    train = train[: round(fraction * len(train))]
     label = codes.astype(np.int32)
     return Sample(X[train], label[train], X[test], label[test], len(classes))
 
 
-def judge(
+def evaluate_methods(
     dataset: str,
     sample: Sample,
     grower: str,
     repeat: int,
-    contestants: Sequence[Contestant] = CONTESTANTS,
+    methods: Sequence[ExperimentMethod] = EXPERIMENT_METHODS,
 ) -> Outcome:
-    """Run all methods on one grower of one sample."""
-    cells = GROWERS[grower]
+    """Tune all methods on one sample with one grower, and measure their test errors.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the data set.
+    sample : Sample
+        Training and test rows.
+    grower : str
+        One of `GROWERS`.
+    repeat : int
+        Number of the repetition, which determines the folds.
+    methods : sequence of ExperimentMethod
+
+    Returns
+    -------
+    Outcome
+    """
     X, y, n_classes = sample.X, sample.y, sample.n_classes
     rng = np.random.RandomState(repeat)
     rows = TrainingSamples(X, y, max_depth="log")
-    dealt = list(content_folds(X, y, 2, rng))
-    *trees, tree = grow_trees(cells, rows, [*dealt, None])
+    folds = list(content_folds(X, y, 2, rng))
+    *trees, tree = grow_trees(GROWERS[grower], rows, [*folds, None])
 
-    def fold_of(fold: Fold, tree: Tree) -> GrownFold:
+    def summarise_fold(fold: Fold, tree: Tree) -> GrownFold:
         leaf = tree.route(X, 1)
-        sides = (fold.grow, fold.judge)
-        stats, judging = (counted(tree, leaf[one], y[one], None, n_classes) for one in sides)
-        return GrownFold(tree, stats, judging.table)
+        stats, validation = (
+            count_by_leaf(tree, leaf[rows], y[rows], None, n_classes)
+            for rows in (fold.grow, fold.judge)
+        )
+        return GrownFold(tree, stats, validation.table)
 
-    folds = [fold_of(*pair) for pair in zip(dealt, trees, strict=True)]
+    grown_folds = [summarise_fold(*pair) for pair in zip(folds, trees, strict=True)]
     stats = count(tree, X, y, n_classes)
     leaf = tree.apply(sample.X_test)
     errors = {UNPRUNED: float(np.mean(stats.label[leaf] != sample.y_test))}
     temperatures = {}
-    for contestant in contestants:
-        if contestant.two_classes and n_classes != 2:
+    for method in methods:
+        if method.two_classes and n_classes != 2:
             continue
-        chosen = _tuned(contestant, folds)
-        weights = contestant.candidate.family(tree, stats).at(*chosen)
-        ballot = vote(tree, stats, weights, contestant.candidate.voting)
-        errors[contestant.name] = float(np.mean(ballot.label[leaf] != sample.y_test))
-        temperatures[contestant.name] = chosen
-        if contestant.name == "PAC-Bayes joint":
+        tuned = _tune(method, grown_folds)
+        weights = method.candidate.family(tree, stats).solve(*tuned)
+        ballot = vote(tree, stats, weights, method.candidate.voting)
+        errors[method.name] = float(np.mean(ballot.label[leaf] != sample.y_test))
+        temperatures[method.name] = tuned
+        if method.name == "PAC-Bayes joint":
             errors[GIBBS] = float(np.mean(1 - ballot.score[leaf, sample.y_test]))
     return Outcome(
         dataset=dataset,
@@ -190,9 +229,10 @@ def judge(
     )
 
 
-def _tuned(contestant: Contestant, folds: Sequence[GrownFold]) -> tuple[float, ...]:
-    objective = Objective.of(folds, contestant.candidate, "error")
-    return tune(objective, [None] * contestant.n_temperatures, contestant.search)
+def _tune(method: ExperimentMethod, folds: Sequence[GrownFold]) -> tuple[float, ...]:
+    """Choose the inverse temperatures with the fewest cross-validation errors."""
+    objective = Objective.of(folds, method.candidate, "error")
+    return tune(objective, [None] * method.n_temperatures, method.search)
 
 
 def run(
@@ -200,7 +240,7 @@ def run(
     growers: Sequence[str],
     repeats: int,
     directory: str | None = None,
-    shares: Sequence[float] = (1.0,),
+    fractions: Sequence[float] = (1.0,),
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> list[Outcome]:
@@ -209,25 +249,25 @@ def run(
     Parameters
     ----------
     datasets : sequence of str
-        Names that `certree.files.tables.load` knows.
+        Names of data sets; see `certree.files.tables.load`.
     growers : sequence of str
-        Some of `GROWERS`. "dyadic-expanded" may take as many nodes as rows times the depth: too
-        many for very wide tables.
+        Some of `GROWERS`. "dyadic-expanded" may grow as many nodes as rows times the depth, which are
+        too many for very wide tables.
     repeats : int
         Number of repetitions.
     directory : str or None
-        Where the data sets are.
-    shares : sequence of float
-        Shares of the training rows to train on.
+        Directory of the data sets.
+    fractions : sequence of float
+        Fractions of the training rows to train on.
     n_jobs : int or None
         Number of threads, one per repetition; the outcomes do not depend on it.
     verbose : bool
-        Whether a progress bar is shown.
+        Whether to show a progress bar.
 
     Returns
     -------
     list of Outcome
-        In the order of `datasets`, repetitions, shares and growers.
+        In the order of `datasets`, repetitions, `fractions` and `growers`.
 
     Raises
     ------
@@ -243,12 +283,15 @@ def run(
         raise ValueError(f"repeats must be at least 1, got {repeats}")
     tables = {name: load(name, directory) for name in datasets}
     tasks = [
-        (name, repeat, share) for name in datasets for repeat in range(repeats) for share in shares
+        (name, repeat, fraction)
+        for name in datasets
+        for repeat in range(repeats)
+        for fraction in fractions
     ]
 
-    def task(name: str, repeat: int, share: float) -> list[Outcome]:
-        sample = draw(name, tables[name], repeat, share)
-        return [judge(name, sample, grower, repeat) for grower in growers]
+    def task(name: str, repeat: int, fraction: float) -> list[Outcome]:
+        sample = draw(name, tables[name], repeat, fraction)
+        return [evaluate_methods(name, sample, grower, repeat) for grower in growers]
 
     with progress(verbose, len(tasks), "repetitions") as advance:
         workers = 1 if n_jobs is None else effective_n_jobs(n_jobs)

@@ -1,8 +1,8 @@
-"""Rates: how fast prunings after Scott and Nowak come close to the Bayes error, by simulation.
+"""Simulated rates: how fast the error of the prunings of Scott and Nowak approaches the Bayes error.
 
-Points are uniform on the unit cube. Above the graph of a function of all coordinates but the last is
-one class, below it the other, and a share of the labels is wrong. So the Bayes error is that share,
-and what a rule errs beside it is known from where it disagrees with the graph.
+Points are uniform on the unit cube. One class lies above the graph of a function of all coordinates but
+the last, the other below it, and a fraction of the labels is wrong. The Bayes error is that fraction.
+The excess error of a rule follows from how often it disagrees with the graph.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ from certree.estimators.pruned import PrunedTreeClassifier
 from certree.grow.dyadic import Dyadic, dyadic_resolution
 from certree.interface.arrays import Float64, Int32
 from certree.interface.progress import progress
-from certree.paper.table2 import Mean, mean_of
+from certree.paper.table2 import Mean, compute_mean
 from certree.prunings.rule import PruningRule
 from certree.prunings.scott_nowak import SpatiallyAdaptive, SquareRoot
 
@@ -32,41 +32,43 @@ DIMENSIONS = (2, 3)
 SIZES = tuple(2**power for power in range(8, 17, 2))
 NOISE = 0.0
 TEST_POINTS = 2**19
-# Of the printed constant, with which the root alone is kept up to thousands of rows.
+# Factor of the paper's constant. With the constant itself, only the root is kept for thousands of rows.
 SCALE = 0.02
-# Polynomials of degree 2 are for boundaries with so many derivatives.
+# Smoothness for which polynomials of degree 2 are optimal.
 DECORATED_SMOOTHNESS = 3
 
 
 def _zigzag(u: Float64) -> Float64:
+    """Return a piecewise linear wave of period 1 with values in -1 .. 1."""
     return 4 * np.abs(u % 1 - 0.5) - 1
 
 
 def _sine(u: Float64) -> Float64:
+    """Return a sine wave of period 1."""
     return np.sin(2 * np.pi * u)
 
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A function whose graph divides the cube.
+    """A boundary between two classes: the graph of a function.
 
     Parameters
     ----------
     name : str
-        What tables call it.
+        Its name in tables.
     wave : callable
-        Values in -1 .. 1, of period 1.
+        A function of period 1 with values in -1 .. 1.
     smoothness : float
-        How often it can be differentiated; 1 for Lipschitz functions.
+        Number of derivatives of the function; 1 for Lipschitz functions.
     """
 
     name: str
     wave: Callable[[Float64], Float64]
     smoothness: float
 
-    def above(self, X: Float64) -> NDArray[np.bool_]:
-        """Which points lie above the graph."""
-        # No bend and no level falls on a dyadic number, where cells would meet it exactly.
+    def is_above(self, X: Float64) -> NDArray[np.bool_]:
+        """Return whether each point (n,) lies above the graph."""
+        # No bend or level is a dyadic number, where a dyadic tree would split exactly.
         height = 0.48 + 0.2 * self.wave(1.3 * X[:, :-1] + 0.1).mean(axis=1)
         return X[:, -1] > height
 
@@ -76,16 +78,17 @@ BOUNDARIES = (Boundary("Lipschitz", _zigzag, 1), Boundary("smooth", _sine, np.in
 
 @dataclass(frozen=True, slots=True)
 class RatedRule:
-    """A way to choose a tree, and the rate that theory promises.
+    """A classifier, and the rate at which its excess error falls in theory.
 
     Parameters
     ----------
     name : str
-        What tables call it.
+        Its name in tables.
     model : classifier
-        It is cloned and fitted.
+        It is cloned before each fit.
     exponent : callable
-        Of ``log n / n`` in the bound, by dimension and smoothness; NaN where it says nothing yet.
+        Takes dimension and smoothness and returns the exponent of ``log n / n`` in the bound; NaN
+        without a bound.
     """
 
     name: str
@@ -93,22 +96,24 @@ class RatedRule:
     exponent: Callable[[int, float], float]
 
 
-def _pruned(rule: PruningRule, alpha: float) -> PrunedTreeClassifier:
-    """A rule on the tree of its theorem."""
+def _make_pruned_tree(rule: PruningRule, alpha: float) -> PrunedTreeClassifier:
+    """Return a classifier that prunes the tree of the rule's theorem."""
     return PrunedTreeClassifier(Dyadic(resolution="paper"), rule=rule, alpha=alpha)
 
 
-def quadratic_leaf() -> Any:
-    """Logistic regression on polynomials of degree 2."""
+def make_quadratic_leaf() -> Any:
+    """Return logistic regression on polynomials of degree 2."""
     return make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1000))
 
 
-def _decorated() -> DecoratedTreeClassifier:
-    # The tree of the theorem is no deeper than that of the defaults, for any number of rows here.
-    return DecoratedTreeClassifier(quadratic_leaf(), grower="dyadic", random_state=0)
+def _make_decorated_tree() -> DecoratedTreeClassifier:
+    """Return a tree with quadratic models in its leaves."""
+    # The default tree is at least as deep as that of the theorem for all numbers of rows used here.
+    return DecoratedTreeClassifier(make_quadratic_leaf(), grower="dyadic", random_state=0)
 
 
-def _decorated_exponent(dimension: int, smoothness: float) -> float:
+def _compute_decorated_exponent(dimension: int, smoothness: float) -> float:
+    """Return the exponent in theory of trees with quadratic models."""
     gamma = min(smoothness, DECORATED_SMOOTHNESS)
     return gamma / (dimension + 2 * gamma - 2)
 
@@ -116,30 +121,32 @@ def _decorated_exponent(dimension: int, smoothness: float) -> float:
 _ADAPTIVE = SpatiallyAdaptive(count_empty=True)
 RULES = (
     RatedRule(
-        "(1) square root", _pruned(SquareRoot(count_empty=True), SCALE), lambda d, _: 1 / (d + 1)
+        "(1) square root",
+        _make_pruned_tree(SquareRoot(count_empty=True), SCALE),
+        lambda d, _: 1 / (d + 1),
     ),
-    RatedRule("(2) spatially adaptive", _pruned(_ADAPTIVE, SCALE), lambda d, _: 1 / d),
-    RatedRule("(2) as printed", _pruned(_ADAPTIVE, 1.0), lambda _, __: np.nan),
-    RatedRule("decorated", _decorated(), _decorated_exponent),
+    RatedRule("(2) spatially adaptive", _make_pruned_tree(_ADAPTIVE, SCALE), lambda d, _: 1 / d),
+    RatedRule("(2) as printed", _make_pruned_tree(_ADAPTIVE, 1.0), lambda _, __: np.nan),
+    RatedRule("decorated", _make_decorated_tree(), _compute_decorated_exponent),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One rule on one sample.
+    """The result of one rule on one sample.
 
     Parameters
     ----------
     dimension : int
-        Features.
+        Number of features.
     boundary, rule : str
         Names.
     rows, repeat : int
-        Training rows, and number of the repetition.
+        Number of training rows, and number of the repetition.
     excess : float
-        Error beyond the Bayes error.
+        Error minus the Bayes error.
     leaves : float
-        Of the pruning.
+        Number of leaves.
     """
 
     dimension: int
@@ -153,16 +160,16 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Excess errors of one rule on one problem, and how they fall.
+    """Excess errors of one rule on one problem, and the exponent at which they fall.
 
     Parameters
     ----------
     dimension : int
-        Features.
+        Number of features.
     boundary, rule : str
         Names.
     rows : tuple of int
-        Training rows.
+        Numbers of training rows.
     excess : tuple of Mean
         Mean excess errors over the repetitions.
     leaves : tuple of float
@@ -170,7 +177,7 @@ class Rate:
     theory : float
         Exponent of ``log n / n`` in the bound.
     fitted : Mean
-        Exponent that fits the larger half of the sizes best.
+        Exponent fitted to the larger half of the sizes.
     """
 
     dimension: int
@@ -183,13 +190,13 @@ class Rate:
     fitted: Mean
 
     @property
-    def larger(self) -> tuple[int, ...]:
-        """The sizes that the exponent is fitted to."""
+    def fitted_rows(self) -> tuple[int, ...]:
+        """The numbers of training rows to which the exponent is fitted."""
         return self.rows[len(self.rows) // 2 :]
 
 
-def even_points(dimension: int, n_points: int = TEST_POINTS) -> Float64:
-    """Points that fill the cube more evenly than random ones, always the same.
+def generate_even_points(dimension: int, n_points: int = TEST_POINTS) -> Float64:
+    """Return points (n_points, dimension) that fill the cube more evenly than random points.
 
     References
     ----------
@@ -203,10 +210,10 @@ def even_points(dimension: int, n_points: int = TEST_POINTS) -> Float64:
 def draw_rows(
     boundary: Boundary, dimension: int, rows: int, repeat: int, noise: float
 ) -> tuple[Float64, Int32]:
-    """Draw the training rows of a repetition."""
+    """Draw training rows X and labels y of a repetition; a fraction `noise` of the labels is wrong."""
     rng = np.random.default_rng([repeat, rows, dimension])
     X = rng.random((rows, dimension))
-    return X, (boundary.above(X) ^ (rng.random(rows) < noise)).astype(np.int32)
+    return X, (boundary.is_above(X) ^ (rng.random(rows) < noise)).astype(np.int32)
 
 
 def simulate(
@@ -217,22 +224,22 @@ def simulate(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> list[Trial]:
-    """Run all rules on samples of all sizes.
+    """Fit all rules on samples of all sizes, and compute their excess errors.
 
     Parameters
     ----------
     dimensions : sequence of int
-        Numbers of features, from 2 on.
+        Numbers of features, at least 2.
     sizes : sequence of int
         Numbers of training rows.
     repeats : int
         Number of repetitions, each with rows of its own.
     noise : float
-        Share of wrong labels, which is the Bayes error, below a half.
+        Fraction of wrong labels, which is the Bayes error, below 0.5.
     n_jobs : int or None
         Number of threads, one per sample; the trials do not depend on it.
     verbose : bool
-        Whether a progress bar is shown.
+        Whether to show a progress bar.
 
     Returns
     -------
@@ -242,15 +249,15 @@ def simulate(
     Raises
     ------
     ValueError
-        If a number is out of range, or a size too small for the trees of a dimension.
+        If a number is out of range, or a size is too small for the trees of a dimension.
     """
-    _check(dimensions, sizes, repeats, noise)
-    points = {dimension: even_points(dimension) for dimension in dimensions}
+    _expect_arguments(dimensions, sizes, repeats, noise)
+    points = {dimension: generate_even_points(dimension) for dimension in dimensions}
     tasks = list(product(dict.fromkeys(dimensions), BOUNDARIES, sorted(set(sizes)), range(repeats)))
 
     def task(dimension: int, boundary: Boundary, rows: int, repeat: int) -> list[Trial]:
         sample = draw_rows(boundary, dimension, rows, repeat, noise)
-        truth = boundary.above(points[dimension])
+        truth = boundary.is_above(points[dimension])
         trials = []
         for rule in RULES:
             model = clone(rule.model).fit(*sample)
@@ -259,7 +266,7 @@ def simulate(
             trials.append(Trial(*case, excess, model.get_n_leaves()))
         return trials
 
-    # Set once for all samples: fits that end in turn would not give back what they found.
+    # The limit is set once for all samples, as overlapping fits would not restore it properly.
     with threadpool_limits(1, user_api="blas"), progress(verbose, len(tasks), "samples") as advance:
         workers = 1 if n_jobs is None else effective_n_jobs(n_jobs)
         results = Parallel(n_jobs=workers, prefer="threads", return_as="generator")(
@@ -272,34 +279,38 @@ def simulate(
     return trials
 
 
-def _check(dimensions: Sequence[int], sizes: Sequence[int], repeats: int, noise: float) -> None:
+def _expect_arguments(
+    dimensions: Sequence[int], sizes: Sequence[int], repeats: int, noise: float
+) -> None:
+    """Raise ValueError if an argument of `simulate` is out of range."""
     if not dimensions or min(dimensions) < 2:
         raise ValueError(f"dimensions must be at least 2, got {list(dimensions)}")
     if not sizes:
-        raise ValueError("sizes must name at least one number of rows")
+        raise ValueError("sizes must name at least one number of rows, got none")
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, got {repeats}")
     if not 0 <= noise < 0.5:
-        raise ValueError(f"noise must lie in 0 .. 0.5, below 0.5, got {noise}")
+        raise ValueError(f"noise must lie in 0 .. 0.5, and below 0.5, got {noise}")
     for dimension in dimensions:
         # Rule (1) has the coarsest grid.
         dyadic_resolution(min(sizes), dimension, 1 / (dimension + 1))
 
 
-def rates(trials: Iterable[Trial]) -> list[Rate]:
-    """Summarise trials over repetitions, by dimension, boundary and rule."""
+def summarise_trials(trials: Iterable[Trial]) -> list[Rate]:
+    """Average trials over repetitions and fit exponents, for each dimension, boundary and rule."""
     groups: dict[tuple[int, str, str], dict[int, list[Trial]]] = {}
     for trial in trials:
         key = (trial.dimension, trial.boundary, trial.rule)
         groups.setdefault(key, {}).setdefault(trial.rows, []).append(trial)
-    return [_rate(*key, sizes) for key, sizes in groups.items()]
+    return [_fit_rate(*key, sizes) for key, sizes in groups.items()]
 
 
-def _rate(dimension: int, boundary: str, rule: str, sizes: dict[int, list[Trial]]) -> Rate:
+def _fit_rate(dimension: int, boundary: str, rule: str, sizes: dict[int, list[Trial]]) -> Rate:
+    """Average the trials of one rule on one problem by number of rows, and fit its exponent."""
     (smoothness,) = (each.smoothness for each in BOUNDARIES if each.name == boundary)
     (exponent,) = (each.exponent for each in RULES if each.name == rule)
     rows = tuple(sorted(sizes))
-    excess = tuple(mean_of([trial.excess for trial in sizes[n]]) for n in rows)
+    excess = tuple(compute_mean([trial.excess for trial in sizes[n]]) for n in rows)
     larger = slice(len(rows) // 2, None)
     return Rate(
         dimension,
@@ -309,33 +320,49 @@ def _rate(dimension: int, boundary: str, rule: str, sizes: dict[int, list[Trial]
         excess,
         tuple(float(np.mean([trial.leaves for trial in sizes[n]])) for n in rows),
         exponent(dimension, smoothness),
-        fitted_exponent(rows[larger], [mean.value for mean in excess[larger]]),
+        fit_exponent(rows[larger], [mean.value for mean in excess[larger]]),
     )
 
 
-def shrinking(rows: Sequence[int]) -> Float64:
-    """What rates are powers of: ``log n / n``."""
+def log_n_over_n(rows: Sequence[int]) -> Float64:
+    """Compute ``log n / n``, of which rates are powers."""
     n = np.asarray(rows, dtype=np.float64)
     return np.log(n) / n
 
 
-def fitted_exponent(rows: Sequence[int], excess: Sequence[float]) -> Mean:
-    """Least-squares exponent of ``log n / n``; its standard error needs three sizes, else NaN."""
+def fit_exponent(rows: Sequence[int], excess: Sequence[float]) -> Mean:
+    """Fit the exponent of ``log n / n`` to excess errors by least squares on logarithms.
+
+    Parameters
+    ----------
+    rows : sequence of int
+        Numbers of training rows.
+    excess : sequence of float
+        Excess error for each.
+
+    Returns
+    -------
+    Mean
+        The exponent and its standard error. The standard error is NaN below three sizes. Both are NaN
+        below two sizes, or if an excess error is not positive.
+    """
     errors = np.asarray(excess)
     if len(rows) < 2 or not (errors > 0).all():
         return Mean(np.nan, np.nan)
-    x, y = np.log(shrinking(rows)), np.log(errors)
+    x, y = np.log(log_n_over_n(rows)), np.log(errors)
     x, y = x - x.mean(), y - y.mean()
     slope = float(x @ y / (x @ x))
-    spare = len(rows) - 2
-    error = np.sqrt(np.sum((y - slope * x) ** 2) / spare / (x @ x)) if spare else np.nan
+    degrees_of_freedom = len(rows) - 2
+    if not degrees_of_freedom:
+        return Mean(slope, np.nan)
+    error = np.sqrt(np.sum((y - slope * x) ** 2) / degrees_of_freedom / (x @ x))
     return Mean(slope, float(error))
 
 
-def as_json(trials: Sequence[Trial], found: Sequence[Rate]) -> dict[str, Any]:
-    """Everything that came out, for a JSON file."""
+def to_json(trials: Sequence[Trial], rates: Sequence[Rate]) -> dict[str, Any]:
+    """Return trials and rates as a dictionary for a JSON file."""
     return {
         "experiment": "rates",
         "trials": [asdict(trial) for trial in trials],
-        "rates": [asdict(rate) for rate in found],
+        "rates": [asdict(rate) for rate in rates],
     }

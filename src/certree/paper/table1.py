@@ -1,4 +1,4 @@
-"""Table 1 of the paper: how large its data sets are, and what ours hold."""
+"""Table 1 of the paper: the sizes of its data sets, and those of ours."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from certree.files.tables import Table
 from certree.paper.protocol import FIRST_ROWS, draw
 
-# Features, classes and training rows, as printed.
+# Numbers of features, classes and training rows, as printed in the paper.
 PAPER = {
     "spam": (57, 2, 2601),
     "eeg": (14, 2, 12980),
@@ -20,28 +20,28 @@ PAPER = {
     "letter": (16, 26, 18000),
 }
 
-# What rows cannot tell of themselves.
+# A property of the data set that cannot be computed from the table.
 _EPILEPTIC = "epileptic: 23 rows of each of 500 recordings, which stand on both sides of the split."
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """What a data set holds.
+class DatasetSize:
+    """The size of a data set.
 
     Parameters
     ----------
     dataset : str
         Its name.
     features, classes : int
-        Numbers of features, and of classes that occur.
+        Numbers of features and of classes that occur.
     n_train, n_test : int
-        Rows of a repetition.
+        Numbers of training and test rows of a repetition.
     rows : int
-        Rows of the table.
+        Number of rows of the table.
     repeated : int
-        Rows of the experiment that equal an earlier one, class included.
+        Number of rows of the experiment that equal an earlier row, class included.
     rarest : int
-        Rows of the rarest class.
+        Number of rows of the rarest class.
     """
 
     dataset: str
@@ -55,21 +55,21 @@ class Extent:
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """What the paper prints: features, classes and training rows."""
+        """Numbers of features, classes and training rows, which the paper prints."""
         return self.features, self.classes, self.n_train
 
     @property
     def paper(self) -> tuple[int, int, int] | None:
-        """The paper's, if it has this data set."""
+        """The paper's `sizes`, or None if it does not have this data set."""
         return PAPER.get(self.dataset)
 
 
-def extent(dataset: str, table: Table) -> Extent:
-    """Look at a table as the experiment draws from it."""
+def measure_dataset(dataset: str, table: Table) -> DatasetSize:
+    """Measure the rows of a table that the experiment uses."""
     sample = draw(dataset, table, repeat=0)
     X = np.vstack([sample.X, sample.X_test])
     y = np.concatenate([sample.y, sample.y_test])
-    return Extent(
+    return DatasetSize(
         dataset=dataset,
         features=X.shape[1],
         classes=sample.n_classes,
@@ -81,42 +81,42 @@ def extent(dataset: str, table: Table) -> Extent:
     )
 
 
-def extents(tables: Mapping[str, Table]) -> list[Extent]:
-    """Look at tables by their names."""
-    return [extent(name, table) for name, table in tables.items()]
+def measure_datasets(tables: Mapping[str, Table]) -> list[DatasetSize]:
+    """Measure several tables; the keys are names of data sets."""
+    return [measure_dataset(name, table) for name, table in tables.items()]
 
 
-def notes(found: Sequence[Extent]) -> list[str]:
-    """What a reader of the table must know."""
-    said = [
+def write_notes(sizes: Sequence[DatasetSize]) -> list[str]:
+    """Return notes that explain differences to the paper's table."""
+    notes = [
         "Ours, and in brackets the paper's (Nguyen and Kpotufe, NeurIPS 2018) where it differs."
     ]
-    of = {line.dataset: line for line in found}
-    wine, crowd = of.get("wine"), of.get("crowd")
+    by_name = {size.dataset: size for size in sizes}
+    wine, crowd = by_name.get("wine"), by_name.get("crowd")
     if wine and wine.classes < PAPER["wine"][1]:
-        said.append(
+        notes.append(
             f"wine: of the grades 0 to 10 that the paper counts, {wine.classes} occur, the rarest in "
             f"{wine.rarest} rows."
         )
     if crowd and crowd.rows > FIRST_ROWS["crowd"]:
         used = crowd.n_train + crowd.n_test
-        said.append(
+        notes.append(
             f"crowd: the {used} rows of UCI's training file; {crowd.rows - used} of another class mix "
             f"are left out. The paper's number is that of the file's lines, its heading among them, "
             f"less {crowd.n_test}."
         )
-    if "epileptic" in of:
-        said.append(_EPILEPTIC)
-    repeated = [f"{line.dataset} {line.repeated}" for line in found if line.repeated]
+    if "epileptic" in by_name:
+        notes.append(_EPILEPTIC)
+    repeated = [f"{size.dataset} {size.repeated}" for size in sizes if size.repeated]
     if repeated:
-        said.append(f"Rows that repeat an earlier one: {', '.join(repeated)}.")
-    return said
+        notes.append(f"Rows that repeat an earlier one: {', '.join(repeated)}.")
+    return notes
 
 
-def as_json(found: Sequence[Extent]) -> dict[str, Any]:
-    """Everything that was seen, for a JSON file."""
+def to_json(sizes: Sequence[DatasetSize]) -> dict[str, Any]:
+    """Return the table and its notes as a dictionary for a JSON file."""
     return {
         "experiment": "table1",
-        "table": [asdict(line) | {"paper": line.paper} for line in found],
-        "notes": notes(found),
+        "table": [asdict(size) | {"paper": size.paper} for size in sizes],
+        "notes": write_notes(sizes),
     }

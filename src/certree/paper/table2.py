@@ -1,4 +1,4 @@
-"""Table 2 of the paper: each method's error over that of the optimal pruning, ours beside theirs."""
+"""Table 2 of the paper: the error of each method divided by that of the optimal pruning."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree.paper.protocol import (
-    CONTESTANTS,
     EXPANDED,
+    EXPERIMENT_METHODS,
     GIBBS,
     GROWERS,
     HS_LABEL,
@@ -21,9 +21,9 @@ from certree.paper.protocol import (
     Outcome,
 )
 
-METHODS = (*(contestant.name for contestant in CONTESTANTS), UNPRUNED, GIBBS)
+METHODS = (*(method.name for method in EXPERIMENT_METHODS), UNPRUNED, GIBBS)
 
-# The paper's ratios by grower and data set: SN-pruning, PAC-Bayes tree, HS-vote.
+# Ratios printed in the paper, by grower and data set: SN-pruning, PAC-Bayes tree, HS-vote.
 PAPER: dict[str, dict[str, tuple[float, float, float | None]]] = {
     "dyadic": {
         "spam": (1.118, 0.975, 1.224),
@@ -51,30 +51,31 @@ PAPER_COLUMN = {
     HS_MEAN: 2,
     HS_LABEL: 2,
 }
-# The paper's tree of each of ours; its dyadic tree has all cells.
+# The paper's tree that corresponds to each of our growers; its dyadic tree has all regions.
 PAPER_TREE = {"dyadic": "dyadic", EXPANDED: "dyadic", "kd": "kd"}
-# Of a number with three decimals.
+# Largest rounding error of a number with three decimals.
 _ROUNDING = 0.0005
 
 REASONS = (
-    "Likely reasons. Empty cells: the ratio is near the paper's on the tree that stores them. Draw: "
-    "the paper's lies in the range of ten sets of five repetitions. Silent cells: the ratio comes half "
-    "of the way or more if cells without rows do not vote, as in the authors' code. Unknown: no "
-    "temperatures give as little as the paper's, not even those that are best on the test rows of each "
-    "repetition. Temperatures: others would give the paper's, tuned ones gave this range."
+    "Likely reasons. Empty cells: the ratio is near the paper's on the tree with leaves for regions "
+    "without rows. Draw: the paper's ratio lies in the range of ten sets of five repetitions. Silent "
+    "cells: if leaves without rows do not vote, as in the authors' code, the ratio comes at least half "
+    "the way to the paper's. Unknown: no inverse temperatures give a ratio as low as the paper's, not "
+    "even those that are best on the test rows of each repetition. Temperatures: other inverse "
+    "temperatures would give the paper's ratio; tuned ones gave this range."
 )
 
 
 # Measured by `benchmarks/table2_borders.py`.
 _BORDERS = (
-    "digit: the authors' released pruning grows rows on the border of two cells to the right, judges "
-    "them to the left; over such a pruning the ratios of PAC-Bayes on the tree of all cells are 0.978 "
-    "(joint) and 0.970 (error-first)."
+    "digit: the authors' released pruning sends rows on a threshold to the right when it grows trees "
+    "and to the left when it validates them. With such a pruning the ratios of PAC-Bayes on the tree "
+    "of all regions are 0.978 (joint) and 0.970 (error-first)."
 )
 
-# For ratios that are far from the paper's: the least and the largest that ten sets of five repetitions
-# gave, what the best temperatures in hindsight would give, and the ratio if cells without rows do not
-# vote (`benchmarks/table2_cells.py`).
+# For ratios that are far from the paper's: the smallest and the largest ratio of ten sets of five
+# repetitions, the ratio with inverse temperatures that are best on the test rows, and the ratio if
+# leaves without rows do not vote (`benchmarks/table2_cells.py`).
 EXAMINED: dict[tuple[str, str, str], tuple[float, float, float, float]] = {
     ("dyadic", "spam", "SN-pruning"): (0.979, 1.037, 1.005, 1.017),
     ("dyadic", "spam", "PAC-Bayes joint"): (0.983, 1.024, 0.962, 0.994),
@@ -125,7 +126,7 @@ EXAMINED: dict[tuple[str, str, str], tuple[float, float, float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean over repetitions and its standard error (NaN for one repetition)."""
+    """A mean over repetitions and its standard error, NaN for a single repetition."""
 
     value: float
     standard_error: float
@@ -134,15 +135,15 @@ class Mean:
         return self.rounded(3)
 
     def rounded(self, digits: int) -> str:
-        """Both with so many digits, the value alone if there is no error."""
+        """Format both with a number of digits, or the value alone without a standard error."""
         text = f"{self.value:z.{digits}f}"
         if np.isnan(self.standard_error):
             return text
         return f"{text} ±{self.standard_error:.{digits}f}"
 
 
-def mean_of(values: ArrayLike) -> Mean:
-    """Mean and standard error."""
+def compute_mean(values: ArrayLike) -> Mean:
+    """Compute the mean of a sample and its standard error."""
     sample = np.asarray(values, dtype=np.float64)
     error = np.std(sample, ddof=1) / np.sqrt(len(sample)) if len(sample) > 1 else np.nan
     return Mean(float(np.mean(sample)), float(error))
@@ -150,7 +151,7 @@ def mean_of(values: ArrayLike) -> Mean:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One data set on one grower.
+    """One line of Table 2: the errors of all methods on one data set with one grower.
 
     Parameters
     ----------
@@ -159,10 +160,10 @@ class Line:
     errors : dict of Mean
         Error of each method.
     ratios : dict of Mean
-        Mean error over the mean error of the optimal pruning; the standard error is that of the
-        differences to the pruning, repetition by repetition, over the same mean.
+        Mean error of each method divided by the mean error of the optimal pruning. The standard error
+        is that of the differences to the pruning in each repetition, divided by the same mean.
     outside : float or None
-        Mean share of test rows in no cell that holds training rows.
+        Mean fraction of the test rows in leaves without training rows; see `Outcome`.
     n_nodes : float
         Mean number of nodes of the tree.
     """
@@ -175,12 +176,12 @@ class Line:
     n_nodes: float
 
     def paper(self, method: str) -> float | None:
-        """The paper's ratio, if it has one."""
+        """Return the paper's ratio of a method, or None if it has none."""
         row = PAPER.get(PAPER_TREE.get(self.grower, ""), {}).get(self.dataset)
         return row[PAPER_COLUMN[method]] if row and method in PAPER_COLUMN else None
 
     def is_far(self, method: str) -> bool:
-        """Whether a ratio is beyond two standard errors of the paper's, and of its rounding."""
+        """Return whether a ratio differs from the paper's by over two standard errors and rounding."""
         paper, ours = self.paper(method), self.ratios[method]
         if paper is None or np.isnan(ours.standard_error):
             return False
@@ -188,19 +189,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class FarCell:
+class DistantRatio:
     """A ratio that is far from the paper's.
 
     Parameters
     ----------
     line : Line
-        Where it stands.
+        Line of the table with the ratio.
     method : str
-        Whose ratio it is.
+        Method of the ratio.
     paper : float
-        The paper's.
+        The paper's ratio.
     reason : str
-        What is known of the reason.
+        Likely reason; see `REASONS`.
     """
 
     line: Line
@@ -209,52 +210,59 @@ class FarCell:
     reason: str
 
 
-def far_cells(table: Sequence[Line]) -> list[FarCell]:
-    """Ratios beyond two standard errors of the paper's, which prints none: they are ours."""
-    literal = {line.dataset: line for line in table if line.grower == EXPANDED}
+def find_distant_ratios(table: Sequence[Line]) -> list[DistantRatio]:
+    """Return the ratios that differ from the paper's by more than two of our standard errors."""
+    expanded = {line.dataset: line for line in table if line.grower == EXPANDED}
     return [
-        FarCell(line, method, paper, _reason(line, method, paper, literal.get(line.dataset)))
+        DistantRatio(
+            line, method, paper, _find_reason(line, method, paper, expanded.get(line.dataset))
+        )
         for line in table
         for method in line.ratios
         if (paper := line.paper(method)) is not None and line.is_far(method)
     ]
 
 
-def _reason(line: Line, method: str, paper: float, literal: Line | None) -> str:
-    """What the literal tree of this run, or else many draws and all temperatures, say of a cell."""
-    if line.grower == "dyadic" and literal and not literal.is_far(method):
-        return f"empty cells: {literal.ratios[method].value:.3f} with them"
+def _find_reason(line: Line, method: str, paper: float, expanded: Line | None) -> str:
+    """Return the likely reason of a difference to the paper; see `REASONS`.
+
+    `expanded` is the line of the same data set with the dyadic tree of all regions, if it was run.
+    """
+    if line.grower == "dyadic" and expanded and not expanded.is_far(method):
+        return f"empty cells: {expanded.ratios[method].value:.3f} with them"
     if (line.grower, line.dataset, method) not in EXAMINED:
         return "not examined"
-    least, most, best, silent = EXAMINED[line.grower, line.dataset, method]
-    if least - _ROUNDING <= paper <= most + _ROUNDING:
-        return f"draw: {least:.3f} to {most:.3f}"
+    smallest, largest, best, silent = EXAMINED[line.grower, line.dataset, method]
+    if smallest - _ROUNDING <= paper <= largest + _ROUNDING:
+        return f"draw: {smallest:.3f} to {largest:.3f}"
     if abs(silent - paper) <= abs(line.ratios[method].value - paper) / 2:
         return f"silent cells: {silent:.3f}"
     if paper < best:
         return f"unknown: {best:.3f} at best"
-    return f"temperatures: {least:.3f} to {most:.3f}"
+    return f"temperatures: {smallest:.3f} to {largest:.3f}"
 
 
-def lines(outcomes: Sequence[Outcome]) -> list[Line]:
-    """Summarise outcomes over repetitions, by grower and data set."""
+def summarise_outcomes(outcomes: Sequence[Outcome]) -> list[Line]:
+    """Average outcomes over repetitions: one line of Table 2 for each grower and data set."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.grower, outcome.dataset), []).append(outcome)
     order = list(GROWERS)
-    return [_line(groups[key]) for key in sorted(groups, key=lambda key: order.index(key[0]))]
+    keys = sorted(groups, key=lambda key: order.index(key[0]))
+    return [_summarise_group(groups[key]) for key in keys]
 
 
-def _line(group: Sequence[Outcome]) -> Line:
+def _summarise_group(group: Sequence[Outcome]) -> Line:
+    """Average the repetitions of one data set with one grower."""
     methods = [name for name in METHODS if name in group[0].errors]
     baseline = np.array([outcome.errors[PRUNING] for outcome in group])
-    # A set without errors has no ratios; NaN says so.
+    # Ratios are NaN if the pruning has no errors.
     mean = baseline.mean() or np.nan
     errors, ratios = {}, {}
     for name in methods:
         error = np.array([outcome.errors[name] for outcome in group])
-        errors[name] = mean_of(error)
-        difference = mean_of(error - baseline)
+        errors[name] = compute_mean(error)
+        difference = compute_mean(error - baseline)
         ratios[name] = Mean(float(error.mean() / mean), float(difference.standard_error / mean))
     outside = [outcome.outside for outcome in group if outcome.outside is not None]
     return Line(
@@ -268,7 +276,7 @@ def _line(group: Sequence[Outcome]) -> Line:
 
 
 def mean_ratios(table: Sequence[Line]) -> dict[str, dict[str, float]]:
-    """Mean ratio of each method over the data sets, by grower."""
+    """Compute the mean ratio of each method over the data sets, by grower."""
     means: dict[str, dict[str, float]] = {}
     for grower in dict.fromkeys(line.grower for line in table):
         rows = [line for line in table if line.grower == grower]
@@ -280,8 +288,8 @@ def mean_ratios(table: Sequence[Line]) -> dict[str, dict[str, float]]:
     return means
 
 
-def _distance(table: Sequence[Line], method: str) -> float | None:
-    """Mean distance of a method's ratios from the paper's, None if it has none."""
+def _compute_distance(table: Sequence[Line], method: str) -> float | None:
+    """Compute the mean distance of a method's ratios from the paper's; None if it has none."""
     distances = [
         abs(line.ratios[method].value - paper)
         for line in table
@@ -290,50 +298,50 @@ def _distance(table: Sequence[Line], method: str) -> float | None:
     return float(np.mean(distances)) if distances else None
 
 
-def notes(table: Sequence[Line]) -> list[str]:
-    """What a reader of the table must know."""
-    said = [
+def write_notes(table: Sequence[Line]) -> list[str]:
+    """Return notes that explain the table and differences to the paper's."""
+    notes = [
         "Ratio: mean error over mean error of the optimal pruning (below 1 is better); ± is the "
         "standard error over the repetitions. Paper: Nguyen and Kpotufe, NeurIPS 2018, Table 2."
     ]
-    literal = {line.dataset: line for line in table if line.grower == EXPANDED}
-    if literal:
-        said.append(
-            f"{EXPANDED}: the dyadic tree to the letter, every cell stored, empty ones too."
+    expanded = {line.dataset: line for line in table if line.grower == EXPANDED}
+    if expanded:
+        notes.append(
+            f"{EXPANDED}: the dyadic tree of the paper, with every cell as a node, also empty ones."
         )
-        shares = ", ".join(
+        fractions = ", ".join(
             f"{line.dataset} {100 * line.outside:.1f} %"
-            for line in literal.values()
+            for line in expanded.values()
             if line.outside is not None
         )
-        said.append(f"Test rows outside every dyadic cell that holds training rows: {shares}.")
-    both = [line for line in table if line.grower == "dyadic" and line.dataset in literal]
-    if both:
+        notes.append(f"Test rows outside every dyadic cell with training rows: {fractions}.")
+    routed = [line for line in table if line.grower == "dyadic" and line.dataset in expanded]
+    if routed:
         errors = ", ".join(
             f"{line.dataset} {line.errors[PRUNING].value:.3f} and "
-            f"{literal[line.dataset].errors[PRUNING].value:.3f}"
-            for line in both
+            f"{expanded[line.dataset].errors[PRUNING].value:.3f}"
+            for line in routed
         )
-        said.append(f"Error of the dyadic pruning, routed and with every cell: {errors}.")
-    mean, label = _distance(table, HS_MEAN), _distance(table, HS_LABEL)
+        notes.append(f"Error of the dyadic pruning, routed and with every cell: {errors}.")
+    mean, label = _compute_distance(table, HS_MEAN), _compute_distance(table, HS_LABEL)
     if mean is not None and label is not None:
-        said.append(
-            "HS-vote, of shares of the classes in a cell (mean) or of its label: from the paper's "
-            f"ratios {mean:.3f} and {label:.3f} on average."
+        notes.append(
+            "HS-vote by class frequencies (mean) or by labels: mean distances from the paper's "
+            f"ratios {mean:.3f} and {label:.3f}."
         )
     names = {line.dataset for line in table}
-    if both and "digit" in names:
-        said.append(_BORDERS)
+    if routed and "digit" in names:
+        notes.append(_BORDERS)
     if "epileptic" in names:
-        said.append("epileptic: rows of one recording stand on both sides of the random split.")
+        notes.append("epileptic: training and test rows come from the same recordings.")
     repeated = [name for name in ("spam", "wine", "letter") if name in names]
     if repeated:
-        said.append(f"{', '.join(repeated)}: repeated rows stand on both sides of the split.")
-    return said
+        notes.append(f"{', '.join(repeated)}: some test rows equal training rows.")
+    return notes
 
 
-def as_json(outcomes: Sequence[Outcome], table: Sequence[Line]) -> dict[str, Any]:
-    """Everything that came out, for a JSON file."""
+def to_json(outcomes: Sequence[Outcome], table: Sequence[Line]) -> dict[str, Any]:
+    """Return outcomes, table and notes as a dictionary for a JSON file."""
     return {
         "experiment": "table2",
         "outcomes": [asdict(outcome) for outcome in outcomes],
@@ -341,13 +349,13 @@ def as_json(outcomes: Sequence[Outcome], table: Sequence[Line]) -> dict[str, Any
         "mean_ratios": mean_ratios(table),
         "far_from_paper": [
             {
-                "grower": cell.line.grower,
-                "dataset": cell.line.dataset,
-                "method": cell.method,
-                "paper": cell.paper,
-                "reason": cell.reason,
+                "grower": ratio.line.grower,
+                "dataset": ratio.line.dataset,
+                "method": ratio.method,
+                "paper": ratio.paper,
+                "reason": ratio.reason,
             }
-            for cell in far_cells(table)
+            for ratio in find_distant_ratios(table)
         ],
-        "notes": notes(table),
+        "notes": write_notes(table),
     }

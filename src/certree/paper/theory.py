@@ -1,6 +1,6 @@
-"""What theory promises of a vote over the prunings of a tree where the truth is known.
+"""The paper's bounds on the risk of a vote over prunings, for a known true distribution.
 
-Rates to learn and to test by, and no certificates: they speak of true risks.
+They are no certificates, as they need true risks.
 """
 
 import math
@@ -16,23 +16,23 @@ from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 from certree.paper.excess import (
     OracleBound,
-    best_excess,
-    best_temperature,
-    excess_of,
+    compute_excess,
+    compute_excess_bound,
     expect_problem,
-    least_costly,
+    find_cheapest_pruning,
+    minimise_over_temperatures,
     oracle_excess,
 )
 from certree.prunings.scott_nowak import fragment_prunings
 from certree.stats import NodeStats
-from certree.stats.nodes import counted
+from certree.stats.nodes import count_by_leaf
 from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
 
 
 @checked
 def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Float64:
-    """By how much errors in a leaf may be too few, if those of a cell deviate as they do by chance.
+    """Compute by how much the error rate of each leaf may be too low by chance.
 
     Parameters
     ----------
@@ -41,12 +41,13 @@ def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Floa
     stats : NodeStats
         Counts of n rows.
     delta : float
-        Probability with which some cell of the tree may deviate more, between 0 and 1.
+        Probability that some region of the tree deviates by more, between 0 and 1.
 
     Returns
     -------
     ndarray of float64, shape (m,)
-        ``sqrt(2 (share of the rows) log(|T0| / delta) / n)``, where ``|T0|`` is the number of cells.
+        ``sqrt(2 (fraction of the rows) log(|T0| / delta) / n)`` for each node, where ``|T0|`` is the
+        number of regions of the tree.
 
     Raises
     ------
@@ -57,16 +58,16 @@ def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Floa
     ----------
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, equation (3) and Lemma 5.
     """
-    inside = stats.of(tree).n
+    inside = stats.check_tree(tree).n
     if not inside[0] > 0:
-        raise ValueError("stats must count at least one row")
-    penalty: Float64 = np.sqrt(2 * inside * _log_cells(tree, delta)) / inside[0]
+        raise ValueError("stats must count at least one row, got none")
+    penalty: Float64 = np.sqrt(2 * inside * _log_regions(tree, delta)) / inside[0]
     return penalty
 
 
 @checked
 def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.05) -> Float64:
-    """Bound what `deviation_penalty` will be, by the probabilities of the cells.
+    """Bound the `deviation_penalty` of rows to come, from the probabilities of the nodes.
 
     Parameters
     ----------
@@ -75,9 +76,9 @@ def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.
     population : NodeStats
         Probability of each class in each node; see `excess_bound`.
     n : int
-        Rows to come.
+        Number of rows to come.
     delta : float
-        Probability with which the penalty of some cell may be higher, between 0 and 1.
+        Probability that the penalty of some region is higher, between 0 and 1.
 
     Returns
     -------
@@ -94,14 +95,14 @@ def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, equation (4) and Lemma 6.
     """
     rows = expect_problem(tree, population, n, 0.0, 1)
-    nats = _log_cells(tree, delta)
-    least = ((2 + math.log(tree.n_features)) * tree.depth - math.log(delta)) / rows
-    limit: Float64 = np.sqrt(8 * np.maximum(population.n, least) * nats / rows)
+    nats = _log_regions(tree, delta)
+    smallest = ((2 + math.log(tree.n_features)) * tree.depth - math.log(delta)) / rows
+    limit: Float64 = np.sqrt(8 * np.maximum(population.n, smallest) * nats / rows)
     return limit
 
 
-def _log_cells(tree: Tree, delta: float) -> float:
-    """Log of the number of cells over delta."""
+def _log_regions(tree: Tree, delta: float) -> float:
+    """Compute the log of the number of regions of a tree divided by delta."""
     return math.log(tree.n_cells) - log_chance(delta)
 
 
@@ -114,18 +115,18 @@ def theorem_bound(
     delta: float | None = 0.05,
     lambda_error: float | None = None,
 ) -> OracleBound:
-    """Bound the excess risk of the paper's vote by the best pruning's excess and leaves: Theorem 1.
+    """Bound the excess risk of the paper's vote by the best pruning's excess and size: Theorem 1.
 
     The vote is the majority vote of ``theorem_posterior(tree, stats, lambda_error, delta)``, where
-    stats counts n independent rows that neither the tree nor its labels have seen. With probability
-    at least ``1 - 4 delta`` over them, for all temperatures at once, its excess is at most
-    ``K / (1 - lambda / 2)`` times ::
+    stats counts n independent rows on which neither the tree nor its labels depend. With probability
+    at least ``1 - 4 delta`` over these rows, for all inverse temperatures at once, its excess risk is
+    at most ``K / (1 - lambda / 2)`` times ::
 
         min over prunings T of  R(T) - Bayes risk + sum of `deviation_limit` over the leaves of T
             + 3 D0 |T| / (lambda n) + log(2 sqrt(n) / delta) / (lambda n) + sqrt(2 log(1 / delta) / n)
 
-    It is `excess_bound` with the paper's prior and penalties. The excess stands inside the minimum,
-    so that at any temperature the bound falls to 0 where prunings come close to the Bayes risk.
+    This is `excess_bound` with the paper's prior and penalties. The excess is inside the minimum, so
+    the bound falls to 0 at every inverse temperature if prunings approach the Bayes risk.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def theorem_bound(
     Returns
     -------
     OracleBound
-        Its complexity is 3 D0 times the leaves, where D0 is the depth of the tree.
+        Its complexity is 3 D0 times the number of leaves, where D0 is the depth of the tree.
 
     Raises
     ------
@@ -151,12 +152,12 @@ def theorem_bound(
     prior = size_prior(tree, population.n_classes, leaf_cost).distributions[0]
     penalty = deviation_limit(tree, population, n, 1 / rows if delta is None else delta)
 
-    def complexity(pruning: NodeWeights) -> float:
-        # Not all of the prior's mass is spent: it is a little more than this says.
+    def compute_complexity(pruning: NodeWeights) -> float:
+        # The paper's prior sums to less than 1, so this is slightly more than that of `prior`.
         return leaf_cost * pruning.expected_leaves
 
-    return best_excess(
-        tree, population, prior, penalty, complexity, n, bayes_risk, delta, lambda_error
+    return compute_excess_bound(
+        tree, population, prior, penalty, compute_complexity, n, bayes_risk, delta, lambda_error
     )
 
 
@@ -172,33 +173,35 @@ def chernoff_oracle_bound(
 ) -> OracleBound:
     """Bound the excess risk of a Gibbs posterior's vote by the best pruning's risk and size.
 
-    This is certree's own derivation, by Chernoff's inequality, and not the paper's theorem: the
-    distribution pays no penalty, any prior will do, and the best pruning's *risk* stands inside,
-    times a little more than 1. So the temperature must fall as rows come in for the bound to fall to 0.
+    This is certree's own derivation by Chernoff's inequality, not the paper's theorem. The posterior
+    has no penalty, and any prior is allowed. The *risk* of the best pruning is inside the minimum,
+    times a factor slightly above 1. So the bound only falls to 0 with n if the inverse temperature
+    falls, too.
 
     The vote is the majority vote of ``gibbs_posterior(tree, stats, prior, lambda_error)``, where stats
-    counts n independent rows that neither the tree, nor its labels, nor the prior have seen. With
-    probability at least ``1 - delta`` over them the risk of a drawn pruning is at most ::
+    counts n independent rows on which neither the tree, nor its labels, nor the prior depend. With
+    probability at least ``1 - delta`` over these rows the risk of a drawn pruning is at most ::
 
         min over prunings T of a R(T) - 2 log P(T) / (lambda n), plus
         (2 log(2 / delta) + log xi(n)) / (lambda n), all over 1 - lambda / 2
 
-    where ``a = (exp(lambda) - 1) / lambda`` and log xi(n) is half of log n but for a constant. The
-    excess risk of the vote is at most K times what that is above the Bayes risk.
+    where ``a = (exp(lambda) - 1) / lambda`` and log xi(n) is half of log n up to a constant. The excess
+    risk of the vote is at most K times the difference between this bound and the Bayes risk.
 
     Parameters
     ----------
     tree, population, n, bayes_risk, lambda_error
-        See `excess_bound`; n may be any number from 1 on.
+        See `excess_bound`; n must be at least 1.
     prior : NodeWeights
-        The prior over prunings; ``size_prior(tree, K, 3 * tree.depth).distributions[0]`` is the
-        paper's, ``branching_prior(tree, K).distributions[0]`` is free of the depth.
+        The prior over prunings. ``size_prior(tree, K, 3 * tree.depth).distributions[0]`` is the
+        paper's; ``branching_prior(tree, K).distributions[0]`` does not depend on the depth.
     delta : float
-        Probability with which the promise may fail.
+        Probability that the bound fails.
 
     Returns
     -------
     OracleBound
+        The bound, and the pruning at which it is attained.
 
     Raises
     ------
@@ -212,37 +215,39 @@ def chernoff_oracle_bound(
     `oracle_excess`.
     """
     rows = expect_problem(tree, population, n, bayes_risk, 1)
-    chance = 2 * (math.log(2) - log_chance(delta)) + bounds.log_xi(rows)
+    confidence_nats = 2 * (math.log(2) - log_chance(delta)) + bounds.log_xi(rows)
 
-    def at(lam: float) -> OracleBound:
-        slope = math.expm1(lam) / lam
-        pruning = least_costly(tree, population.errors, prior, slope * lam * rows / 2)
+    def compute_bound(lam: float) -> OracleBound:
+        factor = math.expm1(lam) / lam
+        pruning = find_cheapest_pruning(tree, population.errors, prior, factor * lam * rows / 2)
         risk = float(pruning.weight @ population.errors)
-        excess_of(risk, bayes_risk)
+        compute_excess(risk, bayes_risk)  # raises if the Bayes risk is too large
         nats = kl_divergence(tree, pruning, prior)
-        gibbs = min((slope * risk + (2 * nats + chance) / (lam * rows)) / (1 - lam / 2), 1.0)
+        complexity = (2 * nats + confidence_nats) / (lam * rows)
+        gibbs = min((factor * risk + complexity) / (1 - lam / 2), 1.0)
         vote = oracle_excess(gibbs - bayes_risk, population.n_classes)
         return OracleBound(min(vote, 1.0), gibbs - bayes_risk, lam, pruning, risk, 0.0, nats)
 
-    return best_temperature(at, lambda_error)
+    return minimise_over_temperatures(compute_bound, lambda_error)
 
 
 @checked
 def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
-    """Excess risk, but for constants, where class probabilities are Hoelder smooth.
+    """Compute the rate of the excess risk, up to constants, for Hoelder smooth class probabilities.
 
-    The mean excess of the vote of a cyclic dyadic tree falls like this, if its cells are labelled by
-    rows of their own, those without rows by the first class: cells of side h cost ``h^smoothness``
-    and, as there are ``h^-dimension`` of them, ``sqrt(h^-dimension log(n) / n)``.
+    The mean excess risk of the vote of a cyclic dyadic tree falls at this rate, if its leaves are
+    labelled by further rows, and leaves without rows by the first class. Regions of side h have a bias
+    of ``h^smoothness``. As there are ``h^-dimension`` of them, the estimation error is
+    ``sqrt(h^-dimension log(n) / n)``.
 
     Parameters
     ----------
     n : float
-        Rows, >= 2.
+        Number of rows, >= 2.
     smoothness : float
-        Hoelder exponent of the probabilities of the classes, in (0, 1].
+        Hoelder exponent of the class probabilities, in (0, 1].
     dimension : float
-        Number of features that they depend on, or of dimensions that the rows fill, > 0.
+        Number of features on which they depend, or dimension of the set of rows, > 0.
 
     Returns
     -------
@@ -251,13 +256,13 @@ def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
 
     References
     ----------
-    Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Corollary 1. Without the logarithm it is that of
-    the best pruning; Audibert and Tsybakov, "Fast learning rates for plug-in classifiers", Annals of
-    Statistics 2007, for the rate as such.
+    Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Corollary 1. The best pruning has this rate
+    without the logarithm; see Audibert and Tsybakov, "Fast learning rates for plug-in classifiers",
+    Annals of Statistics 2007.
     """
     if not n >= 2 or not 0 < smoothness <= 1 or not dimension > 0:
         raise ValueError(
-            "expected n >= 2, a smoothness in (0, 1] and a dimension > 0, got "
+            "n must be >= 2, smoothness in (0, 1] and dimension > 0, got "
             f"{n!r}, {smoothness!r}, {dimension!r}"
         )
     power = float(smoothness) / (2 * float(smoothness) + float(dimension))
@@ -265,18 +270,18 @@ def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
 
 
 class Resolvability(NamedTuple):
-    """What the best pruning's excess and its penalty are, where the truth is known.
+    """The index of resolvability, and the pruning at which it is attained.
 
     Parameters
     ----------
     value : float
-        Their sum.
+        Sum of `excess` and `penalty`.
     excess : float
-        Risk of that pruning beyond the Bayes risk.
+        Risk of that pruning minus the Bayes risk.
     penalty : float
-        What the leaves of its cheapest root fragment pay.
+        Penalty of its cheapest root fragment.
     pruning : NodeWeights
-        The pruning: weights 0 and 1.
+        The pruning, with weights 0 and 1.
     """
 
     value: float
@@ -287,37 +292,38 @@ class Resolvability(NamedTuple):
 
 @checked
 def resolvability(tree: Tree, population: NodeStats, n: int, bayes_risk: float) -> Resolvability:
-    """Index of resolvability: what the spatially adaptive rule pays for the best pruning on average.
+    """Compute the index of resolvability, which bounds the excess risk of the spatially adaptive rule.
 
-    The expected excess of the risk of ``spatially_adaptive(tree, stats)`` on n rows is at most this,
-    up to a remainder of the order of sqrt(log n / n)::
+    The expected excess risk of ``spatially_adaptive(tree, stats)`` on n rows is at most this index, up
+    to a remainder of the order of sqrt(log n / n)::
 
         min over prunings T of  R(T) - Bayes risk + min over root fragments R of T of
             1 / n * sum over leaves v of R of  sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log |T0|)
 
-    Here n(v) is the number of rows that v has on average, as the root of a number of rows is at most
-    the root of its mean on average.
+    Here n(v) is the expected number of rows in v: the mean of a square root is at most the square root
+    of the mean.
 
     Parameters
     ----------
     tree : Tree
-        The complete tree, which no row has a part in; see `dyadic_grid`.
+        The complete tree, which does not depend on rows; see `dyadic_grid`.
     population : NodeStats
         Probability of each class in each node, and the best labels; see `excess_bound`.
     n : int
-        Rows to come, 1 at least.
+        Number of rows to come, at least 1.
     bayes_risk : float
-        The least risk that a classifier has.
+        Risk of the Bayes classifier.
 
     Returns
     -------
     Resolvability
+        The index, and the pruning at which it is attained.
 
     Raises
     ------
     ValueError
         If a number is out of range, the probabilities do not sum to 1, a pruning has less than the
-        Bayes risk, or the tree has halvings that are not stored.
+        Bayes risk, or the tree has chains.
 
     References
     ----------
@@ -338,13 +344,15 @@ def resolvability(tree: Tree, population: NodeStats, n: int, bayes_risk: float) 
     rows = expect_problem(tree, population, n, bayes_risk, 1)
     if (tree.chain > 1).any():
         raise ValueError(
-            "tree must be complete, as dyadic_grid makes it, but has chains of halvings"
+            "tree must be complete, but has chains of splits that are not stored: use dyadic_grid"
         )
-    expected = NodeStats(population.counts * rows, population.label)
-    rule = fragment_prunings(tree, expected, count_empty=True)
-    pruning, fragment = rule.at(1.0), rule.fragment(1.0)
-    ends = np.flatnonzero(pruning.weight).astype(np.int32)
-    inside = np.maximum(counted(tree, ends, np.zeros_like(ends), None, 1).counts[:, 0], 1)
-    penalty = float(fragment.weight @ (rule.size_penalty * np.sqrt(inside) + rule.cell_penalty))
-    excess = excess_of(float(pruning.weight @ population.errors), bayes_risk)
+    expected_stats = NodeStats(population.counts * rows, population.label)
+    rule = fragment_prunings(tree, expected_stats, count_empty=True)
+    pruning, fragment = rule.solve(1.0), rule.fragment(1.0)
+    leaves = np.flatnonzero(pruning.weight).astype(np.int32)
+    counts = count_by_leaf(tree, leaves, np.zeros_like(leaves), None, 1).counts[:, 0]
+    leaves_below = np.maximum(counts, 1)
+    fragment_penalty = rule.size_penalty * np.sqrt(leaves_below) + rule.cell_penalty
+    penalty = float(fragment.weight @ fragment_penalty)
+    excess = compute_excess(float(pruning.weight @ population.errors), bayes_risk)
     return Resolvability(excess + penalty / rows, excess, penalty / rows, pruning)

@@ -278,7 +278,7 @@ class _Growing:
             child, feature, gain, threshold, missing_left, starts, categories,
             self.grower.order, self.grower.options[0][0],
         )  # fmt: skip
-        tree = Trees.grown(made, self.grower.bins.n_features).tree(0)
+        tree = Trees.from_ensemble_columns(made, self.grower.bins.n_features).tree(0)
         leaves = np.flatnonzero(tree.is_leaf).astype(np.int32)
         self.parts.change(settle, cell[leaves], leaves)
         return tree, has_missing[cell].astype(np.bool_) & ~tree.is_leaf

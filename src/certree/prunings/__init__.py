@@ -1,4 +1,7 @@
-"""Prunings: the 0/1 case of a posterior over prunings, optimal ones and nested paths of them."""
+"""Prunings: optimal prunings of a tree by several penalties, and nested paths of prunings.
+
+A pruning is a posterior over prunings (`NodeWeights`) whose weights are 0 and 1.
+"""
 
 from certree.prunings.paths import (
     MergePath,

@@ -1,4 +1,4 @@
-"""Nested prunings of a tree, by the alphas at which they change."""
+"""Paths of nested prunings of a tree, and the alphas at which the pruning changes."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,22 +12,22 @@ from certree.interface.signatures import checked, expect_settings
 from certree.prunings.rule import PruningRule
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
-from certree.weights.family import JudgedVotes, Scoring, gains_of
-from certree.weights.node_weights import NodeWeights, pruning_of
+from certree.weights.family import Scoring, ValidationVotes, compute_gains
+from certree.weights.node_weights import NodeWeights, make_pruning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PruningPath(OfColumns):
-    """Nested prunings of a tree by their alpha, from the largest to the smallest.
+    """Nested prunings of a tree, from the largest pruning (alpha 0) to the smallest.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     alphas : ndarray of float64, shape (s,)
-        Ascending, from 0. Pruning i is that of all alphas from alphas[i] on, up to the next one.
+        Ascending, from 0. Pruning i is that of all alphas in alphas[i] <= alpha < alphas[i + 1].
     critical : ndarray of float64, shape (m,)
-        Price from which on a node is not split, at most that of its parent; -1 at leaves.
+        Smallest alpha at which each node is not split, at most that of its parent; -1 at leaves.
     """
 
     tree: Tree
@@ -40,121 +40,152 @@ class PruningPath(OfColumns):
         self._check("float64", (self.tree.n_nodes,), "critical")
 
     def pruning(self, step: int) -> NodeWeights:
-        """The pruning of one step of the path: weights 0 and 1."""
-        return self.at(self.alphas[step])
+        """Return the pruning of one step of the path: weights 0 and 1."""
+        return self.solve(self.alphas[step])
 
-    def at(self, alpha: float) -> NodeWeights:
-        """The pruning of any alpha >= 0: weights 0 and 1."""
-        return pruning_of(self.tree, self.critical > alpha)
+    def solve(self, alpha: float) -> NodeWeights:
+        """Return the pruning of an alpha >= 0: weights 0 and 1."""
+        return make_pruning(self.tree, self.critical > alpha)
 
-    def of_at_most(self, n_leaves: int, alpha: float = 0.0) -> NodeWeights:
-        """The pruning of the lowest alpha from `alpha` on that has at most so many leaves.
+    def limit_leaves(self, n_leaves: int, alpha: float = 0.0) -> NodeWeights:
+        """Return the largest pruning of the path with a limited number of leaves and a least alpha.
 
         Parameters
         ----------
         n_leaves : int
-            At least 1: the root alone is a pruning.
+            Largest number of leaves, at least 1.
         alpha : float
-            At least 0.
+            Smallest alpha, at least 0.
 
         Returns
         -------
         NodeWeights
-            Weights 0 and 1.
+            The pruning, with weights 0 and 1.
         """
         ones = np.ones(self.tree.n_nodes)
         alphas = np.append(np.maximum(self.alphas, alpha), np.inf)
-        sizes = self.totals(float(self.tree.n_leaves), gains_of(self.tree, ones), alphas)
-        return self.at(alphas[np.argmax(sizes <= min(n_leaves, self.tree.n_leaves))])
+        sizes = self.compute_totals(
+            float(self.tree.n_leaves), compute_gains(self.tree, ones), alphas
+        )
+        return self.solve(alphas[np.argmax(sizes <= min(n_leaves, self.tree.n_leaves))])
 
-    def losses(
+    def compute_losses(
         self,
         temperatures: Float64,
-        votes: JudgedVotes,
+        votes: ValidationVotes,
         scoring: Scoring,
-        n_threads: int,  # noqa: ARG002 -- the paths are tuned like the posteriors, but need no threads
+        n_threads: int,  # noqa: ARG002 -- part of the protocol `Tunable`, but not needed here
     ) -> Float64:
-        """Held-out loss of the prunings of all alphas, (g, 1) -> (g,), O(m log m); see `Family`."""
-        loss = losses_as_leaf(votes, scoring)
-        whole = loss[self.tree.is_leaf].sum()
-        return self.totals(whole, gains_of(self.tree, loss), temperatures[:, 0])
+        """Compute the validation loss (g,) of the prunings of alphas (g, 1), in O(m log m) time.
 
-    def totals(self, whole: float, gains: Float64, alphas: Float64) -> Float64:
-        """What the prunings of some alphas add up to, if T0 does to `whole`: (s,) -> (s,).
+        See `Family.compute_losses`.
+        """
+        loss = compute_leaf_losses(votes, scoring)
+        full_total = loss[self.tree.is_leaf].sum()
+        return self.compute_totals(full_total, compute_gains(self.tree, loss), temperatures[:, 0])
 
-        Each node adds its gain, (m,), where it is split.
+    def compute_totals(self, full_total: float, gains: Float64, alphas: Float64) -> Float64:
+        """Sum a quantity over the leaves of the pruning of each alpha.
+
+        Parameters
+        ----------
+        full_total : float
+            The sum over the leaves of the whole tree.
+        gains : ndarray of float64, shape (m,)
+            By how much splitting each node changes the sum; see `compute_gains`.
+        alphas : ndarray of float64, shape (g,)
+
+        Returns
+        -------
+        ndarray of float64, shape (g,)
         """
         inner = np.flatnonzero(~self.tree.is_leaf)
         inner = inner[np.argsort(self.critical[inner], kind="stable")]
-        # At its critical alpha a node takes the place of its children, whose sum it makes up for.
-        total = np.cumsum(np.concatenate([[whole], -gains[inner]]))
+        # Each node whose critical alpha is reached replaces its children, which undoes its gain.
+        totals = np.cumsum(np.concatenate([[full_total], -gains[inner]]))
         n_merged = np.searchsorted(self.critical[inner], alphas, side="right")
-        return total[n_merged]
+        return totals[n_merged]
 
 
-def losses_as_leaf(votes: JudgedVotes, scoring: Scoring) -> Float64:
-    """Held-out loss of every node as the leaf of a pruning, (m,), as the core judges a vote."""
-    holdout, values = votes.judging, votes.values
-    shares: Float64 = np.eye(holdout.shape[1])[votes.label] if values is None else values
+def compute_leaf_losses(votes: ValidationVotes, scoring: Scoring) -> Float64:
+    """Compute the validation loss (m,) of each node as a leaf of a pruning.
+
+    The losses are those that the core computes for votes; see `Family.compute_losses`.
+    """
+    validation, values = votes.validation, votes.values
+    predicted: Float64 = np.eye(validation.shape[1])[votes.label] if values is None else values
     losses: Float64
     if scoring == "squared":
-        rows, mean, sse = holdout.T
+        rows, mean, sse = validation.T
         with np.errstate(over="ignore"):  # beyond float64 a loss is infinite
-            losses = rows * (shares[:, 0] - mean) ** 2 + sse
+            losses = rows * (predicted[:, 0] - mean) ** 2 + sse
     elif scoring == "error":
-        losses = NodeStats(holdout, shares.argmax(axis=1)).errors
+        losses = NodeStats(validation, predicted.argmax(axis=1)).errors
     else:
-        shares = shares / shares.sum(axis=1, keepdims=True)
-        logs = np.log(np.maximum(shares, np.finfo(np.float64).eps))
-        losses = -(holdout * logs).sum(axis=1)
+        predicted = predicted / predicted.sum(axis=1, keepdims=True)
+        logs = np.log(np.maximum(predicted, np.finfo(np.float64).eps))
+        losses = -(validation * logs).sum(axis=1)
     return losses
 
 
-def _steps(critical: Float64) -> Float64:
-    """The alphas at which a path changes, after 0."""
+def _find_alphas(critical: Float64) -> Float64:
+    """Return 0 and the alphas at which a path changes, ascending."""
     changes = np.unique(critical[(critical > 0) & np.isfinite(critical)])
     return np.concatenate([[0.0], changes])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergePath(PruningPath):
-    """The path on which sibling leaves merge one pair at a time, down to the root.
+    """The path on which sibling leaves merge one pair at a time, up to the root.
 
-    An alpha admits the merges up to the first one whose rise it does not pay.
+    The pruning of an alpha has all merges before the first one that raises the cost by more than alpha.
 
     Parameters
     ----------
     order : ndarray of int32, shape (m,)
         Number (0, 1, ...) of the merge that makes a node a leaf; -1 at leaves.
     rises : ndarray of float64, shape (m // 2,)
-        By how much each merge raises the cost. Not monotone: a merge may bring a cheaper one
-        within reach.
+        By how much each merge raises the cost. They need not ascend, as a merge may make a cheaper one
+        possible.
     """
 
     order: Int32
     rises: Float64
 
     def __post_init__(self) -> None:
-        PruningPath.__post_init__(self)  # super() knows no class that was made anew, with slots
+        PruningPath.__post_init__(self)  # super() fails in a dataclass with slots
         self._check("int32", (self.tree.n_nodes,), "order")
         self._check("float64", (self.tree.n_nodes // 2,), "rises")
 
-    def after(self, n_merges: int) -> NodeWeights:
-        """The pruning after 0 .. m // 2 merges: weights 0 and 1."""
-        return pruning_of(self.tree, self.order >= n_merges)
+    def pruning_after(self, n_merges: int) -> NodeWeights:
+        """Return the pruning after 0 .. m // 2 merges: weights 0 and 1."""
+        return make_pruning(self.tree, self.order >= n_merges)
 
 
 Cost = Literal["error", "gini", "entropy", "squared", "log_loss", "squared_error"] | None
 
 
-def impurity_cost(stats: Stats, cost: Cost = None) -> Float64:
-    """What each node costs as a leaf, (m,): its loss, or its rows times its impurity."""
+def compute_costs(stats: Stats, cost: Cost = None) -> Float64:
+    """Compute the cost (m,) of each node as a leaf: its loss, or its rows times its impurity.
+
+    Parameters
+    ----------
+    stats : Stats
+        Statistics of the nodes.
+    cost : {"error", "gini", "entropy", "squared"} or None
+        See `cost_complexity_path`.
+
+    Raises
+    ------
+    ValueError
+        If `cost` is unknown, or does not apply to the target.
+    """
     if cost is None:
         return stats.loss
-    known = ("error", "gini", "entropy") if isinstance(stats, NodeStats) else ("squared",)
-    cost = our_word(cost, known)
-    if cost not in known:
-        raise ValueError(f"cost must be None or one of {', '.join(known)}, got {cost!r}")
+    names = ("error", "gini", "entropy") if isinstance(stats, NodeStats) else ("squared",)
+    cost = our_word(cost, names)
+    if cost not in names:
+        raise ValueError(f"cost must be None or one of {', '.join(names)}, got {cost!r}")
     if cost == "error":
         return stats.loss
     if not isinstance(stats, NodeStats) or cost == "gini":
@@ -162,16 +193,16 @@ def impurity_cost(stats: Stats, cost: Cost = None) -> Float64:
     return stats.log_loss
 
 
-def leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> Float64:
-    """How many leaves splitting a node adds, (m,): those that hold rows, or all.
+def compute_leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> Float64:
+    """Compute how many leaves splitting each node adds, (m,): leaves with rows, or all leaves.
 
-    Each halving inside a chain leaves one cell without rows beside it.
+    If all leaves count, each split inside a chain adds one leaf without rows.
     """
     if not isinstance(count_empty, bool | np.bool_):
         raise ValueError(f"count_empty must be True or False, got {count_empty!r}")
     if count_empty:
         return np.where(tree.is_leaf, 0.0, tree.chain)
-    return gains_of(tree, (stats.n > 0).astype(np.float64))
+    return compute_gains(tree, (stats.n > 0).astype(np.float64))
 
 
 @checked
@@ -187,16 +218,17 @@ def cost_complexity_path(
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
     cost : {"error", "gini", "entropy", "squared"} or None
-        What leaves cost besides the penalty: errors, rows times impurity (nats for entropy), or sums
-        of squares; None: the loss, which is errors, or sums of squares over the unit of loss.
-        "log_loss" is "entropy", and "squared_error" is "squared".
-        scikit-learn's ``ccp_alpha`` is alpha for the criterion's own impurity over all rows.
+        Cost of a leaf besides the penalty: errors, rows times impurity (nats for entropy), or sums of
+        squares. None: the loss, which is errors, or sums of squares divided by the unit of loss.
+        "log_loss" is "entropy", and "squared_error" is "squared". scikit-learn's ``ccp_alpha`` is alpha
+        for the impurity of the criterion, divided by the number of rows.
     count_empty : bool
         Whether leaves without rows pay the penalty too, also those inside chains.
 
     Returns
     -------
     PruningPath
+        The prunings and their alphas.
 
     Raises
     ------
@@ -207,24 +239,24 @@ def cost_complexity_path(
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
-    costs = gains_of(tree, impurity_cost(stats.of(tree), cost), stats.weight_unit)
-    critical = critical_prices(tree.left, costs, leaf_gains(tree, stats, count_empty))
-    return PruningPath(tree, _steps(critical), critical)
+    costs = compute_gains(tree, compute_costs(stats.check_tree(tree), cost), stats.weight_unit)
+    critical = critical_prices(tree.left, costs, compute_leaf_gains(tree, stats, count_empty))
+    return PruningPath(tree, _find_alphas(critical), critical)
 
 
-def _rises(tree: Tree, cost: Float64, unit: float) -> Float64:
-    """By how much the cost rises when the children of each node merge, (m,).
+def _compute_rises(tree: Tree, cost: Float64, unit: float) -> Float64:
+    """Compute by how much the cost rises when the children of each node merge, (m,).
 
-    Ties within rounding are ties; see `rounded_off`.
+    Rises that differ by rounding errors alone are equal; see `round_to_scale`.
     """
-    # A minus would sign zeros.
-    return 0.0 - rounded_off(gains_of(tree, cost, unit), np.abs(cost).max() / unit)
+    # Unary minus would give negative zeros.
+    return 0.0 - round_to_scale(compute_gains(tree, cost, unit), np.abs(cost).max() / unit)
 
 
-def rounded_off(values: Float64, largest: float) -> Float64:
-    """Round values to multiples of 2^-40 of the power of two above `largest`.
+def round_to_scale(values: Float64, largest: float) -> Float64:
+    """Round values to multiples of 2^-40 times the power of two above `largest`.
 
-    Values that differ by rounding alone become equal; where `largest` is below 2^40, integers stay.
+    Values that differ by rounding errors alone become equal. Integers stay if `largest` is below 2^40.
     """
     exponent = int(np.frexp(largest)[1]) - 40
     return np.ldexp(np.rint(np.ldexp(values, -exponent)), exponent)
@@ -232,12 +264,11 @@ def rounded_off(values: Float64, largest: float) -> Float64:
 
 @checked
 def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath:
-    """Merge the two sibling leaves whose merge raises the cost least, again and again, O(m log m).
+    """Merge sibling leaves one pair at a time, always the pair that raises the cost least, O(m log m).
 
-    Every pruning of the sequence has one leaf less than the one before. `cost_complexity_path` may
-    collapse a large subtree at once, by its mean rise per leaf; here a node merges after all nodes
-    below it, each at its own rise. By their alpha these are the prunings of critical values: a node
-    is split if its own rise, or that of a node below it, is higher than alpha.
+    Every merge removes one leaf. `cost_complexity_path` may instead collapse a large subtree at once,
+    by its mean rise per leaf. The pruning of an alpha is that of critical value pruning: a node is
+    split if its own rise, or that of a node below it, is higher than alpha.
 
     Parameters
     ----------
@@ -246,12 +277,12 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
     cost : {"error", "gini", "entropy", "squared"} or None
-        What leaves cost; see `cost_complexity_path`.
+        Cost of a leaf; see `cost_complexity_path`.
 
     Returns
     -------
     MergePath
-        Of merges that raise the cost alike, but for rounding, that of the lowest node comes first.
+        Merges with equal rises, up to rounding, are ordered by node number.
 
     Raises
     ------
@@ -263,30 +294,32 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
     Mingers, "An empirical comparison of pruning methods for decision tree induction", Machine
     Learning 1989, as critical value pruning.
     """
-    rise = _rises(tree, impurity_cost(stats.of(tree), cost), stats.weight_unit)
-    order = merge_order(tree.left, rise)
-    merged = np.argsort(order, kind="stable")[tree.n_leaves :]
-    rises = rise[merged]
+    node_rises = _compute_rises(
+        tree, compute_costs(stats.check_tree(tree), cost), stats.weight_unit
+    )
+    order = merge_order(tree.left, node_rises)
+    merged_nodes = np.argsort(order, kind="stable")[tree.n_leaves :]
+    rises = node_rises[merged_nodes]
     critical = np.full(tree.n_nodes, -1.0)
-    # An alpha stops at the first rise above it, so that a merge takes the largest rise so far.
-    critical[merged] = np.maximum(np.maximum.accumulate(rises), 0.0)
-    return MergePath(tree, _steps(critical), critical, order, rises)
+    # A merge happens only after all merges before it, so its critical alpha is the largest rise so far.
+    critical[merged_nodes] = np.maximum(np.maximum.accumulate(rises), 0.0)
+    return MergePath(tree, _find_alphas(critical), critical, order, rises)
 
 
 class SiblingMerge(PruningRule):
-    """Sibling leaves merge as long as what a merge adds is within alpha.
+    """The rule that merges sibling leaves as long as a merge raises the cost by at most alpha.
 
     See `sibling_merge_path`.
 
     Parameters
     ----------
     cost : {"error", "gini", "entropy", "squared"} or None, default=None
-        What leaves cost; see `cost_complexity_path`.
+        Cost of a leaf; see `cost_complexity_path`.
     """
 
     def __init__(self, cost: Cost = None) -> None:
         self.cost: Cost = cost
 
     def family(self, tree: Tree, stats: Stats) -> MergePath:
-        """The prunings of a tree, by their alpha."""
+        """Return the prunings of a tree, one for each alpha."""
         return sibling_merge_path(tree, stats, self.cost)

@@ -1,4 +1,4 @@
-"""Optimal prunings by penalties that add over leaves."""
+"""Optimal prunings by penalties that are sums over leaves."""
 
 from __future__ import annotations
 
@@ -8,36 +8,51 @@ from scipy.special import betaincinv, gammaln
 
 from certree.interface.arrays import LARGEST, Float64, column, nonnegative
 from certree.interface.signatures import checked, expect_settings
-from certree.prunings.paths import impurity_cost
+from certree.prunings.paths import compute_costs
 from certree.prunings.rule import PruningRule
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
-from certree.weights.family import Family, chain_stops, gains_of
+from certree.weights.family import Family, chain_stops, compute_gains
 from certree.weights.node_weights import NodeWeights
 
 
-def _family(
+def _build_family(
     tree: Tree,
     terms: list[Float64],
     fixed: list[float],
     split: Float64 | float = 0.0,
     unit: float = 1.0,
 ) -> Family:
-    """Prunings that maximise a sum of terms over leaves; see `Family`.
+    """Build the family of prunings with the largest weighted sum of terms over leaves; see `Family`.
 
-    What splitting a node costs goes to the first term. The last term is divided by a unit.
+    Parameters
+    ----------
+    tree : Tree
+    terms : list of ndarray of float64, shape (m,)
+        Value of each term for each node as a leaf. The first terms, those without a constant in
+        `fixed`, get minus the inverse temperatures (alphas) as factors.
+    fixed : list of float
+        Constant factors of the last terms.
+    split : float or ndarray of float64, shape (m,)
+        What splitting a node adds to the first term.
+    unit : float
+        Number by which the last term is divided.
+
+    Returns
+    -------
+    Family
     """
     units = [*[1.0] * (len(terms) - 1), unit]
     pairs = [*zip(terms, units, strict=True)]
-    gains = np.stack([gains_of(tree, *pair) for pair in pairs], axis=1)
+    gains = np.stack([compute_gains(tree, *pair) for pair in pairs], axis=1)
     gains[:, 0] += np.where(tree.is_leaf, 0.0, split)
-    root = np.array([term[0] / one for term, one in pairs])
+    root = np.array([term[0] / term_unit for term, term_unit in pairs])
     return Family.made(tree, gains, root, np.array(fixed, dtype=float), chain_stops(tree), True)
 
 
 @checked
 def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
-    """Find the pruning with the smallest sum of costs over its leaves, O(m).
+    """Find the pruning with the smallest sum of costs over its leaves, in O(m) time.
 
     Parameters
     ----------
@@ -58,11 +73,11 @@ def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
     ValueError
         If a cost is not finite.
     """
-    return _family(tree, [finite_cost(tree, cost)], [-1.0]).at()
+    return _build_family(tree, [check_cost(tree, cost)], [-1.0]).solve()
 
 
-def finite_cost(tree: Tree, cost: ArrayLike) -> Float64:
-    """Check what each node costs as a leaf, (m,)."""
+def check_cost(tree: Tree, cost: ArrayLike) -> Float64:
+    """Return the cost of each node as a column (m,), or raise if one is not finite."""
     costs: Float64 = column("cost", cost, "float64", (tree.n_nodes,))
     if not (np.abs(costs) <= LARGEST).all():
         raise ValueError(f"cost must be finite, and at most {LARGEST:g} in size")
@@ -70,12 +85,12 @@ def finite_cost(tree: Tree, cost: ArrayLike) -> Float64:
 
 
 class CostComplexity(PruningRule):
-    """A penalty per leaf that holds rows; see `cost_complexity`."""
+    """The rule with a penalty of alpha for each leaf that holds rows; see `cost_complexity`."""
 
     def family(self, tree: Tree, stats: Stats) -> Family:
-        """The prunings of a tree, by their alpha."""
-        occupied = (stats.of(tree).n > 0).astype(np.float64)
-        return _family(tree, [occupied, stats.loss], [-1.0], unit=stats.weight_unit)
+        """Return the prunings of a tree, one for each alpha."""
+        has_rows = (stats.check_tree(tree).n > 0).astype(np.float64)
+        return _build_family(tree, [has_rows, stats.loss], [-1.0], unit=stats.weight_unit)
 
 
 @checked
@@ -105,28 +120,28 @@ def cost_complexity(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
-    return CostComplexity().family(tree, stats).at(nonnegative("alpha", alpha))
+    return CostComplexity().family(tree, stats).solve(nonnegative("alpha", alpha))
 
 
 class DepthPenalised(PruningRule):
-    """More for deep leaves; see `depth_penalised`."""
+    """The rule with a penalty that grows with the depth of a leaf; see `depth_penalised`."""
 
     def family(self, tree: Tree, stats: Stats) -> Family:
-        """The prunings of a tree, by their alpha."""
-        unit = stats.of(tree).weight_unit
+        """Return the prunings of a tree, one for each alpha."""
+        unit = stats.check_tree(tree).weight_unit
         rows = stats.n / unit
         depth = tree.node_depth.astype(np.float64)
-        # n sqrt(max(p, d / n) d / n) with p = rows / n: errors and penalty both in rows.
+        # This is n sqrt(max(p, d / n) d / n) with p = rows / n, in rows like the errors.
         penalty = np.sqrt(np.maximum(rows, depth) * depth)
-        return _family(tree, [penalty, stats.loss], [-1.0], unit=unit)
+        return _build_family(tree, [penalty, stats.loss], [-1.0], unit=unit)
 
 
 @checked
 def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     """Find the pruning with the smallest error plus Scott and Nowak's spatially adaptive penalty.
 
-    Minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)`` for leaves
-    with a share p of the n rows and depth d.
+    The pruning minimises ``err / n + alpha * sum over leaves of sqrt(max(p, d / n) d / n)``, where p is
+    the fraction of the n rows in a leaf, and d its depth.
 
     Parameters
     ----------
@@ -145,28 +160,28 @@ def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     Raises
     ------
     ValueError
-        If the weight is negative or not finite.
+        If alpha is negative or not finite.
 
     References
     ----------
     Scott and Nowak, "Minimax-optimal classification with dyadic decision trees", IEEE Trans.
     Information Theory 2006, as "SN-pruning" in Nguyen and Kpotufe, NeurIPS 2018, Section 5.
     """
-    return DepthPenalised().family(tree, stats).at(nonnegative("alpha", alpha))
+    return DepthPenalised().family(tree, stats).solve(nonnegative("alpha", alpha))
 
 
 @checked
 def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWeights:
-    """Find the smallest of the prunings that get the fewest validation rows wrong, O(m).
+    """Find the smallest of the prunings with the fewest errors on a validation set, in O(m) time.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     stats : NodeStats
-        Labels of its nodes, from the rows that grew it.
+        Labels of its nodes, from the training set.
     validation : NodeStats
-        Counts of rows that did not grow it; their labels are not read.
+        Counts of the validation set; its labels are not used.
 
     Returns
     -------
@@ -182,31 +197,31 @@ def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWe
     ----------
     Quinlan, "Simplifying decision trees", International Journal of Man-Machine Studies 1987.
     """
-    counts = validation.of(tree).counts
-    if validation.n_classes != stats.of(tree).n_classes:
+    counts = validation.check_tree(tree).counts
+    if validation.n_classes != stats.check_tree(tree).n_classes:
         raise ValueError(
             f"validation has {validation.n_classes} classes, but stats has {stats.n_classes}"
         )
     return prune(tree, NodeStats(counts, stats.label).errors)
 
 
-def upper_errors(stats: NodeStats, confidence: float) -> Float64:
-    """Compute an upper limit of each node's error rate times its number of rows, (m,).
+def compute_upper_errors(stats: NodeStats, confidence: float) -> Float64:
+    """Compute the upper confidence limit of each node's error rate, times its number of rows, (m,).
 
-    The number of rows is the node's weight over `weight_unit`. The limit is that of as many rows of
-    equal weight as Kish's effective number of the node.
+    The number of rows is the node's weight divided by `weight_unit`. The limit is the binomial one for
+    the effective sample size of the node.
     """
-    weight, right = stats.n, stats.n - stats.errors
-    some, rows = right > 0, weight / stats.weight_unit
-    size = np.divide(stats.effective_size, weight, out=np.ones(len(weight)), where=some)
-    # The limit p has P(at most so many errors | p) = confidence, a beta integral in p.
-    wrong, correct = size * stats.errors, np.where(some, size * right, 1.0)
+    weight, correct_weight = stats.n, stats.n - stats.errors
+    has_correct, rows = correct_weight > 0, weight / stats.weight_unit
+    size = np.divide(stats.effective_size, weight, out=np.ones(len(weight)), where=has_correct)
+    # The limit p solves P(at most the observed errors | p) = confidence, a beta integral in p.
+    wrong, correct = size * stats.errors, np.where(has_correct, size * correct_weight, 1.0)
     limit = betaincinv(wrong + 1, correct, 1 - float(confidence))
-    return np.where(some, rows * limit, rows)
+    return np.where(has_correct, rows * limit, rows)
 
 
 class Pessimistic(PruningRule):
-    """The errors that a leaf has at the upper limit of a binomial; see `pessimistic`.
+    """The rule that counts errors at the upper limit of a binomial; see `pessimistic`.
 
     Parameters
     ----------
@@ -220,24 +235,24 @@ class Pessimistic(PruningRule):
         self.confidence = confidence
 
     def family(self, tree: Tree, stats: NodeStats) -> Family:
-        """The prunings of a tree, by their alpha."""
+        """Return the prunings of a tree, one for each alpha."""
         expect_settings(self)
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
-        unit = stats.of(tree).weight_unit
-        added = upper_errors(stats, self.confidence) - stats.errors / unit
-        return _family(tree, [added, stats.errors], [-1.0], unit=unit)
+        unit = stats.check_tree(tree).weight_unit
+        added_errors = compute_upper_errors(stats, self.confidence) - stats.errors / unit
+        return _build_family(tree, [added_errors, stats.errors], [-1.0], unit=unit)
 
 
 @checked
 def pessimistic(
     tree: Tree, stats: NodeStats, alpha: float = 1.0, *, confidence: float = 0.25
 ) -> NodeWeights:
-    """Find the pruning with the fewest errors where each leaf has more than it shows, O(m).
+    """Find the pruning with the fewest errors at an upper confidence limit, in O(m) time.
 
-    A leaf with e errors among n rows counts ``e + alpha (n U - e)``, where a binomial share U of
-    errors would give at most e with probability `confidence`. Of weighted rows U is that of as many
-    rows of equal weight as their effective size says.
+    A leaf with e errors among n rows counts ``e + alpha (n U - e)`` errors. U is the binomial error
+    rate at which at most e errors have probability `confidence`. For weighted rows U is computed from
+    the effective sample size.
 
     Parameters
     ----------
@@ -246,7 +261,7 @@ def pessimistic(
     stats : NodeStats
         Errors and rows of its nodes.
     alpha : float
-        Factor of the errors that are added, >= 0; 1 as in C4.5.
+        Factor of the added errors, >= 0; 1 as in C4.5.
     confidence : float
         Between 0 and 1; the smaller, the smaller the tree.
 
@@ -262,23 +277,22 @@ def pessimistic(
 
     Notes
     -----
-    The limit is exact, where C4.5 takes an approximation; nodes become leaves, but no subtree takes
-    the place of its parent.
+    The limit is exact; C4.5 approximates it. Nodes become leaves, but no subtree replaces its parent.
 
     References
     ----------
     Quinlan, "C4.5: Programs for Machine Learning", 1993, Section 4.2, error-based pruning.
     """
-    return Pessimistic(confidence).family(tree, stats).at(nonnegative("alpha", alpha))
+    return Pessimistic(confidence).family(tree, stats).solve(nonnegative("alpha", alpha))
 
 
 class DescriptionLength(PruningRule):
-    """The length of the tree's description; see `minimum_description_length`.
+    """The rule by the description length of tree and classes; see `minimum_description_length`.
 
     Parameters
     ----------
     free_splits : bool, default=False
-        Whether splits take nothing, as where they do not depend on the classes.
+        Whether splits have length 0, as is right if they do not depend on the classes.
     """
 
     reads_classes = True
@@ -287,32 +301,32 @@ class DescriptionLength(PruningRule):
         self.free_splits = free_splits
 
     def family(self, tree: Tree, stats: NodeStats) -> Family:
-        """The prunings of a tree, by their alpha."""
+        """Return the prunings of a tree, one for each alpha."""
         if not isinstance(self.free_splits, bool | np.bool_):
             raise ValueError(f"free_splits must be True or False, got {self.free_splits!r}")
-        unit, k = stats.of(tree).weight_unit, stats.n_classes
+        unit, k = stats.check_tree(tree).weight_unit, stats.n_classes
         n = stats.n / unit
         parameters = (k - 1) / 2 * np.log(np.maximum(n, 1) / 2)
         volume = k / 2 * np.log(np.pi) - gammaln(k / 2)
-        nats = impurity_cost(stats, "entropy") / unit
-        rows = np.where(n > 0, nats + parameters + volume, 0.0)
-        kind = np.full(tree.n_nodes, np.log(2))  # one bit: a leaf or not
+        nats = compute_costs(stats, "entropy") / unit
+        class_length = np.where(n > 0, nats + parameters + volume, 0.0)
+        leaf_bit = np.full(tree.n_nodes, np.log(2))  # whether the node is a leaf
         split = 0.0
         if not self.free_splits:
             split = np.log(tree.n_features) + np.log(np.maximum(n - 1, 1))
-        # The node that is split keeps its bit.
-        return _family(tree, [kind, rows], [-1.0], split + np.log(2))
+        # A split node needs its bit as well.
+        return _build_family(tree, [leaf_bit, class_length], [-1.0], split + np.log(2))
 
 
 @checked
 def minimum_description_length(
     tree: Tree, stats: NodeStats, alpha: float = 1.0, *, free_splits: bool = False
 ) -> NodeWeights:
-    """Find the pruning with which tree and classes together are described in the fewest nats, O(m).
+    """Find the pruning that describes tree and classes in the fewest nats, in O(m) time.
 
-    A node takes a bit for whether it is a leaf, a split ``log p`` for its feature and ``log(n(v) -
-    1)`` for its cut, a leaf the stochastic complexity of its classes, ``sum over k of n_k log(n /
-    n_k) + (K - 1) / 2 log(n / 2) + log(pi^(K / 2) / Gamma(K / 2))``.
+    Each node has one bit for whether it is a leaf. A split has ``log p`` nats for its feature and
+    ``log(n(v) - 1)`` for its threshold. A leaf has the stochastic complexity of its classes, ``sum over
+    k of n_k log(n / n_k) + (K - 1) / 2 log(n / 2) + log(pi^(K / 2) / Gamma(K / 2))``.
 
     Parameters
     ----------
@@ -321,9 +335,9 @@ def minimum_description_length(
     stats : NodeStats
         Class counts of its nodes.
     alpha : float
-        Weight of the nodes and the splits, >= 0; 1 for the description length.
+        Factor of the length of the tree, >= 0; 1 for the description length.
     free_splits : bool
-        Whether splits take nothing, as where they do not depend on the classes.
+        Whether splits have length 0, as is right if they do not depend on the classes.
 
     Returns
     -------
@@ -340,4 +354,4 @@ def minimum_description_length(
     Mehta, Rissanen and Agrawal, "MDL-based decision tree pruning", KDD 1995; the cost of a split is
     that of Rastogi and Shim, "PUBLIC", VLDB 1998.
     """
-    return DescriptionLength(free_splits).family(tree, stats).at(nonnegative("alpha", alpha))
+    return DescriptionLength(free_splits).family(tree, stats).solve(nonnegative("alpha", alpha))

@@ -1,4 +1,4 @@
-"""What chooses one pruning of a tree: any object with these."""
+"""The base class of pruning rules."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,21 +12,27 @@ from certree.weights.family import Tunable
 
 
 class PruningRule(BaseEstimator):
-    """A rule with its settings: it charges a penalty, and prunings of every alpha are its family."""
+    """A pruning rule with its settings: a penalty that is multiplied by alpha."""
 
-    # Whether it reads more than losses and rows: the counts of classes.
+    # Whether the rule needs class counts, so that it does not apply to numeric targets.
     reads_classes = False
 
     def family(self, tree: Tree, stats: Any) -> Tunable:
-        """The prunings of a tree, by their alpha."""
+        """Return the prunings of a tree, one for each alpha, from the statistics of its nodes."""
         raise NotImplementedError
 
-    def matched(
+    def match_grower(
         self,
         grower: Grower,
-        n_features: int,  # noqa: ARG002 -- theirs read it whose theorem has a tree
+        n_features: int,  # noqa: ARG002 -- read by rules that set the resolution of the grower
     ) -> tuple[Callable[[Tree, Any], Tunable], Grower]:
-        """The family and the grower, each as the other wants it."""
+        """Return the function to use as `family`, and the grower to use, for rule and grower together.
+
+        Raises
+        ------
+        ValueError
+            If the grower has a resolution, and the rule does not support it.
+        """
         if resolution_of(grower) is not None:
             raise ValueError(f"rule={self!r} takes no resolution, got grower={grower!r}")
         return self.family, grower

@@ -1,4 +1,4 @@
-"""Prunings after Scott and Nowak: penalties in the square root of the size, whole or piece by piece."""
+"""Prunings by the penalties of Scott and Nowak: roots of the size of the tree, or of subtrees."""
 
 from __future__ import annotations
 
@@ -17,70 +17,75 @@ from certree.grow.dyadic import dyadic_resolution, resolution_of
 from certree.grow.grower import Grower
 from certree.interface.arrays import Float64, OfColumns, nonnegative
 from certree.interface.signatures import checked
-from certree.prunings.paths import PruningPath, cost_complexity_path, leaf_gains, losses_as_leaf
-from certree.prunings.penalties import finite_cost
+from certree.prunings.paths import (
+    PruningPath,
+    compute_leaf_gains,
+    compute_leaf_losses,
+    cost_complexity_path,
+)
+from certree.prunings.penalties import check_cost
 from certree.prunings.rule import PruningRule
 from certree.stats import Stats
 from certree.tree import Tree
-from certree.weights.family import JudgedVotes, Scoring, gains_of
-from certree.weights.node_weights import NodeWeights, pruning_of
+from certree.weights.family import Scoring, ValidationVotes, compute_gains
+from certree.weights.node_weights import NodeWeights, make_pruning
 
-# Of a boundary; the number of coefficients of polynomials must be one of float64.
-_MOST_SMOOTH = 50
+# Largest smoothness of a boundary for which the number of coefficients does not overflow float64.
+_MAX_SMOOTHNESS = 50
 
 
-def _rows(stats: Stats) -> float:
-    """Rows in all, n; at least 1, below which the logarithms of the penalties are negative."""
+def _count_rows(stats: Stats) -> float:
+    """Return the number of rows n, at least 1, as the penalties take its logarithm."""
     return max(float(stats.n[0]) / stats.weight_unit, 1.0)
 
 
-def _size(stats: Stats, gains: Float64) -> float:
-    """Leaves of T0, counted like those that splits add."""
-    return max(float(stats.n[0] > 0) + float(gains.sum()), 1.0)
+def _count_leaves(stats: Stats, leaf_gains: Float64) -> float:
+    """Return the number of leaves of T0, counted as `compute_leaf_gains` counts them; at least 1."""
+    return max(float(stats.n[0] > 0) + float(leaf_gains.sum()), 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SquareRootPrunings:
-    """The best prunings of a path by a penalty of each, by the alpha that multiplies it.
+    """The pruning of a path with the smallest cost plus alpha times penalty, for each alpha.
 
     Parameters
     ----------
     path : PruningPath
         The path.
     costs, penalties : ndarray of float64, shape (s,)
-        Of its prunings.
+        Cost and penalty of each pruning of the path.
     """
 
     path: PruningPath
     costs: Float64
     penalties: Float64
 
-    def step(self, alpha: float) -> int:
-        """Number of the best pruning of the path; on ties the smallest tree."""
+    def find_step(self, alpha: float) -> int:
+        """Return the step of the best pruning on the path; on ties that of the smallest tree."""
         total = self.costs + alpha * self.penalties
         return len(total) - 1 - int(np.argmin(total[::-1]))
 
-    def at(self, alpha: float) -> NodeWeights:
-        """The best pruning: weights 0 and 1."""
-        return self.path.pruning(self.step(alpha))
+    def solve(self, alpha: float) -> NodeWeights:
+        """Return the best pruning: weights 0 and 1."""
+        return self.path.pruning(self.find_step(alpha))
 
-    def losses(
-        self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
+    def compute_losses(
+        self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Held-out loss of the prunings of all alphas, (g, 1) -> (g,); see `Family`."""
-        alphas = self.path.alphas[[self.step(alpha) for alpha in temperatures[:, 0]]]
-        return self.path.losses(alphas[:, None], votes, scoring, n_threads)
+        """Compute the validation loss (g,) of alphas (g, 1); see `Family.compute_losses`."""
+        alphas = self.path.alphas[[self.find_step(alpha) for alpha in temperatures[:, 0]]]
+        return self.path.compute_losses(alphas[:, None], votes, scoring, n_threads)
 
 
 @checked
 def square_root_penalised(
     tree: Tree, stats: Stats, alpha: float = 1.0, *, count_empty: bool = False
 ) -> NodeWeights:
-    """Find the pruning with the smallest error plus a penalty in the square root of its size.
+    """Find the pruning with the smallest error plus a penalty proportional to the root of its size.
 
-    Minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``. The penalty is concave in
-    the size, so the optimum is a cost-complexity pruning: it is searched along their path,
-    O(m log m).
+    It minimises ``err / n + alpha * sqrt(32 log(e n) / n) * sqrt(leaves)``. The penalty is concave in
+    the size, so the optimum is a cost-complexity pruning and is found along that path, in O(m log m)
+    time.
 
     Parameters
     ----------
@@ -89,9 +94,9 @@ def square_root_penalised(
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
     alpha : float
-        Factor of the penalty, >= 0; 1 as the paper has it.
+        Factor of the penalty, >= 0; 1 in the paper.
     count_empty : bool
-        Whether leaves without rows count, those inside chains too, as in the paper.
+        Whether leaves without rows count, also those inside chains, as in the paper.
 
     Returns
     -------
@@ -108,23 +113,28 @@ def square_root_penalised(
     Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
     2003, equation (1).
     """
-    return SquareRoot(count_empty).family(tree, stats).at(nonnegative("alpha", alpha))
+    return SquareRoot(count_empty).family(tree, stats).solve(nonnegative("alpha", alpha))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FragmentPrunings(OfColumns):
-    """Prunings that pay for the leaves of their cheapest root fragment, by an alpha.
+    """The best pruning by the penalty of its cheapest root fragment, for each alpha.
+
+    A root fragment of a pruning is a pruning of it. See `spatially_adaptive`.
 
     Parameters
     ----------
     tree : Tree
         The tree.
-    cost_gains, leaf_gains, chain_leaves : ndarray of float64, shape (m,)
-        What splitting a node adds to the cost and the leaves, and how many of those lie beside its
-        chain.
+    cost_gains : ndarray of float64, shape (m,)
+        By how much splitting each node changes the cost.
+    leaf_gains : ndarray of float64, shape (m,)
+        How many leaves splitting each node adds.
+    chain_leaves : ndarray of float64, shape (m,)
+        How many of these are leaves without rows inside the chain of the node.
     size_penalty, cell_penalty : ndarray of float64, shape (m,)
-        A leaf v of the fragment pays ``size_penalty[v] sqrt(leaves of the pruning in v) +
-        cell_penalty[v]``.
+        The penalty of a leaf v of the fragment is alpha times ``size_penalty[v] sqrt(leaves of the
+        pruning below v) + cell_penalty[v]``.
     """
 
     tree: Tree
@@ -138,15 +148,16 @@ class FragmentPrunings(OfColumns):
         names = (field.name for field in fields(self) if field.name != "tree")
         self._check("float64", (self.tree.n_nodes,), *names)
 
-    def at(self, alpha: float) -> NodeWeights:
-        """The best pruning: weights 0 and 1."""
-        return pruning_of(self.tree, self._division(alpha) > 0)
+    def solve(self, alpha: float) -> NodeWeights:
+        """Return the best pruning: weights 0 and 1."""
+        return make_pruning(self.tree, self._classify_nodes(alpha) > 0)
 
     def fragment(self, alpha: float) -> NodeWeights:
-        """The cheapest root fragment of the best pruning, as a pruning."""
-        return pruning_of(self.tree, self._division(alpha) > 1)
+        """Return the cheapest root fragment of the best pruning: weights 0 and 1."""
+        return make_pruning(self.tree, self._classify_nodes(alpha) > 1)
 
-    def _division(self, alpha: float) -> NDArray[np.uint8]:
+    def _classify_nodes(self, alpha: float) -> NDArray[np.uint8]:
+        """Return 2 for nodes that the fragment splits, 1 if only the pruning does, else 0; (m,)."""
         return fragment_pruning(
             self.tree.left,
             self.cost_gains,
@@ -156,19 +167,19 @@ class FragmentPrunings(OfColumns):
             alpha * self.cell_penalty,
         )
 
-    def losses(
+    def compute_losses(
         self,
         temperatures: Float64,
-        votes: JudgedVotes,
+        votes: ValidationVotes,
         scoring: Scoring,
-        n_threads: int,  # noqa: ARG002 -- tuned like the posteriors, but each alpha is one pass
+        n_threads: int,  # noqa: ARG002 -- part of the protocol `Tunable`, but not needed here
     ) -> Float64:
-        """Held-out loss of the prunings of all alphas, (g, 1) -> (g,); see `Family`."""
-        return self.totals(losses_as_leaf(votes, scoring), temperatures)
+        """Compute the validation loss (g,) of alphas (g, 1); see `Family.compute_losses`."""
+        return self.compute_totals(compute_leaf_losses(votes, scoring), temperatures)
 
-    def totals(self, loss: Float64, temperatures: Float64) -> Float64:
-        """What the leaves of the prunings of all alphas lose, (g, 1) -> (g,), if nodes do (m,)."""
-        return np.array([self.at(alpha).weight @ loss for alpha in temperatures[:, 0]])
+    def compute_totals(self, loss: Float64, temperatures: Float64) -> Float64:
+        """Sum the losses of nodes (m,) over the leaves of the pruning of each alpha, (g, 1) -> (g,)."""
+        return np.array([self.solve(alpha).weight @ loss for alpha in temperatures[:, 0]])
 
 
 def fragment_prunings(
@@ -180,32 +191,39 @@ def fragment_prunings(
     count_empty: bool = False,
     cost: ArrayLike | None = None,
 ) -> FragmentPrunings:
-    """The prunings of `spatially_adaptive` or, of some smoothness, `polynomial_penalised`."""
-    gains = leaf_gains(tree, stats.of(tree), count_empty)
-    cells = log(_size(stats, gains)) if log_cells is None else nonnegative("log_cells", log_cells)
-    coefficients = 1.0
+    """Return the prunings of `spatially_adaptive` or, with a smoothness, `polynomial_penalised`.
+
+    The parameters are those of `polynomial_penalised`.
+    """
+    leaf_gains = compute_leaf_gains(tree, stats.check_tree(tree), count_empty)
+    log_regions = (
+        log(_count_leaves(stats, leaf_gains))
+        if log_cells is None
+        else nonnegative("log_cells", log_cells)
+    )
+    n_coefficients = 1.0
     if smoothness is not None:
-        gamma, p = _smooth(smoothness), tree.n_features
+        gamma, p = _check_smoothness(smoothness), tree.n_features
         degree = ceil(gamma) - 1
-        coefficients = float(comb(p + degree, degree))
-        cells *= 1 + gamma / p
+        n_coefficients = float(comb(p + degree, degree))
+        log_regions *= 1 + gamma / p
     unit = stats.weight_unit
     root_rows = np.sqrt(stats.n / unit)
     return FragmentPrunings(
         tree,
-        gains_of(tree, stats.loss if cost is None else finite_cost(tree, cost), unit),
-        gains,
+        compute_gains(tree, stats.loss if cost is None else check_cost(tree, cost), unit),
+        leaf_gains,
         np.where(tree.is_leaf | (not count_empty), 0.0, tree.chain - 1.0),
-        root_rows * sqrt(48 * coefficients * log(2 * _rows(stats))),
-        root_rows * sqrt(48 * cells),
+        root_rows * sqrt(48 * n_coefficients * log(2 * _count_rows(stats))),
+        root_rows * sqrt(48 * log_regions),
     )
 
 
-def _smooth(smoothness: object) -> float:
-    """Check the smoothness of a boundary, gamma."""
+def _check_smoothness(smoothness: object) -> float:
+    """Return the smoothness as a float, or raise ValueError if it is out of range."""
     gamma = nonnegative("smoothness", smoothness)
-    if not 1 <= gamma <= _MOST_SMOOTH:
-        raise ValueError(f"smoothness must lie in 1 .. {_MOST_SMOOTH}, got {smoothness!r}")
+    if not 1 <= gamma <= _MAX_SMOOTHNESS:
+        raise ValueError(f"smoothness must lie in 1 .. {_MAX_SMOOTHNESS}, got {smoothness!r}")
     return gamma
 
 
@@ -220,10 +238,10 @@ def spatially_adaptive(
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus the penalty of its cheapest root fragment.
 
-    A root fragment R of a pruning T is a pruning of T. Its leaves v hold n(v) rows and T(v) of T's
-    leaves. The penalty is the smallest over all R of ``alpha / n * sum over leaves v of R of
-    (sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log_cells))``. T and R are found together, exactly, in
-    one pass that takes nearly linear time.
+    A root fragment R of a pruning T is a pruning of T. A leaf v of R holds n(v) rows, and T has T(v)
+    leaves in v. The penalty of T is the smallest over all R of ``alpha / n * sum over leaves v of R of
+    (sqrt(48 n(v) T(v) log(2 n)) + sqrt(48 n(v) log_cells))``. The best T and R are found exactly, in
+    nearly linear time.
 
     Parameters
     ----------
@@ -232,17 +250,17 @@ def spatially_adaptive(
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
     alpha : float
-        Factor of the penalty, >= 0; 1 as the paper has it.
+        Factor of the penalty, >= 0; 1 in the paper.
     log_cells : float or None
-        Log of the number of the smallest cells (nats), ``p log(m)`` for a grid of m cells a side;
-        None: of the number of leaves of the tree.
+        Log of the number of the smallest regions (nats), ``p log(m)`` for a grid with m intervals per
+        feature. None: log of the number of leaves of the tree.
     count_empty : bool
-        Whether leaves without rows count, those inside chains too, as in the paper.
+        Whether leaves without rows count, also those inside chains, as in the paper.
 
     Returns
     -------
     NodeWeights
-        Weights 0 and 1. A node is split only if that is better than to stop.
+        Weights 0 and 1. On ties a node is not split.
 
     Raises
     ------
@@ -255,7 +273,7 @@ def spatially_adaptive(
     2003, equation (2).
     """
     prunings = fragment_prunings(tree, stats, log_cells=log_cells, count_empty=count_empty)
-    return prunings.at(nonnegative("alpha", alpha))
+    return prunings.solve(nonnegative("alpha", alpha))
 
 
 @checked
@@ -271,8 +289,8 @@ def polynomial_penalised(
 ) -> NodeWeights:
     """Find the pruning with the smallest error plus the penalty for polynomials in its leaves.
 
-    Like `spatially_adaptive`, with ``alpha / n * sum over leaves v of R of (sqrt(48 n(v) V T(v)
-    log(2 n)) + sqrt(48 n(v) (1 + smoothness / p) log_cells))``, where V is the number of
+    The penalty is that of `spatially_adaptive` with ``alpha / n * sum over leaves v of R of (sqrt(48
+    n(v) V T(v) log(2 n)) + sqrt(48 n(v) (1 + smoothness / p) log_cells))``. V is the number of
     coefficients of a polynomial in p features of the largest degree below the smoothness.
 
     Parameters
@@ -282,19 +300,19 @@ def polynomial_penalised(
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
     smoothness : float
-        Hoelder exponent of the boundary between classes, >= 1: how often it can be differentiated,
-        and the exponent of the last derivative.
+        Hoelder exponent of the boundary between classes, >= 1: the number of its derivatives plus the
+        exponent of the last one.
     alpha, log_cells, count_empty
         See `spatially_adaptive`.
     cost : array-like of shape (m,), or None
-        Errors of each node as a leaf, such as those of a polynomial in it on its rows; None: its
-        loss, that of a constant. They may be any finite numbers, also more in the children than in
-        their parent.
+        Errors of each node as a leaf, for instance those of a polynomial fitted to its rows. Any finite
+        numbers are allowed; children may have more errors than their parent. None: the loss of the
+        node, which predicts a constant.
 
     Returns
     -------
     NodeWeights
-        Weights 0 and 1. A node is split only if that is better than to stop.
+        Weights 0 and 1. On ties a node is not split.
 
     Raises
     ------
@@ -311,106 +329,115 @@ def polynomial_penalised(
     prunings = fragment_prunings(
         tree, stats, smoothness=smoothness, log_cells=log_cells, count_empty=count_empty, cost=cost
     )
-    return prunings.at(nonnegative("alpha", alpha))
+    return prunings.solve(nonnegative("alpha", alpha))
 
 
 class ScottNowakRule(PruningRule):
-    """A rule of theirs, also on the dyadic tree of its theorem."""
+    """Base of the rules of Scott and Nowak, which can set the resolution of a dyadic grower."""
 
     count_empty: bool
 
     def exponent(self, n_features: int) -> float:
-        """Exponent of the resolution of the theorem's tree; see `dyadic_resolution`."""
+        """Return the exponent of the resolution in the rule's theorem; see `dyadic_resolution`."""
         raise NotImplementedError
 
     def family(
         self, tree: Tree, stats: Stats, exponent: float | None = None
     ) -> SquareRootPrunings | FragmentPrunings:
-        """The prunings of a tree, by their alpha; the exponent is that of the theorem's tree."""
+        """Return the prunings of a tree, one for each alpha.
+
+        `exponent` is that of the resolution of the tree; None if the tree has no resolution.
+        """
         raise NotImplementedError
 
-    def matched(self, grower: Grower, n_features: int) -> tuple[Callable[..., Any], Grower]:
-        """The family and the grower, both of the resolution of the theorem if one is asked for."""
+    def match_grower(self, grower: Grower, n_features: int) -> tuple[Callable[..., Any], Grower]:
+        """Return the family function and the grower, with the theorem's exponent if it has none.
+
+        A grower without a resolution is returned as it is.
+        """
         if resolution_of(grower) is None:
             return self.family, grower
-        theirs = clone(grower)
-        if theirs.exponent is None:
-            theirs.exponent = self.exponent(n_features)
-        if theirs.sees_rows:
-            return partial(self.family, exponent=theirs.exponent), theirs
-        # All cells are there, those without rows too, so that they say themselves how many they are.
-        every = clone(self)
-        every.count_empty = True
-        return every.family, theirs
+        with_exponent = clone(grower)
+        if with_exponent.exponent is None:
+            with_exponent.exponent = self.exponent(n_features)
+        if with_exponent.sees_rows:
+            return partial(self.family, exponent=with_exponent.exponent), with_exponent
+        # The tree of a fixed grid has all regions, also those without rows, so all its leaves count.
+        rule = clone(self)
+        rule.count_empty = True
+        return rule.family, with_exponent
 
 
 class SquareRoot(ScottNowakRule):
-    """The square root of the size, equation (1); see `square_root_penalised`.
+    """The rule with the square root of the size, equation (1); see `square_root_penalised`.
 
     Parameters
     ----------
     count_empty : bool, default=False
-        Whether leaves without rows count, those inside chains too, as in the paper. Those of
-        ``Grid(box, resolution="paper")`` always do.
+        Whether leaves without rows count, also those inside chains, as in the paper. They always count
+        with ``Grid(box, resolution="paper")``.
     """
 
     def __init__(self, count_empty: bool = False) -> None:
         self.count_empty = count_empty
 
     def exponent(self, n_features: int) -> float:
-        """1 / (p + 1)."""
+        """Return 1 / (p + 1)."""
         return 1 / (n_features + 1)
 
     def family(
         self,
         tree: Tree,
         stats: Stats,
-        exponent: float | None = None,  # noqa: ARG002 -- see above
+        exponent: float | None = None,  # noqa: ARG002 -- this penalty has no term with the resolution
     ) -> SquareRootPrunings:
-        """The prunings of a tree, by their alpha."""
+        """Return the prunings of a tree, one for each alpha."""
         path = cost_complexity_path(tree, stats, count_empty=self.count_empty)
         loss, unit = stats.loss, stats.weight_unit
-        gains, whole = leaf_gains(tree, stats, self.count_empty), loss[tree.is_leaf].sum() / unit
-        costs = path.totals(whole, gains_of(tree, loss, unit), path.alphas)
-        sizes = path.totals(_size(stats, gains), gains, path.alphas)
-        n = _rows(stats)
+        leaf_gains = compute_leaf_gains(tree, stats, self.count_empty)
+        full_loss = loss[tree.is_leaf].sum() / unit
+        costs = path.compute_totals(full_loss, compute_gains(tree, loss, unit), path.alphas)
+        sizes = path.compute_totals(_count_leaves(stats, leaf_gains), leaf_gains, path.alphas)
+        n = _count_rows(stats)
         return SquareRootPrunings(path, costs, np.sqrt(32 * n * log(e * n) * sizes))
 
 
 class SpatiallyAdaptive(ScottNowakRule):
-    """The cheapest root fragment, equation (2); see `spatially_adaptive`.
+    """The rule with the cheapest root fragment, equation (2); see `spatially_adaptive`.
 
     Parameters
     ----------
     count_empty : bool, default=False
-        Whether leaves without rows count, those inside chains too, as in the paper. Those of
-        ``Grid(box, resolution="paper")`` always do.
+        Whether leaves without rows count, also those inside chains, as in the paper. They always count
+        with ``Grid(box, resolution="paper")``.
     """
 
     def __init__(self, count_empty: bool = False) -> None:
         self.count_empty = count_empty
 
     def exponent(self, n_features: int) -> float:
-        """1 / p."""
+        """Return 1 / p."""
         return 1 / n_features
 
     def family(self, tree: Tree, stats: Stats, exponent: float | None = None) -> FragmentPrunings:
-        """The prunings of a tree, by their alpha."""
-        log_cells = _log_cells(tree, _rows(stats), exponent)
+        """Return the prunings of a tree, one for each alpha."""
+        log_cells = _compute_log_cells(tree, _count_rows(stats), exponent)
         return fragment_prunings(tree, stats, log_cells=log_cells, count_empty=self.count_empty)
 
 
 class Polynomial(ScottNowakRule):
-    """The cheapest root fragment of polynomials, equation (3); see `polynomial_penalised`.
+    """The rule with the cheapest root fragment of polynomials, equation (3).
+
+    See `polynomial_penalised`.
 
     Parameters
     ----------
     smoothness : float, default=2
-        Hoelder exponent of the boundary between classes, >= 1: how often it can be differentiated,
-        and the exponent of the last derivative. The polynomials have the largest degree below it.
+        Hoelder exponent of the boundary between classes, >= 1: the number of its derivatives plus the
+        exponent of the last one. The polynomials have the largest degree below it.
     count_empty : bool, default=False
-        Whether leaves without rows count, those inside chains too, as in the paper. Those of
-        ``Grid(box, resolution="paper")`` always do.
+        Whether leaves without rows count, also those inside chains, as in the paper. They always count
+        with ``Grid(box, resolution="paper")``.
     """
 
     def __init__(self, smoothness: float = 2, count_empty: bool = False) -> None:
@@ -418,8 +445,8 @@ class Polynomial(ScottNowakRule):
         self.count_empty = count_empty
 
     def exponent(self, n_features: int) -> float:
-        """1 / (p + 2 smoothness - 2)."""
-        return 1 / (n_features + 2 * _smooth(self.smoothness) - 2)
+        """Return 1 / (p + 2 smoothness - 2)."""
+        return 1 / (n_features + 2 * _check_smoothness(self.smoothness) - 2)
 
     def family(
         self,
@@ -427,24 +454,36 @@ class Polynomial(ScottNowakRule):
         stats: Stats,
         exponent: float | None = None,
         cost: ArrayLike | None = None,
-        grown_by: float | None = None,
+        n_grown: float | None = None,
     ) -> FragmentPrunings:
-        """The prunings of a tree, by their alpha; nodes may cost other things than their loss.
+        """Return the prunings of a tree, one for each alpha.
 
-        The rows that the theorem's tree was grown by are those of the statistics, if not given.
+        Parameters
+        ----------
+        tree, stats, exponent
+            See `ScottNowakRule.family`.
+        cost : array-like of shape (m,), or None
+            Errors of each node as a leaf; None: its loss.
+        n_grown : float or None
+            Number of rows that the tree was grown on; None: that of the statistics.
+
+        Returns
+        -------
+        FragmentPrunings
         """
+        n = _count_rows(stats) if n_grown is None else n_grown
         return fragment_prunings(
             tree,
             stats,
             smoothness=self.smoothness,
-            log_cells=_log_cells(tree, _rows(stats) if grown_by is None else grown_by, exponent),
+            log_cells=_compute_log_cells(tree, n, exponent),
             count_empty=self.count_empty,
             cost=cost,
         )
 
 
-def _log_cells(tree: Tree, n: float, exponent: float | None) -> float | None:
-    """Log of the number of the smallest cells of the theorem's tree (nats); None without one."""
+def _compute_log_cells(tree: Tree, n: float, exponent: float | None) -> float | None:
+    """Return the log of the number of smallest regions at a resolution (nats); None without one."""
     if exponent is None:
         return None
     p = tree.n_features

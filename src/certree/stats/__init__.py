@@ -1,4 +1,4 @@
-"""The statistics of every node: class counts and labels, or moments of a number."""
+"""Stage 3, statistics of nodes: class counts and labels, or moments of a numeric target."""
 
 from certree.stats.nodes import NodeStats, Stats, count
 from certree.stats.several import SeveralStats

@@ -1,4 +1,4 @@
-"""What the calibration samples say about every node: class counts and labels."""
+"""Class counts and labels of the nodes of a tree, and the protocol of all node statistics."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ __all__ = ["NodeStats", "Stats", "count"]
 
 
 class Stats(Protocol):
-    """What the later stages ask of the statistics of a tree, whatever the target is."""
+    """The statistics of the nodes of a tree, for any kind of target, as later stages read them."""
 
     @property
     def n(self) -> Float64:
-        """Sum of the weights of the rows in each node, (m,)."""
+        """Sum of the weights of the rows in each node, (m,); of rows without weights their number."""
 
     @property
     def weight_unit(self) -> float:
-        """Mean weight of a row of the fit: sums over it are what formulas read as numbers of rows."""
+        """Mean weight of a row of the fit. Sums of weights divided by it count as numbers of rows."""
 
     @property
     def loss(self) -> Float64:
@@ -47,26 +47,39 @@ class Stats(Protocol):
 
     @property
     def impurity(self) -> Float64:
-        """What greedy splits lower, (m,)."""
+        """Impurity of each node times its weight, (m,), which greedy splits lower."""
 
     @property
     def table(self) -> Any:
-        """What judges a vote, as the core takes it: a table of one row per node, or its entries."""
+        """The numbers by which the core computes losses of votes: a row per node, or sparse entries."""
 
-    def of(self, tree: Trees) -> Self:
-        """Check that the statistics belong to a tree of this size, and return them."""
+    def check_tree(self, tree: Trees) -> Self:
+        """Return these statistics, or raise ValueError if their length is not that of the tree."""
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Loss, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,).
+        """Compute the terms of the log weight of a leaf, for `Family`.
 
-        Losses and rows are sums over `weight_unit`.
+        Parameters
+        ----------
+        tree : Trees
+        n_terms : int
+            1: the loss; 2: also the square root of the number of rows; 3: also the number of leaves.
+        empty_leaves : bool
+            Whether leaves without rows count as leaves.
+
+        Returns
+        -------
+        gains : ndarray of float64, shape (m, n_terms)
+            The terms of the children minus those of the node; 0 at leaves.
+        root : ndarray of float64, shape (n_terms,)
+            The terms of the root, or their sums over all roots.
         """
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """What each node predicts: shares of the classes (m, K), or a mean (m, 1)."""
+        """Compute the prediction of each node: class probabilities (m, K), or a mean (m, 1)."""
 
-    def at(self, nodes: NDArray[np.intp]) -> Self:
-        """The statistics of some nodes."""
+    def take(self, nodes: NDArray[np.intp]) -> Self:
+        """Return the statistics of some nodes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,25 +89,25 @@ class NodeStats(OfColumns):
     Parameters
     ----------
     counts : array-like of float, shape (m, K)
-        Number (or weight) of the rows of each class in each node. A node's row is the sum of its
-        children's rows.
+        Number (or total weight) of the rows of each class in each node. The counts of a node are the
+        sums of those of its children.
     label : array-like of int, shape (m,)
-        Class that each node predicts. Stored, because it need not be the majority of `counts`: it
-        may come from other rows.
+        Class that each node predicts. It need not be the majority of `counts`: it may come from other
+        rows.
     weight_unit : float
-        Mean weight of a row. Posteriors, prunings and smoothing divide the sums of a node by it and
-        read the quotient as a number of rows, so that only ratios of weights matter. Estimators set it
-        to the mean over the rows of the fit; 1 takes weights as they are.
+        Mean weight of a row. Posteriors, prunings and smoothing divide sums of weights by it to get a
+        number of rows, so that only ratios of weights matter. Estimators set it to the mean weight of
+        the rows of the fit; 1 leaves weights as they are.
     squared_weight : array-like of float, shape (m,), or None
-        Sum of the squared weights of the rows in each node; None: each row weighs `weight_unit`.
+        Sum of the squared weights of the rows in each node; None: all rows weigh `weight_unit`.
 
     Raises
     ------
     TypeError
         If a dtype does not convert without loss.
     ValueError
-        If shapes differ, a count is negative, those of a node sum to more than 1e280, a label is no
-        class, or `weight_unit` is not positive.
+        If shapes differ, a count is negative, the counts of a node sum to more than 1e280, a label is
+        not a class, or `weight_unit` is not positive.
     """
 
     counts: Float64
@@ -106,7 +119,7 @@ class NodeStats(OfColumns):
         expect_settings(self)
         counts: Float64 = column("counts", self.counts, "float64", (None, None))
         if counts.shape[1] == 0:
-            raise ValueError("counts must have at least one class")
+            raise ValueError("counts must have at least one class (column), got none")
         with np.errstate(over="ignore", invalid="ignore"):
             totals = counts.sum(axis=1)
         if not (totals <= MOST_ROWS).all() or (counts.size and counts.min() < 0):
@@ -124,19 +137,19 @@ class NodeStats(OfColumns):
 
     @property
     def n(self) -> Float64:
-        """Number (or weight) of the rows in each node, (m,)."""
+        """Number (or total weight) of the rows in each node, (m,)."""
         return self.counts.sum(axis=1)
 
     @property
     def effective_size(self) -> Float64:
-        """Kish's effective number of rows in each node, (m,); see `effective_size`."""
-        return effective_size(self.n, self.squared_weight, self.weight_unit)
+        """Kish's effective sample size of each node, (m,); see `compute_effective_size`."""
+        return compute_effective_size(self.n, self.squared_weight, self.weight_unit)
 
     @property
     def errors(self) -> Float64:
-        """Number (or weight) of the rows in each node that its label gets wrong, (m,)."""
-        right = np.take_along_axis(self.counts, self.label[:, None].astype(np.intp), axis=1)[:, 0]
-        return self.n - right
+        """Number (or total weight) of the rows in each node that its label misclassifies, (m,)."""
+        correct = np.take_along_axis(self.counts, self.label[:, None].astype(np.intp), axis=1)[:, 0]
+        return self.n - correct
 
     @property
     def loss(self) -> Float64:
@@ -145,19 +158,19 @@ class NodeStats(OfColumns):
 
     @property
     def log_loss(self) -> Float64:
-        """Log loss of the rows of each node under its own frequencies (nats), (m,): n times entropy."""
+        """Log loss of each node's rows under its class frequencies (nats), (m,): n times entropy."""
         n = self.n
-        shares = self.counts / np.maximum(n, np.finfo(np.float64).tiny)[:, None]
-        return n * entr(shares).sum(axis=1)
+        frequencies = self.counts / np.maximum(n, np.finfo(np.float64).tiny)[:, None]
+        return n * entr(frequencies).sum(axis=1)
 
     @property
     def impurity(self) -> Float64:
         """Rows of each node times its Gini index, (m,)."""
         n = self.n
-        # Powers of two change no digit, and squares of large weights would overflow.
+        # Squares of large weights would overflow; scaling by a power of two changes no digit.
         scale = 2.0 ** -np.frexp(max(n.max(initial=0.0), 1.0))[1]
-        least = np.finfo(np.float64).tiny
-        squares = ((self.counts * scale) ** 2).sum(axis=1) / np.maximum(n * scale, least) / scale
+        tiny = np.finfo(np.float64).tiny
+        squares = ((self.counts * scale) ** 2).sum(axis=1) / np.maximum(n * scale, tiny) / scale
         return np.maximum(n - squares, 0.0)
 
     @property
@@ -165,13 +178,13 @@ class NodeStats(OfColumns):
         """The counts, (m, K)."""
         return self.counts
 
-    def of(self, tree: Trees) -> Self:
-        """Check that the statistics belong to a tree of this size, and return them."""
+    def check_tree(self, tree: Trees) -> Self:
+        """Return these statistics, or raise ValueError if their length is not that of the tree."""
         expect_nodes(len(self.label), tree)
         return self
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Errors, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
+        """Compute the terms of the log weight of a leaf, whose loss is its errors; see `Stats`."""
         unit = self.weight_unit
         gains = error_gains(tree.left, self.counts, self.label, unit, n_terms, empty_leaves)
         n = self.counts[tree.root].sum(axis=1)
@@ -180,27 +193,29 @@ class NodeStats(OfColumns):
         return gains, np.array([term.sum() for term in terms[:n_terms]], dtype=np.float64)
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Shares of the classes in each node, (m, K), smoothed as `vote` says."""
+        """Compute the class frequencies of each node, (m, K), smoothed as in `Voting`."""
         return frequencies(tree.left, self.counts, smoothing, self.weight_unit)
 
-    def at(self, nodes: NDArray[np.intp]) -> NodeStats:
-        """The statistics of some nodes."""
+    def take(self, nodes: NDArray[np.intp]) -> NodeStats:
+        """Return the statistics of some nodes."""
         squared = None if self.squared_weight is None else self.squared_weight[nodes]
         return NodeStats(self.counts[nodes], self.label[nodes], self.weight_unit, squared)
 
 
 def expect_unit(stats: Any) -> None:
-    """Check and set the mean weight of a row."""
+    """Convert `weight_unit` of statistics to a float, or raise ValueError if it is out of range."""
     unit = float(stats.weight_unit)
     if not 0 < unit < np.inf:
         raise ValueError(f"weight_unit must be a finite number > 0, got {stats.weight_unit!r}")
     if stats.n.max(initial=0.0) > MOST_ROWS * unit:
-        raise ValueError(f"a node must weigh at most {MOST_ROWS:g} times weight_unit, got {unit:g}")
+        raise ValueError(
+            f"weight_unit must be at least the weight of a node divided by {MOST_ROWS:g}, got {unit:g}"
+        )
     object.__setattr__(stats, "weight_unit", unit)
 
 
 def expect_weights(stats: Any, n_nodes: int) -> None:
-    """Check and set what statistics of so many nodes say of the weights of rows."""
+    """Convert `weight_unit` and `squared_weight` of statistics, or raise if they are not valid."""
     expect_unit(stats)
     if stats.squared_weight is not None:
         squared = column("squared_weight", stats.squared_weight, "float64", (n_nodes,))
@@ -209,23 +224,27 @@ def expect_weights(stats: Any, n_nodes: int) -> None:
         object.__setattr__(stats, "squared_weight", squared)
 
 
-def effective_size(weight: Float64, squared_weight: Float64 | None, weight_unit: float) -> Float64:
-    """Compute Kish's effective number of rows: (sum of weights)^2 / sum of squared weights.
+def compute_effective_size(
+    weight: Float64, squared_weight: Float64 | None, weight_unit: float
+) -> Float64:
+    """Compute Kish's effective sample size: (sum of weights)^2 / sum of squared weights.
 
-    So many rows of equal weight have a mean that varies as much. It is at most the number of rows.
+    The mean of as many rows of equal weight has the same variance. It is at most the number of rows.
 
     Parameters
     ----------
     weight : ndarray of shape (m,)
         Sum of the weights of each node.
     squared_weight : ndarray of shape (m,), or None
-        Sum of the squared weights; None, or where it is beyond float64: all rows weigh `weight_unit`.
+        Sum of the squared weights. If it is None, or in nodes where it overflows, all rows count as
+        rows of weight `weight_unit`.
     weight_unit : float
         Mean weight of a row.
 
     Returns
     -------
     ndarray of shape (m,)
+        The effective sample size of each node.
 
     References
     ----------
@@ -234,13 +253,13 @@ def effective_size(weight: Float64, squared_weight: Float64 | None, weight_unit:
     if squared_weight is None:
         return weight / weight_unit
     root = np.sqrt(squared_weight)
-    known = (root > 0) & np.isfinite(root)
-    size: Float64 = np.square(np.divide(weight, root, out=np.zeros(len(root)), where=known))
-    return np.where(known, size, weight / weight_unit)
+    is_valid = (root > 0) & np.isfinite(root)
+    size: Float64 = np.square(np.divide(weight, root, out=np.zeros(len(root)), where=is_valid))
+    return np.where(is_valid, size, weight / weight_unit)
 
 
 def expect_nodes(n_nodes: int, tree: Trees) -> None:
-    """Check that statistics of so many nodes belong to a tree of this size."""
+    """Raise ValueError unless statistics of `n_nodes` nodes fit the size of a tree."""
     if n_nodes != len(tree.left):
         raise ValueError(f"stats has {n_nodes} nodes, but the tree has {tree.n_nodes} nodes")
 
@@ -272,16 +291,17 @@ def count(
     label : array-like of int, shape (m,), or None
         Class that each node predicts. None: the majority of these rows, ties to the lowest class.
     sample_weight : array-like of shape (n,), or None
-        Weight of each row, in any unit; None: 1. A row of weight 0 is as if absent.
+        Weight of each row, in any unit; None: 1. Rows of weight 0 do not count.
     empty : {"parent", "first"}
-        What a node without rows predicts, if no labels are given: what its parent does, or the first
-        class, as Corollary 1 of Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, has it.
+        Label of nodes without rows if `label` is None: that of the parent, or the first class, as in
+        Corollary 1 of Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018.
     n_jobs : int or None
         Number of threads; None is one, -1 all.
 
     Returns
     -------
     NodeStats
+        The counts and labels.
 
     Raises
     ------
@@ -292,15 +312,15 @@ def count(
     n_classes = class_number(n_classes)
     classes = codes("y", y, len(rows), n_classes)
     weight = row_weights(sample_weight, len(rows))
-    stats = counted(tree, tree.apply(rows, n_jobs=n_jobs), classes, weight, n_classes)
+    stats = count_by_leaf(tree, tree.apply(rows, n_jobs=n_jobs), classes, weight, n_classes)
     if label is not None:
-        return replace(stats, label=array_of("label", label)).of(tree)
+        return replace(stats, label=array_of("label", label)).check_tree(tree)
     if empty == "first":
         return replace(stats, label=np.where(stats.n > 0, stats.label, 0))
     return stats
 
 
-def counted(
+def count_by_leaf(
     tree: Trees,
     leaf: Int32,
     y: Int32,
@@ -309,22 +329,41 @@ def counted(
     weight_unit: float = 1.0,
     squared_weight: Float64 | None = None,
 ) -> NodeStats:
-    """Do what `count` does, for rows that have been checked and routed to their leaves.
+    """Count the classes of rows in every node, for checked rows with their leaves.
 
-    squared_weight: sum of the squared weights of the rows that each given row stands for; None: each
-    stands for itself.
+    Parameters
+    ----------
+    tree : Trees
+    leaf, y : ndarray of int32, shape (n,)
+        Leaf and class of each row.
+    weight : ndarray of float64, shape (n,), or None
+        Weights; None: 1.
+    n_classes : int
+    weight_unit : float
+        See `NodeStats`.
+    squared_weight : ndarray of float64, shape (n,), or None
+        Sum of the squared weights of the rows that each row here summarises; None: its own.
+
+    Returns
+    -------
+    NodeStats
+        Labels are majorities; those of nodes without rows are the labels of their parents.
     """
     counts = core_count(tree.left, leaf, y, weight, n_classes)
-    squared = squared_weights(tree, leaf, weight, squared_weight)
+    squared = sum_squared_weights(tree, leaf, weight, squared_weight)
     return NodeStats.made(counts, majority(tree.left, counts), weight_unit, squared)
 
 
-def squared_weights(
+def sum_squared_weights(
     tree: Trees, leaf: Int32, weight: Float64 | None, squared_weight: Float64 | None
 ) -> Float64 | None:
-    """Sum the squared weights of rows in every node, (m,); return None if `weight` is None."""
+    """Sum the squared weights of rows in every node, (m,); return None if `weight` is None.
+
+    The arguments are those of `count_by_leaf`.
+    """
     if weight is None:
         return None
-    with np.errstate(over="ignore", under="ignore"):  # then no size can be told
+    # If squares overflow, `compute_effective_size` falls back to `weight_unit`.
+    with np.errstate(over="ignore", under="ignore"):
         squared = np.square(weight) if squared_weight is None else squared_weight
     return core_count(tree.left, leaf, np.zeros(len(leaf), np.int32), squared, 1)[:, 0]

@@ -1,4 +1,4 @@
-"""What calibration samples say about every node if rows have several targets: that of each."""
+"""Statistics of nodes for several targets: those of each target."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["SeveralStats"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeveralStats:
-    """Statistics of several targets for every node of a tree, which one posterior or pruning serves.
+    """Statistics of several targets for every node of a tree, for one posterior or pruning of all.
 
-    A leaf A pays the mean of what it pays for each of q targets, ``(loss_1(A) + ... + loss_q(A)) / q``:
-    errors, log losses, or sums of squares over the unit of loss of the target. So posteriors still
-    multiply over leaves, a target beside its copies says what it says alone, and inverse temperatures
-    and `alpha` mean what they mean for one target. No order of the targets changes a bit.
+    The loss of a leaf A is the mean over the q targets, ``(loss_1(A) + ... + loss_q(A)) / q``: of
+    errors, of log losses, or of sums of squares divided by the unit of loss of each target. So a target
+    repeated q times has the posterior of one target, and inverse temperatures and `alpha` keep their
+    meaning. Results do not depend on the order of the targets.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class SeveralStats:
     Raises
     ------
     TypeError
-        If these are no tuple, or neither all of classes nor all of numbers.
+        If `of_each` is not a tuple of `NodeStats` alone or of `TargetStats` alone.
     ValueError
-        If they are of different numbers of nodes or rows.
+        If the statistics have different numbers of nodes or rows.
 
     Examples
     --------
@@ -53,78 +53,78 @@ class SeveralStats:
     def __post_init__(self) -> None:
         if not isinstance(self.of_each, tuple):
             raise TypeError(f"of_each must be a tuple, got {shortened(self.of_each)}")
-        kinds = {type(one) for one in self.of_each}
-        if kinds not in ({NodeStats}, {TargetStats}):
-            names = sorted(kind.__name__ for kind in kinds)
-            raise TypeError(f"of_each must hold NodeStats alone, or TargetStats, got {names}")
-        first, *others = (one.n for one in self.of_each)
-        same = (one.shape == first.shape and np.allclose(one, first) for one in others)
-        if not all(same):
+        types = {type(stats) for stats in self.of_each}
+        if types not in ({NodeStats}, {TargetStats}):
+            names = sorted(kind.__name__ for kind in types)
+            raise TypeError(f"of_each must hold NodeStats alone, or TargetStats alone, got {names}")
+        first, *others = (stats.n for stats in self.of_each)
+        are_equal = (n.shape == first.shape and np.allclose(n, first) for n in others)
+        if not all(are_equal):
             raise ValueError("of_each must hold statistics of the same rows in the same nodes")
 
     @property
     def n(self) -> Float64:
-        """Number (or weight) of the rows in each node, (m,); alike for all targets but for rounding."""
-        return _mean([one.n for one in self.of_each])
+        """Number (or total weight) of the rows in each node, (m,): the mean over the targets."""
+        return _mean([stats.n for stats in self.of_each])
 
     @property
     def weight_unit(self) -> float:
-        """Mean weight of a row, which all targets share."""
+        """Mean weight of a row, equal for all targets."""
         return self.of_each[0].weight_unit
 
     @property
     def loss(self) -> Float64:
-        """Mean of the losses, (m,)."""
-        return _mean([one.loss for one in self.of_each])
+        """Mean loss over the targets, (m,)."""
+        return _mean([stats.loss for stats in self.of_each])
 
     @property
     def log_loss(self) -> Float64 | None:
-        """Mean log loss of the rows of each node under its own frequencies (nats), (m,); of classes."""
-        nats = [one.log_loss for one in self.of_each if isinstance(one, NodeStats)]
+        """Mean of `NodeStats.log_loss` over the targets, (m,); None for numeric targets."""
+        nats = [stats.log_loss for stats in self.of_each if isinstance(stats, NodeStats)]
         return _mean(nats) if nats else None
 
     @property
     def impurity(self) -> Float64:
-        """Mean of what greedy splits lower, (m,); sums of squares in variances of their target."""
-        return _mean([one.impurity / _variance(one) for one in self.of_each])
+        """Mean impurity over the targets, (m,); sums of squares are divided by their variances."""
+        return _mean([stats.impurity / _variance(stats) for stats in self.of_each])
 
     @property
     def deviations(self) -> list[float]:
-        """Units in which targets err: standard deviations of numbers, 1 where none varies, or is."""
-        return [float(np.sqrt(_variance(one))) for one in self.of_each]
+        """Standard deviation of each target; 1 for classes and for targets that do not vary."""
+        return [float(np.sqrt(_variance(stats))) for stats in self.of_each]
 
     @property
     def table(self) -> list[Float64]:
-        """What judges the votes on each target."""
-        return [one.table for one in self.of_each]
+        """The `table` of each target."""
+        return [stats.table for stats in self.of_each]
 
-    def of(self, tree: Trees) -> SeveralStats:
-        """Check that the statistics belong to a tree of this size, and return them."""
-        self.of_each[0].of(tree)
+    def check_tree(self, tree: Trees) -> SeveralStats:
+        """Return these statistics, or raise ValueError if their length is not that of the tree."""
+        self.of_each[0].check_tree(tree)
         return self
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Loss, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
-        terms = [one.terms(tree, n_terms, empty_leaves) for one in self.of_each]
+        """Compute the mean terms of the log weight of a leaf; see `Stats`."""
+        terms = [stats.terms(tree, n_terms, empty_leaves) for stats in self.of_each]
         return _mean([gains for gains, _ in terms]), _mean([root for _, root in terms])
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """What each node predicts, of one target behind the other: shares or means, (m, any)."""
-        return np.concatenate([one.averages(tree, smoothing) for one in self.of_each], axis=1)
+        """Compute the predictions of each node, with the columns of all targets in turn, (m, any)."""
+        return np.concatenate([stats.averages(tree, smoothing) for stats in self.of_each], axis=1)
 
-    def at(self, nodes: NDArray[np.intp]) -> SeveralStats:
-        """The statistics of some nodes."""
-        return SeveralStats(tuple(one.at(nodes) for one in self.of_each))
+    def take(self, nodes: NDArray[np.intp]) -> SeveralStats:
+        """Return the statistics of some nodes."""
+        return SeveralStats(tuple(stats.take(nodes) for stats in self.of_each))
 
 
-def _mean(of_each: list[Float64]) -> Float64:
-    """Mean over targets, added up in an order that numbers tell themselves."""
-    mean: Float64 = np.sort(of_each, axis=0).mean(axis=0)
+def _mean(columns: list[Float64]) -> Float64:
+    """Return the mean over targets, added in ascending order so that it ignores theirs."""
+    mean: Float64 = np.sort(columns, axis=0).mean(axis=0)
     return mean
 
 
 def _variance(stats: NodeStats | TargetStats) -> float:
-    """Variance of a number; 1 where it does not vary, and of classes."""
+    """Return the variance of a numeric target; 1 for classes and if the target does not vary."""
     if isinstance(stats, NodeStats) or not stats.sse[0] > 0:
         return 1.0
     return float(stats.sse[0] / stats.rows[0])

@@ -1,4 +1,4 @@
-"""What calibration samples say about each node where there are many classes: counts without zeros."""
+"""Class counts of nodes for many classes: a sparse table without zeros."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from certree.tree import Tree, Trees
 
 __all__ = ["SparseNodeStats"]
 
-# From here on estimators whose stages can do with entries do not make tables.
+# Number of classes from which on estimators use sparse counts where they can.
 MANY_CLASSES = 100
 
-# What the core takes instead of a table: begin, classes, weight and the number of classes.
+# A sparse table as the core takes it: begin, classes, weight and the number of classes.
 Entries = tuple[Int64, Int32, Float64, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseNodeStats(OfColumns):
-    """Class counts and a label for every node of a tree, of those classes that a node has rows of.
+    """Class counts and a label for every node of a tree, without the classes that a node lacks.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class SparseNodeStats(OfColumns):
     classes : array-like of int, shape (e,)
         Class of each entry, ascending in a node.
     weight : array-like of float, shape (e,)
-        Number (or weight) of the rows of that class in that node, which is positive.
+        Number (or total weight) of the rows of that class in that node, positive.
     label : array-like of int, shape (m,)
         Class that each node predicts.
     n_classes : int
@@ -58,8 +58,8 @@ class SparseNodeStats(OfColumns):
     TypeError
         If a dtype does not convert without loss.
     ValueError
-        If shapes do not go together, a class or a label is none, classes do not ascend, or weights
-        are not positive or sum to more than 1e280 in a node.
+        If shapes do not match, a class or a label is outside 0 .. K - 1, classes do not ascend, or
+        weights are not positive or sum to more than 1e280 in a node.
     """
 
     begin: Int64
@@ -75,13 +75,15 @@ class SparseNodeStats(OfColumns):
         self._check("int64", (None,), "begin")
         self._check("float64", (None,), "weight")
         m, n = len(self.begin) - 1, len(self.weight)
-        rises = m >= 0 and self.begin[0] == 0 and (np.diff(self.begin) >= 0).all()
-        if not rises or self.begin[-1] != n:
-            raise ValueError(f"begin must rise from 0 to the number of entries, {n}")
+        ascends = m >= 0 and self.begin[0] == 0 and (np.diff(self.begin) >= 0).all()
+        if not ascends or self.begin[-1] != n:
+            raise ValueError(f"begin must ascend from 0 to the number of entries, {n}")
         object.__setattr__(self, "classes", codes("classes", self.classes, n, self.n_classes))
         object.__setattr__(self, "label", codes("label", self.label, m, self.n_classes))
         if (np.diff(self._node * np.int64(self.n_classes) + self.classes) <= 0).any():
-            raise ValueError("classes must ascend in every node")
+            raise ValueError(
+                "classes must ascend in every node: sort the entries of a node by class"
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             if not ((self.weight > 0).all() and (self.n <= MOST_ROWS).all()):
                 raise ValueError(
@@ -99,7 +101,7 @@ class SparseNodeStats(OfColumns):
         n_classes: int,
         weight_unit: float = 1.0,
     ) -> SparseNodeStats:
-        """Count rows that have been checked and routed to their leaves."""
+        """Count the classes of checked rows with their leaves, in every node; see `count_by_leaf`."""
         entries = count_entries(tree.left, leaf, y, weight)
         label = majority(tree.left, (*entries, n_classes))
         return cls(*entries, label, n_classes, weight_unit)
@@ -109,33 +111,35 @@ class SparseNodeStats(OfColumns):
         """Node of each entry, (e,)."""
         return np.repeat(np.arange(len(self.label)), np.diff(self.begin))
 
-    def _csr(self, values: Float64) -> csr_array:
+    def _to_csr(self, values: Float64) -> csr_array:
+        """Return values (e,) of the entries as a sparse matrix (m, K)."""
         return csr_array(
             (values, self.classes, self.begin), shape=(len(self.label), self.n_classes)
         )
 
-    def _sums(self, values: Float64) -> Float64:
-        """Sums over the entries of each node, (e,) -> (m,)."""
-        return np.asarray(self._csr(values).sum(axis=1), dtype=np.float64)
+    def _sum_entries(self, values: Float64) -> Float64:
+        """Sum values (e,) over the entries of each node, (m,)."""
+        return np.asarray(self._to_csr(values).sum(axis=1), dtype=np.float64)
 
     @property
     def counts(self) -> Float64:
-        """The counts as a table, (m, K), which may take much memory."""
-        return self._csr(self.weight).toarray()
+        """The counts as a dense table, (m, K), which may take much memory."""
+        return self._to_csr(self.weight).toarray()
 
-    def dense(self) -> NodeStats:
-        """The same as `NodeStats`, for what works on tables."""
+    def to_dense(self) -> NodeStats:
+        """Return the same statistics as `NodeStats`, whose counts are a dense table."""
         return NodeStats(self.counts, self.label, self.weight_unit)
 
     @property
     def n(self) -> Float64:
-        """Number (or weight) of the rows in each node, (m,)."""
-        return self._sums(self.weight)
+        """Number (or total weight) of the rows in each node, (m,)."""
+        return self._sum_entries(self.weight)
 
     @property
     def errors(self) -> Float64:
-        """Number (or weight) of the rows in each node that its label gets wrong, (m,)."""
-        return self._sums(np.where(self.classes == self.label[self._node], 0.0, self.weight))
+        """Number (or total weight) of the rows in each node that its label misclassifies, (m,)."""
+        is_correct = self.classes == self.label[self._node]
+        return self._sum_entries(np.where(is_correct, 0.0, self.weight))
 
     @property
     def loss(self) -> Float64:
@@ -144,28 +148,28 @@ class SparseNodeStats(OfColumns):
 
     @property
     def log_loss(self) -> Float64:
-        """Log loss of the rows of each node under its own frequencies (nats), (m,)."""
+        """Log loss of each node's rows under its class frequencies (nats), (m,)."""
         n = self.n
-        return n * self._sums(entr(self.weight / n[self._node]))
+        return n * self._sum_entries(entr(self.weight / n[self._node]))
 
     @property
     def impurity(self) -> Float64:
         """Rows of each node times its Gini index, (m,)."""
-        share = self.weight / self.n[self._node]
-        return self._sums(self.weight * (1.0 - share))
+        frequency = self.weight / self.n[self._node]
+        return self._sum_entries(self.weight * (1.0 - frequency))
 
     @property
     def table(self) -> Entries:
-        """The entries as the core takes them."""
+        """The sparse table as the core takes it."""
         return self.begin, self.classes, self.weight, self.n_classes
 
-    def of(self, tree: Trees) -> Self:
-        """Check that the statistics belong to a tree of this size, and return them."""
+    def check_tree(self, tree: Trees) -> Self:
+        """Return these statistics, or raise ValueError if their length is not that of the tree."""
         expect_nodes(len(self.label), tree)
         return self
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Errors, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
+        """Compute the terms of the log weight of a leaf, whose loss is its errors; see `Stats`."""
         unit = self.weight_unit
         gains = error_gains(tree.left, self.table, self.label, unit, n_terms, empty_leaves)
         n = self.weight[: self.begin[1]].sum()
@@ -174,14 +178,14 @@ class SparseNodeStats(OfColumns):
         return gains, np.array(terms[:n_terms])
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Shares of the classes in each node as a table, (m, K); see `counts`."""
-        return self.dense().averages(tree, smoothing)
+        """Compute the class frequencies of each node as a dense table, (m, K)."""
+        return self.to_dense().averages(tree, smoothing)
 
-    def at(self, nodes: NDArray[np.intp]) -> SparseNodeStats:
-        """The statistics of some nodes."""
-        part = self._csr(self.weight)[nodes]
-        begin = part.indptr.astype(np.int64)
+    def take(self, nodes: NDArray[np.intp]) -> SparseNodeStats:
+        """Return the statistics of some nodes."""
+        counts = self._to_csr(self.weight)[nodes]
+        begin = counts.indptr.astype(np.int64)
         label = self.label[nodes]
         return SparseNodeStats(
-            begin, part.indices, part.data, label, self.n_classes, self.weight_unit
+            begin, counts.indices, counts.data, label, self.n_classes, self.weight_unit
         )

@@ -1,4 +1,4 @@
-"""What the calibration samples say about every node if the target is a number: its moments."""
+"""Moments of a numeric target in the nodes of a tree."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from certree.interface.arrays import (
 )
 from certree.interface.signatures import checked, expect_settings
 from certree.stats.nodes import (
-    effective_size,
+    compute_effective_size,
     expect_nodes,
     expect_weights,
-    squared_weights,
+    sum_squared_weights,
 )
 from certree.tree import Tree, Trees
 
@@ -38,14 +38,14 @@ class TargetStats(OfColumns):
     Parameters
     ----------
     rows : array-like of float, shape (m,)
-        Number (or weight) of the rows in each node.
+        Number (or total weight) of the rows in each node.
     mean : array-like of float, shape (m,)
-        Mean of their targets, which the node predicts; a node without rows has its parent's.
+        Mean target of the rows, which the node predicts; that of the parent in nodes without rows.
     sse : array-like of float, shape (m,)
         Sum of squared distances from the mean, in squared units of the target.
     unit : float
-        Squared distance that counts as a loss of 1: the noise variance makes a posterior with
-        ``lambda_error = 1/2`` the posterior under normal noise.
+        Unit of loss: the squared distance that counts as a loss of 1. If it is the noise variance, the
+        posterior with ``lambda_error = 1/2`` is that under normal noise.
     weight_unit, squared_weight
         See `NodeStats`.
 
@@ -83,18 +83,18 @@ class TargetStats(OfColumns):
 
     @property
     def n(self) -> Float64:
-        """Number (or weight) of the rows in each node, (m,)."""
+        """Number (or total weight) of the rows in each node, (m,)."""
         return self.rows
 
     @property
     def effective_size(self) -> Float64:
-        """Kish's effective number of rows in each node, (m,); see `effective_size`."""
-        return effective_size(self.rows, self.squared_weight, self.weight_unit)
+        """Kish's effective sample size of each node, (m,); see `compute_effective_size`."""
+        return compute_effective_size(self.rows, self.squared_weight, self.weight_unit)
 
     @property
     def loss(self) -> Float64:
-        """Sum of squares over `unit`, (m,)."""
-        with np.errstate(over="ignore"):  # NumPy 1 warns where denormal numbers are divided
+        """Sum of squares divided by `unit`, (m,)."""
+        with np.errstate(over="ignore"):  # NumPy 1 warns when it divides denormal numbers
             return self.sse / self.unit
 
     @property
@@ -107,57 +107,58 @@ class TargetStats(OfColumns):
         """Rows, mean and sum of squares, (m, 3)."""
         return np.column_stack([self.rows, self.mean, self.sse])
 
-    def of(self, tree: Trees) -> Self:
-        """Check that the statistics belong to a tree of this size, and return them."""
+    def check_tree(self, tree: Trees) -> Self:
+        """Return these statistics, or raise ValueError if their length is not that of the tree."""
         expect_nodes(len(self.rows), tree)
         return self
 
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
-        """Loss, square root of the rows and, as a third term, leaves: gains (m, f) and root (f,)."""
-        units, how = (self.unit, self.weight_unit), (n_terms, empty_leaves)
-        gains = squared_gains(tree.left, self.rows, self.mean, *units, *how)
+        """Compute the terms of the log weight of a leaf, with the loss in `unit`; see `Stats`."""
+        units, options = (self.unit, self.weight_unit), (n_terms, empty_leaves)
+        gains = squared_gains(tree.left, self.rows, self.mean, *units, *options)
         n, sse = self.rows[tree.root], self.sse[tree.root]
         loss = sse / self.unit / self.weight_unit
         terms = [loss, np.sqrt(n / self.weight_unit), (n > 0) | empty_leaves]
         return gains, np.array([term.sum() for term in terms[:n_terms]], dtype=np.float64)
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
-        """Mean of each node, (m, 1), smoothed as `vote` says."""
-        # Powers of two change no digit, and sums of large targets of heavy rows would overflow.
-        heaviest = max(self.rows.max(initial=0.0), float(smoothing))
-        exponents = np.frexp(heaviest)[1] + np.frexp(np.abs(self.mean).max(initial=0.0))[1]
+        """Compute the mean of each node, (m, 1), smoothed as in `Voting`."""
+        # Sums of large targets of rows with large weights would overflow; scaling by a power of two
+        # changes no digit.
+        largest = max(self.rows.max(initial=0.0), float(smoothing))
+        exponents = np.frexp(largest)[1] + np.frexp(np.abs(self.mean).max(initial=0.0))[1]
         excess = int(max(exponents - np.finfo(np.float64).maxexp + 2, 0))
         mean, unit = np.ldexp(self.mean, -excess), self.weight_unit
         means = smoothed_means(tree.left, self.rows, mean, smoothing, unit)
         return np.ldexp(means, excess)[:, None]
 
-    def at(self, nodes: NDArray[np.intp]) -> TargetStats:
-        """The statistics of some nodes."""
+    def take(self, nodes: NDArray[np.intp]) -> TargetStats:
+        """Return the statistics of some nodes."""
         squared = None if self.squared_weight is None else self.squared_weight[nodes]
         moments = self.rows[nodes], self.mean[nodes], self.sse[nodes]
         return TargetStats(*moments, self.unit, self.weight_unit, squared)
 
 
-# Cells of so many rows are small enough to be nearly constant in what can be predicted, and large
-# enough for greedy cuts not to have used up the noise.
+# Largest number of rows of a node that estimates the noise. In much smaller nodes greedy splits have
+# fitted the noise; in larger ones the regression function varies.
 _NOISE_ROWS = 16
 
 
 @checked
 def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float = 1.0) -> float:
-    """Variance of the target within small cells of a tree: what no pruning can predict.
+    """Estimate the noise variance of a target: its variance within small nodes of a tree.
 
-    Pools the largest cells that hold at most 16 rows. A target without any such variance has that of
-    all rows instead, or 1.
+    The variances of the largest nodes with at most 16 rows are pooled. If they are 0, the variance of
+    all rows is returned, or 1 if that is 0, too.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     rows, sse : ndarray of shape (m,)
-        Rows of each node and the sum of their squared distances from the mean, both weighted.
+        Number of rows of each node, and sum of their squared distances from the mean; both weighted.
     weight_unit : float
-        Mean weight of a row, over which sums of weights are numbers of rows.
+        Mean weight of a row; see `NodeStats`.
 
     Returns
     -------
@@ -179,14 +180,14 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float =
             f"weight_unit must be finite and > 0, and rows at most {MOST_ROWS:g} times as much, got "
             f"{weight_unit!r}"
         )
-    small = rows / weight_unit <= _NOISE_ROWS
+    is_small = rows / weight_unit <= _NOISE_ROWS
     parent = tree.parent
-    small[1:] &= ~small[parent[1:]]  # copies: small[parent] is read before it is written
-    freedom = rows[small].sum() / weight_unit - (rows[small] > 0).sum()
-    with np.errstate(over="ignore"):  # an infinite sum is none that says anything
-        within = sse[small].sum() / weight_unit
-        whole = sse[0] / weight_unit / max(rows[0] / weight_unit, 1.0)
-    for variance in (within / max(freedom, 1.0), whole):
+    is_small[1:] &= ~is_small[parent[1:]]  # indexing copies, so parents are read before the update
+    degrees_of_freedom = rows[is_small].sum() / weight_unit - (rows[is_small] > 0).sum()
+    with np.errstate(over="ignore"):  # infinite sums are skipped below
+        within = sse[is_small].sum() / weight_unit
+        overall = sse[0] / weight_unit / max(rows[0] / weight_unit, 1.0)
+    for variance in (within / max(degrees_of_freedom, 1.0), overall):
         if np.isfinite(variance) and variance > 0:
             return float(variance)
     return 1.0
@@ -202,7 +203,7 @@ def measure(
     unit: float | None = None,
     n_jobs: int | None = None,
 ) -> TargetStats:
-    """Take the moments of a numeric target in every node.
+    """Compute the moments of a numeric target in every node.
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ def measure(
     y : array-like of shape (n,)
         Target of each row.
     sample_weight : array-like of shape (n,), or None
-        Weight of each row, in any unit; None: 1. A row of weight 0 is as if absent.
+        Weight of each row, in any unit; None: 1. Rows of weight 0 do not count.
     unit : float or None
         Squared distance that counts as a loss of 1; None: `noise_variance`.
     n_jobs : int or None
@@ -222,6 +223,7 @@ def measure(
     Returns
     -------
     TargetStats
+        The moments.
 
     Raises
     ------
@@ -231,12 +233,12 @@ def measure(
     X = matrix(X)
     target: Float64 = column("y", y, "float64", (len(X),))
     if not np.isfinite(target).all():
-        raise ValueError("y must be finite")
+        raise ValueError("y must be finite, got NaN or infinity")
     weight = row_weights(sample_weight, len(X))
-    return measured(tree, tree.apply(X, n_jobs=n_jobs), target, weight, unit)
+    return measure_by_leaf(tree, tree.apply(X, n_jobs=n_jobs), target, weight, unit)
 
 
-def measured(
+def measure_by_leaf(
     tree: Tree,
     leaf: Int32,
     y: Float64,
@@ -244,21 +246,53 @@ def measured(
     unit: float | None = None,
     weight_unit: float = 1.0,
 ) -> TargetStats:
-    """Do what `measure` does, for rows that have been checked and routed to their leaves."""
+    """Compute the moments of a numeric target in every node, for checked rows with their leaves.
+
+    Parameters
+    ----------
+    tree : Tree
+    leaf : ndarray of int32, shape (n,)
+        Leaf of each row.
+    y : ndarray of float64, shape (n,)
+        Target of each row.
+    weight : ndarray of float64, shape (n,), or None
+        Weights; None: 1.
+    unit : float or None
+        See `measure`.
+    weight_unit : float
+        See `NodeStats`.
+
+    Returns
+    -------
+    TargetStats
+
+    Raises
+    ------
+    ValueError
+        If squared distances overflow or underflow float64.
+    """
     rows, mean, sse = moments(tree.left, leaf, y, weight)
     if len(y) and rows[0] > 0:
         with np.errstate(over="ignore"):
             mean_square = sse[0] / rows[0]
-        known = y if weight is None else y[weight > 0]
-        expect_squares(float(known.min()), float(known.max()), mean_square)
+        counted = y if weight is None else y[weight > 0]
+        expect_squares(float(counted.min()), float(counted.max()), mean_square)
     if unit is None:
         unit = noise_variance(tree, rows, sse, weight_unit)
-    squared = squared_weights(tree, leaf, weight, None)
+    squared = sum_squared_weights(tree, leaf, weight, None)
     return TargetStats(rows, mean, sse, unit, weight_unit, squared)
 
 
 def expect_squares(least: float, most: float, mean_square: float) -> None:
-    """Refuse a target in a unit in which its squares overflow, or are too small to be told apart."""
+    """Raise ValueError if the squared distances of a target from its mean over- or underflow.
+
+    Parameters
+    ----------
+    least, most : float
+        The smallest and the largest target.
+    mean_square : float
+        Mean squared distance from the mean.
+    """
     if least < most and not 2.0**-900 < mean_square < np.inf:
         raise ValueError(
             "y must be in a unit in which its squared distances from the mean sum to a float64, "

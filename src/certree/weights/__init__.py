@@ -1,4 +1,4 @@
-"""4 WEIGHTS: posteriors over prunings."""
+"""Stage 4, weights: posteriors over the prunings of a tree."""
 
 from certree.weights.family import average
 from certree.weights.helmbold_schapire_posteriors import helmbold_schapire

@@ -1,9 +1,9 @@
-"""Posteriors over all prunings of a tree: the probability that a node is a leaf.
+"""Families of posteriors over all prunings of a tree, one posterior for each inverse temperature.
 
-A posterior weighs every pruning by the product, over its leaves v, of ``exp(own(v))``. The sums of such
-products over all prunings obey a recursion, so one pass up the tree and one down give every node's
-probability of being a leaf. A node that stands for a chain of k cells with the same rows is k places
-to stop, one of which a pruning picks.
+The weight of a pruning is the product, over its leaves v, of ``exp(own(v))``, where own(v) is the log
+weight of v as a leaf. Sums of such products over all prunings obey a recursion, so one pass up the
+tree and one down give the probability of every node to be a leaf. A node may stand for a chain of k
+nested regions with the same rows; a pruning can stop in any one of them.
 """
 
 from __future__ import annotations
@@ -35,72 +35,73 @@ from certree.weights.node_weights import NodeWeights
 
 Scoring = Literal["error", "log_loss", "squared"]
 
-# What a leaf pays. For a numeric target "error" stands for the sum of squares.
+# Loss of a leaf. For a numeric target "error" is the sum of squares.
 LossName = Literal["error", "log_loss"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JudgedVotes:
-    """What nodes vote for, and rows that judge it.
+class ValidationVotes:
+    """The vote of each node, and the statistics of the validation set by which it is scored.
 
     Parameters
     ----------
     label : ndarray of int32, shape (m,), or None
-        What nodes vote for, unless `values` are given.
-    values : ndarray of float64, shape (m, K), entries and smoothing, or None
-        How nodes spread their votes, or the means that they predict.
-    judging : ndarray of float64, shape (m, K) or (m, 3), or entries
-        What `Stats.table` says of the validation samples.
+        Label that each node votes for; None if `values` are set.
+    values : ndarray of float64, shape (m, K), or (entries, smoothing, unit), or None
+        Class probabilities or mean of each node. For many classes the sparse counts and the smoothing
+        from which the core computes them.
+    validation : ndarray of float64, shape (m, K) or (m, 3), or entries
+        `Stats.table` of the validation set.
     """
 
     label: Int32 | None
     values: Any
-    judging: Any
+    validation: Any
 
-    def in_unit(self, unit: float) -> JudgedVotes:
-        """The same of numbers in another unit."""
-        return JudgedVotes(None, self.values / unit, self.judging / [1.0, unit, unit**2])
+    def rescale(self, unit: float) -> ValidationVotes:
+        """Return the same votes for a numeric target in another unit."""
+        return ValidationVotes(None, self.values / unit, self.validation / [1.0, unit, unit**2])
 
-    def in_bytes(self) -> tuple[bytes, ...]:
-        """What tells votes and rows of one target from those of another."""
-        said: Any = self.label if self.values is None else self.values
-        return said.tobytes(), self.judging.tobytes()
+    def to_bytes(self) -> tuple[bytes, ...]:
+        """Return a key that is equal for equal votes on equal validation sets."""
+        votes: Any = self.label if self.values is None else self.values
+        return votes.tobytes(), self.validation.tobytes()
 
 
 class Tunable(Protocol):
-    """What temperatures choose from: a posterior or a pruning for each tuple of them."""
+    """A family of posteriors or prunings, one for each tuple of inverse temperatures (or alphas)."""
 
     @property
-    def at(self) -> Callable[..., NodeWeights]:
-        """The posterior of one tuple of temperatures."""
+    def solve(self) -> Callable[..., NodeWeights]:
+        """Function that returns the posterior for one tuple of inverse temperatures."""
 
-    def losses(
-        self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
+    def compute_losses(
+        self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Loss of the vote of each posterior on validation samples; see `Family`."""
+        """Compute the validation loss of each posterior's vote; see `Family.compute_losses`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family(OfColumns):
-    """The posteriors, or prunings, that a method can choose from: one for each tuple of temperatures.
+    """The posteriors over prunings of one method, one for each tuple of inverse temperatures.
 
-    ``own(v) = sum_f theta[f] F_f(v)``, where the first entries of theta are the temperatures with a
-    minus sign and the others are fixed. Only the gains of F are stored.
+    The log weight of a leaf is ``own(v) = sum_f theta[f] F_f(v)``. The first entries of theta are the
+    inverse temperatures with a minus sign, the others are constants. Only the gains of F are stored.
 
     Parameters
     ----------
     tree : Tree or Trees
-        The tree, or several: a posterior over prunings of all of them.
+        The tree, or several trees for a posterior over prunings of all of them.
     gains : ndarray of float64, shape (m, f)
         ``F(left) + F(right) - F(v)``; 0 at leaves.
     root : ndarray of float64, shape (f,)
-        F of the root, or the sum over all roots.
+        F of the root, or its sum over all roots.
     fixed : ndarray of float64, shape (f - t,)
-        The part of theta that no temperature sets.
+        The constant entries of theta.
     stops : ChainStops
-        What chains and a prior on decisions add.
+        Log weights that chains and a prior on splits add.
     prune : bool
-        Whether to take the best pruning instead of averaging over all.
+        Whether to find the best pruning instead of averaging over all.
     """
 
     tree: Trees
@@ -116,17 +117,23 @@ class Family(OfColumns):
 
     @property
     def n_temperatures(self) -> int:
-        """Number of temperatures, t."""
+        """Number of inverse temperatures, t."""
         return len(self.root) - len(self.fixed)
 
-    def theta(self, temperatures: Float64) -> Float64:
-        """Rows of theta for rows of temperatures, (g, t) -> (g, f)."""
+    def compute_theta(self, temperatures: Float64) -> Float64:
+        """Return the rows of theta (g, f) for rows of inverse temperatures (g, t)."""
         fixed = np.broadcast_to(self.fixed, (len(temperatures), len(self.fixed)))
         return np.ascontiguousarray(np.hstack([-temperatures, fixed]), dtype=np.float64)
 
-    def at(self, *temperatures: float) -> NodeWeights:
-        """Solve for one posterior: O(m) time."""
-        theta = self.theta(np.array([temperatures], dtype=np.float64))[0]
+    def solve(self, *temperatures: float) -> NodeWeights:
+        """Compute the posterior for one tuple of inverse temperatures, in O(m) time.
+
+        Raises
+        ------
+        ValueError
+            If every pruning has weight 0.
+        """
+        theta = self.compute_theta(np.array([temperatures], dtype=np.float64))[0]
         stops = self.stops
         weight, log_odds, evidence = weigh(
             self.tree.left,
@@ -140,79 +147,85 @@ class Family(OfColumns):
         if self.prune:
             return NodeWeights.made(weight, log_odds, 0.0, *2 * [zeros(len(weight))])
         if evidence == -np.inf:
-            raise ValueError("log_own forbids every pruning of the tree")
+            raise ValueError("log_own must allow a pruning of the tree, but forbids all of them")
         return NodeWeights.made(weight, log_odds, evidence, stops.entropy, stops.mode)
 
-    def losses(
-        self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
+    def compute_losses(
+        self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
     ) -> Float64:
-        """Loss of the vote of each posterior on validation samples, for all temperatures in one call.
+        """Compute the loss of each posterior's vote on the validation set, for a grid at once.
 
         Parameters
         ----------
         temperatures : ndarray of float64, shape (g, t)
-            One posterior a row.
-        votes : JudgedVotes
-            What nodes vote for, and the rows that judge it.
+            One posterior in each row.
+        votes : ValidationVotes
+            The vote of each node, and the validation set.
         scoring : {"error", "log_loss", "squared"}
-            The loss; squared for numeric targets.
+            The loss; "squared" for numeric targets.
         n_threads : int
             Number of threads; the losses do not depend on it.
 
         Returns
         -------
         ndarray of float64, shape (g,)
-            Losses, summed over the validation samples.
+            Losses, summed over the validation set.
         """
-        return score_grid(**self._judged(temperatures, votes, n_threads), loss=scoring)
+        return score_grid(**self._core_arguments(temperatures, votes, n_threads), loss=scoring)
 
-    def judged_votes(
-        self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
+    def predict_validation(
+        self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
     ) -> tuple[Float64, Float64, Float64]:
-        """What the vote of each posterior gives to the validation samples; see `losses`.
+        """Compute the predictions of each posterior for the validation set.
+
+        The parameters are those of `compute_losses`. Validation rows of one class in one leaf (for
+        numeric targets, all rows in one leaf) form one of a groups.
 
         Returns
         -------
-        rows : ndarray of float64, shape (a,)
-            Weight of the rows of one class in one leaf; for numbers, of the rows in one leaf.
+        weight : ndarray of float64, shape (a,)
+            Weight of the rows of each group.
         truth : ndarray of float64, shape (a,)
-            1; for numbers, the mean of these rows.
-        given : ndarray of float64, shape (a, g)
-            Share of that class in each posterior's vote there, or the number that it predicts.
+            1; for numeric targets the mean of these rows.
+        predicted : ndarray of float64, shape (a, g)
+            Probability of that class in each posterior's vote there, or the number that it predicts.
         """
-        return judged_votes(**self._judged(temperatures, votes, n_threads), loss=scoring)
+        return judged_votes(**self._core_arguments(temperatures, votes, n_threads), loss=scoring)
 
-    def _judged(self, temperatures: Float64, votes: JudgedVotes, n_threads: int) -> dict[str, Any]:
-        """The posteriors and what they vote with, as the core takes them."""
+    def _core_arguments(
+        self, temperatures: Float64, votes: ValidationVotes, n_threads: int
+    ) -> dict[str, Any]:
+        """Return the arguments by which functions of the core take posteriors and votes."""
         return {
             "left": self.tree.left,
             "gains": self.gains,
             "stop": self.stops.log_total,
             "split": self.stops.log_split,
-            "theta": self.theta(temperatures),
+            "theta": self.compute_theta(temperatures),
             "prune": self.prune,
             "label": votes.label,
             "frequency": votes.values,
-            "judging": votes.judging,
+            "judging": votes.validation,
             "n_threads": n_threads,
         }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainStops(OfColumns):
-    """How a posterior may stop inside the chain of each node, apart from what its rows say.
+    """Prior log weights of the regions in the chain of each node.
 
-    The j-th cell of a chain has log weight ``log_stop + j log_split``, but the last cell of a leaf
-    ``j log_split`` alone if stopping there is free.
+    The weight of a pruning that stops in region j of a chain (j = 0, 1, ...) gets the log factor
+    ``log_stop + j log_split``. If stopping at the end is free, the last region of a leaf gets
+    ``j log_split`` alone.
 
     Parameters
     ----------
     log_total : ndarray of float64, shape (m,)
-        Log of the sum of these weights.
+        Log of the sum of these factors over the chain.
     log_split : ndarray of float64, shape (m,)
-        Log weight of passing the whole chain.
+        Log factor of passing through the whole chain.
     entropy, mode : ndarray of float64, shape (m,)
-        Entropy and largest log probability of the cell at which the posterior stops.
+        Entropy, and largest log probability, of the region where a pruning stops in the chain.
     """
 
     log_total: Float64
@@ -228,7 +241,22 @@ class ChainStops(OfColumns):
 def chain_stops(
     tree: Trees, log_split: float | Float64 = 0.0, log_stop: float = 0.0, free_end: bool = False
 ) -> ChainStops:
-    """Sum up the stops inside the chains of a tree."""
+    """Compute the prior log weights of all chains of a tree.
+
+    Parameters
+    ----------
+    tree : Trees
+    log_split : float or ndarray of float64, shape (m,)
+        Log factor of splitting one region of the node.
+    log_stop : float
+        Log factor of stopping in a region.
+    free_end : bool
+        Whether stopping in the last region of a leaf has log factor 0.
+
+    Returns
+    -------
+    ChainStops
+    """
     m = len(tree.left)
     ends = tree.left == LEAF if free_end else np.zeros(m, dtype=bool)
     total = np.where(ends, 0.0, log_stop) if log_stop else np.zeros(m)
@@ -237,41 +265,48 @@ def chain_stops(
     entropy = mode = zeros(m)
     long = np.flatnonzero(tree.chain > 1)
     if len(long):
-        kinds = np.empty(len(long), dtype=np.complex128)  # sorted faster than rows of a table
-        kinds.real = 2 * tree.chain[long] + ends[long]
-        kinds.imag = np.broadcast_to(log_split, (m,))[long]
-        kinds, kind = np.unique(kinds, return_inverse=True)
+        # Equal chains are computed once. They are sorted as complex numbers, which is faster than
+        # sorting rows of a table.
+        keys = np.empty(len(long), dtype=np.complex128)
+        keys.real = 2 * tree.chain[long] + ends[long]
+        keys.imag = np.broadcast_to(log_split, (m,))[long]
+        keys, place = np.unique(keys, return_inverse=True)
         entropy, mode = np.zeros(m), np.zeros(m)
-        length, odd = np.divmod(kinds.real.astype(np.int64), 2)
-        sums = _stops_of(length, kinds.imag, odd > 0, log_stop)
-        for of_nodes, of_kinds in zip((total, entropy, mode), sums, strict=True):
-            of_nodes[long] = of_kinds[kind]
+        length, odd = np.divmod(keys.real.astype(np.int64), 2)
+        sums = _summarise_stops(length, keys.imag, odd > 0, log_stop)
+        for node_column, key_column in zip((total, entropy, mode), sums, strict=True):
+            node_column[long] = key_column[place]
         entropy, mode = frozen(entropy), frozen(mode)
     return ChainStops.made(total, passed, entropy, mode)
 
 
-def _stops_of(
+def _summarise_stops(
     length: Int64, log_split: Float64, free_end: NDArray[np.bool_], log_stop: float
 ) -> tuple[Float64, Float64, Float64]:
-    """Log sum, entropy and largest log share of the stops in each of some kinds of chains."""
-    first = np.cumsum(length) - length  # where the cells of a chain begin
+    """Compute log sum, entropy and largest log probability of the stops in chains, (c,) each.
+
+    The arguments are those of `chain_stops` for c chains of these lengths.
+    """
+    first = np.cumsum(length) - length  # number of the first region of each chain
     steps = np.arange(length.sum()) - np.repeat(first, length)
-    # 0 times -inf is meant to be 0: nothing has been passed yet.
-    with np.errstate(over="ignore", invalid="ignore"):  # beyond float64 a weight is 0, or alone
-        cells = log_stop + np.where(steps > 0, steps * np.repeat(log_split, length), 0.0)
-    cells[(first + length - 1)[free_end]] -= log_stop
-    largest = np.maximum.reduceat(cells, first)
-    cells -= np.repeat(largest, length)
-    log_sum = np.log(np.add.reduceat(np.exp(cells), first))
-    shares = cells - np.repeat(log_sum, length)
-    entropy = np.add.reduceat(entr(np.exp(shares)), first)
-    return largest + log_sum, entropy, np.maximum.reduceat(shares, first)
+    # In the first region nothing has been split: 0 times -inf has to be 0. Beyond float64 a weight is
+    # 0, or the only one that counts.
+    with np.errstate(over="ignore", invalid="ignore"):
+        log_weight = log_stop + np.where(steps > 0, steps * np.repeat(log_split, length), 0.0)
+    log_weight[(first + length - 1)[free_end]] -= log_stop
+    largest = np.maximum.reduceat(log_weight, first)
+    log_weight -= np.repeat(largest, length)
+    log_sum = np.log(np.add.reduceat(np.exp(log_weight), first))
+    log_probability = log_weight - np.repeat(log_sum, length)
+    entropy = np.add.reduceat(entr(np.exp(log_probability)), first)
+    return largest + log_sum, entropy, np.maximum.reduceat(log_probability, first)
 
 
-def gains_of(tree: Trees, values: Float64, unit: float = 1.0) -> Float64:
-    """``(values(left) + values(right) - values(v)) / unit`` for every node, 0 at leaves: (m,) -> (m,).
+def compute_gains(tree: Trees, values: Float64, unit: float = 1.0) -> Float64:
+    """Compute ``(values(left) + values(right) - values(v)) / unit`` for every node, 0 at leaves.
 
-    Differences of integers are exact, so that a split that gains nothing gains exactly 0.
+    `values` and the result have shape (m,). Differences of integers are exact, so a split without a
+    gain gets exactly 0.
     """
     gains = np.zeros(len(tree.left))
     inner = np.flatnonzero(tree.left != LEAF)
@@ -289,17 +324,39 @@ def loss_family(
     empty_leaves: bool = False,
     loss: LossName = "error",
 ) -> Family:
-    """Posteriors with terms in the loss, the square root of the rows and, if there are three, leaves.
+    """Build a family whose terms are the loss, the square root of the rows, and the number of leaves.
 
-    Leaves without rows count if `empty_leaves` says so.
+    Parameters
+    ----------
+    tree : Tree
+    stats : Stats
+        Statistics of its nodes.
+    n_terms : int
+        2 or 3: whether the number of leaves is a term.
+    fixed : list of float
+        Constant entries of theta, those of the last terms.
+    stops : ChainStops
+    empty_leaves : bool
+        Whether leaves without rows count.
+    loss : {"error", "log_loss"}
+        Loss of a leaf.
+
+    Returns
+    -------
+    Family
+
+    Raises
+    ------
+    ValueError
+        If the loss is unknown, or is the log loss of a numeric target.
     """
-    gains, root = stats.of(tree).terms(tree, n_terms, empty_leaves)
+    gains, root = stats.check_tree(tree).terms(tree, n_terms, empty_leaves)
     if loss == "log_loss":
         nats = getattr(stats, "log_loss", None)
         if nats is None:
-            raise ValueError('a numeric target takes loss="error", got "log_loss"')
+            raise ValueError('loss must be "error" for a numeric target, got "log_loss"')
         unit = stats.weight_unit
-        gains = np.column_stack([gains_of(tree, nats, unit), gains[:, 1:]])
+        gains = np.column_stack([compute_gains(tree, nats, unit), gains[:, 1:]])
         root = np.append(nats[:1] / unit, root[1:])
     elif loss != "error":
         raise ValueError(f'loss must be "error" or "log_loss", got {loss!r}')
@@ -308,24 +365,24 @@ def loss_family(
 
 @checked
 def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) -> NodeWeights:
-    """Average over all prunings, with any weights that multiply over cells.
+    """Compute the posterior over all prunings for any weights of leaves and splits.
 
-    A pruning's weight is ``exp(sum of log_own over its leaves + sum of log_split over its internal
-    cells)``. Every cell of a chain counts.
+    The weight of a pruning is ``exp(sum of log_own over its leaves + sum of log_split over the regions
+    that it splits)``. Every region of a chain counts.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     log_own : array-like of shape (m,)
-        Log weight of a node as a leaf (nats); -inf forbids it.
+        Log weight of each node as a leaf (nats); -inf forbids it as a leaf.
     log_split : float or array-like of shape (m,)
-        Log weight of a cell of the node as an internal one (nats).
+        Log weight of splitting each region of the node (nats).
 
     Returns
     -------
     NodeWeights
-        The error of a weight is below 1e-10 + 16 eps max|log_own|.
+        The posterior. The numerical error of a weight is below 1e-10 + 16 eps max|log_own|.
 
     Raises
     ------
@@ -339,16 +396,16 @@ def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) 
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Section 4.
     """
     own: Float64 = column("log_own", log_own, "float64", (tree.n_nodes,))
-    given = array_of("log_split", log_split)
-    split: Float64 = column("log_split", given, "float64", given.shape and (tree.n_nodes,))
+    array = array_of("log_split", log_split)
+    split: Float64 = column("log_split", array, "float64", array.shape and (tree.n_nodes,))
     split = np.broadcast_to(split, (tree.n_nodes,))
     for name, values in (("log_own", own), ("log_split", split)):
         if (np.isnan(values) | ((np.abs(values) > LARGEST) & (values != -np.inf))).any():
             raise ValueError(f"{name} must be finite or -inf, and at most {LARGEST:g} in size")
     stops = chain_stops(tree, split)
-    allowed = own > -np.inf
-    finite = np.where(allowed, own, 0.0)
-    log_total = np.where(allowed, stops.log_total, -np.inf)
+    is_allowed = own > -np.inf
+    finite = np.where(is_allowed, own, 0.0)
+    log_total = np.where(is_allowed, stops.log_total, -np.inf)
     stops = ChainStops(log_total, stops.log_split, stops.entropy, stops.mode)
-    gains = gains_of(tree, finite)[:, None]
-    return Family(tree, gains, finite[:1], np.array([1.0]), stops).at()
+    gains = compute_gains(tree, finite)[:, None]
+    return Family(tree, gains, finite[:1], np.array([1.0]), stops).solve()

@@ -1,4 +1,4 @@
-"""A distribution over the prunings of a tree, and what can be asked of it."""
+"""Distributions over the prunings of a tree: entropy, risk, likeliest pruning and samples."""
 
 from __future__ import annotations
 
@@ -19,31 +19,30 @@ from certree.tree import Tree, Trees
 
 @dataclass(frozen=True, eq=False)
 class NodeWeights(OfColumns):
-    """A distribution over the prunings of a tree; one pruning is the distribution that always picks it.
+    """A distribution over the prunings of a tree; a single pruning is one with probability 1.
 
     Parameters
     ----------
     weight : array-like of float, shape (m,)
-        Probability that a node is a leaf of the pruning. Sums to 1 along every path from the root to
-        a leaf of the tree.
+        Probability that each node is a leaf of the pruning. It sums to 1 along every path from the
+        root to a leaf of the tree.
     log_odds : array-like of float, shape (m,)
-        Log odds that a node is split, once it is reached; -inf at leaves. Says the same as `weight`,
-        also where `weight` underflows.
+        Log odds that each node is split if the pruning reaches it; -inf at leaves. They determine
+        `weight`, also where `weight` underflows.
     log_evidence : float
-        Log of the sum of all prunings' unnormalised weights (nats); 0 for one pruning and for a
+        Log of the sum of all prunings' unnormalised weights (nats); 0 for a single pruning and for a
         mixture of distributions, which are normalised.
     chain_entropy : array-like of float, shape (m,)
-        Entropy of the cell at which the pruning stops, given that it stops in the node's chain
-        (nats).
+        Entropy of the region at which the pruning stops, if it stops in the node's chain (nats).
     chain_mode : array-like of float, shape (m,)
-        Log probability of the likeliest such cell (nats).
+        Log probability of the likeliest such region (nats).
 
     Raises
     ------
     TypeError
         If a column's dtype does not convert without loss.
     ValueError
-        If lengths differ, or `weight` holds no probabilities.
+        If lengths differ, `weight` is outside 0 .. 1, or a number is not finite.
     """
 
     weight: Float64
@@ -58,15 +57,15 @@ class NodeWeights(OfColumns):
         for name in ("weight", "log_odds", "chain_entropy", "chain_mode"):
             object.__setattr__(self, name, column(name, getattr(self, name), "float64", (m,)))
         if not ((self.weight >= 0) & (self.weight <= 1 + 1e-9)).all():
-            raise ValueError("weight must hold probabilities")
+            raise ValueError("weight must hold probabilities, got numbers outside 0 .. 1")
         if np.isnan(self.log_odds).any():
-            raise ValueError("log_odds must not be NaN")
+            raise ValueError("log_odds must be numbers, -inf or inf, got NaN")
         for name in ("chain_entropy", "chain_mode"):
             if not (np.abs(getattr(self, name)) <= LARGEST).all():
                 raise ValueError(f"{name} must be finite, and at most {LARGEST:g} in size")
 
-    def of(self, tree: Trees) -> NodeWeights:
-        """Check that the weights belong to a tree of this size, and return them."""
+    def check_tree(self, tree: Trees) -> NodeWeights:
+        """Return these weights, or raise ValueError if their length is not that of the tree."""
         if len(self.weight) != len(tree.left):
             raise ValueError(
                 f"weights has {len(self.weight)} nodes, but the tree has {tree.n_nodes} nodes"
@@ -75,7 +74,7 @@ class NodeWeights(OfColumns):
 
     @cached_property
     def log_decisions(self) -> tuple[Float64, Float64]:
-        """Log probabilities that a reached node is a leaf and that it is split, (m,) each."""
+        """Log probabilities that a node is a leaf, and that it is split, once reached; (m,) each."""
         return -np.logaddexp(0, self.log_odds), -np.logaddexp(0, -self.log_odds)
 
     @property
@@ -86,94 +85,133 @@ class NodeWeights(OfColumns):
 
 @checked
 def reached(tree: Trees, weights: NodeWeights) -> Float64:
-    """Probability that each node is in the pruning, as a leaf or above one: (m,)."""
-    return reach(tree.left, weights.of(tree).log_odds)
+    """Return the probability (m,) that each node is in the pruning, as a leaf or above a leaf.
+
+    Parameters
+    ----------
+    tree : Trees
+        The tree.
+    weights : NodeWeights
+        A distribution over its prunings.
+    """
+    return reach(tree.left, weights.check_tree(tree).log_odds)
 
 
 @checked
 def entropy(tree: Tree, weights: NodeWeights) -> float:
-    """Entropy of the posterior over prunings (nats), O(m).
+    """Compute the entropy of a distribution over prunings (nats), in O(m) time.
 
-    The sum over nodes of the probability of reaching it times the entropy of its decision, and of
-    where in its chain the pruning stops.
+    It is the sum over nodes of the probability of reaching the node times the entropy of its split
+    decision, plus the entropy of where in its chain the pruning stops.
     """
-    x = weights.of(tree).log_odds
-    decided = np.abs(x) < 700  # beyond, the entropy of the decision is below the smallest double
-    z = np.where(decided, np.abs(x), 0.0)
+    log_odds = np.abs(weights.check_tree(tree).log_odds)
+    is_uncertain = log_odds < 700  # beyond, the entropy is below the smallest float64
+    z = np.where(is_uncertain, log_odds, 0.0)
     e = np.exp(-z)
-    decision = np.where(decided, np.log1p(e) + z * e / (1 + e), 0.0)
-    nats = float(reached(tree, weights) @ decision)
+    split_entropy = np.where(is_uncertain, np.log1p(e) + z * e / (1 + e), 0.0)
+    nats = float(reached(tree, weights) @ split_entropy)
     return nats + float(weights.weight @ weights.chain_entropy)
 
 
 @checked
 def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
-    """Expected share of the counted rows that a pruning drawn from it gets wrong, O(m)."""
+    """Compute the Gibbs risk: the expected error of a pruning drawn from a distribution, in O(m) time.
+
+    Parameters
+    ----------
+    stats : NodeStats
+        Counts of the rows on which the error is measured, with the labels of the nodes.
+    weights : NodeWeights
+        The distribution.
+
+    Returns
+    -------
+    float
+        Expected fraction of the rows that are misclassified.
+    """
     if len(stats.label) != len(weights.weight):
         raise ValueError(
             f"stats has {len(stats.label)} nodes, but weights has {len(weights.weight)} nodes"
         )
-    rows = float(stats.n[0])
-    if rows == 0:
-        raise ValueError("stats must count at least one row")
-    return float(weights.weight @ stats.errors) / rows
+    total_weight = float(stats.n[0])
+    if total_weight == 0:
+        raise ValueError("stats must count at least one row, got none")
+    return float(weights.weight @ stats.errors) / total_weight
 
 
-def one_pruning(tree: Tree, pruning: NodeWeights) -> NodeWeights:
-    """Check that a distribution always picks the same pruning of a tree, and return it."""
-    if not np.isin(pruning.of(tree).weight, (0, 1)).all():
-        raise ValueError("pruning must have weights 0 and 1")
+def expect_pruning(tree: Tree, pruning: NodeWeights) -> NodeWeights:
+    """Return a distribution, or raise ValueError if it is not a single pruning of the tree."""
+    if not np.isin(pruning.check_tree(tree).weight, (0, 1)).all():
+        raise ValueError("pruning must have weights 0 and 1: use map_pruning or sample_pruning")
     return pruning
 
 
-def pruning_of(tree: Trees, splits: NDArray[np.bool_]) -> NodeWeights:
-    """The one pruning that splits a reached node where `splits` says so."""
+def make_pruning(tree: Trees, splits: NDArray[np.bool_]) -> NodeWeights:
+    """Return the pruning that splits the nodes where `splits` (m,) is True, from the root down.
+
+    A node below a node that is not split does not count, whatever its entry.
+    """
     log_odds = np.where(splits & ~tree.is_leaf, np.inf, -np.inf)
     weight = reach(tree.left, log_odds) * (log_odds < 0)
     return NodeWeights(weight, log_odds, 0.0, *2 * [np.zeros(tree.n_nodes)])
 
 
-def mixed(tree: Tree, posteriors: Iterable[NodeWeights], shares: Float64) -> NodeWeights:
-    """Average distributions by their shares; each is looked at once, and may be made when needed.
+def mix_posteriors(
+    tree: Tree, posteriors: Iterable[NodeWeights], mixture_weights: Float64
+) -> NodeWeights:
+    """Compute a mixture of distributions over prunings.
 
-    A node's probability of being a leaf is the average, so the vote and the Gibbs risk are those of
-    the mixture. The distribution returned decides at every node for itself, with these odds. Inside
-    a chain its entropy is the average of those of the distributions, which is never above the
-    mixture's; its mode likewise never below.
+    The probability of each node to be a leaf is exactly that of the mixture, so votes and Gibbs risks
+    are, too. Split decisions of different nodes are independent in the result, unlike in the mixture.
+    Inside chains, its entropy is at most that of the mixture, and its mode at least that.
+
+    Parameters
+    ----------
+    tree : Tree
+    posteriors : iterable of NodeWeights
+        Each is read once, so a generator may compute them one by one.
+    mixture_weights : ndarray of float64, shape (any,)
+        Weight of each; they sum to 1.
+
+    Returns
+    -------
+    NodeWeights
     """
-    weight, passed, entropies, modes = np.zeros((4, tree.n_nodes))
+    weight, split_weight, entropies, modes = np.zeros((4, tree.n_nodes))
     has_chains = bool((tree.chain > 1).any())
-    for posterior, share in zip(posteriors, shares, strict=True):
-        part = share * posterior.weight
-        weight += part
-        passed += share * reach(tree.left, posterior.log_odds) * expit(posterior.log_odds)
+    for posterior, mixture_weight in zip(posteriors, mixture_weights, strict=True):
+        leaf_weight = mixture_weight * posterior.weight
+        weight += leaf_weight
+        reach_weight = mixture_weight * reach(tree.left, posterior.log_odds)
+        split_weight += reach_weight * expit(posterior.log_odds)
         if has_chains:
-            entropies += part * posterior.chain_entropy
-            modes += part * np.exp(posterior.chain_mode)
+            entropies += leaf_weight * posterior.chain_entropy
+            modes += leaf_weight * np.exp(posterior.chain_mode)
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_odds = np.log(passed) - np.log(weight)
+        log_odds = np.log(split_weight) - np.log(weight)
         if has_chains:
             entropies = np.where(weight > 0, entropies / weight, posterior.chain_entropy)
             modes = np.where(weight > 0, np.log(modes / weight), posterior.chain_mode)
-    log_odds = np.where(weight + passed > 0, log_odds, posterior.log_odds)  # never reached
+    # Nodes that are never reached keep the odds of the last distribution.
+    log_odds = np.where(weight + split_weight > 0, log_odds, posterior.log_odds)
     return NodeWeights(weight, log_odds, 0.0, entropies, modes)
 
 
 @checked
 def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
-    """The likeliest single pruning, O(m); ties within rounding give the smaller tree.
+    """Find the likeliest single pruning, in O(m) time; ties within rounding give the smaller tree.
 
-    Prunings that stop in different cells of one chain count as different ones.
+    Prunings that stop in different regions of one chain count as different prunings.
     """
-    log_odds = likeliest(tree.left, weights.of(tree).log_odds, weights.chain_mode)
-    return pruning_of(tree, log_odds > 0)
+    log_odds = likeliest(tree.left, weights.check_tree(tree).log_odds, weights.chain_mode)
+    return make_pruning(tree, log_odds > 0)
 
 
 @checked
 def sample_pruning(
     tree: Tree, weights: NodeWeights, rng: np.random.Generator | int | None = None
 ) -> NodeWeights:
-    """Draw one pruning from a distribution, O(m).
+    """Draw one pruning from a distribution, in O(m) time.
 
     Parameters
     ----------
@@ -187,9 +225,9 @@ def sample_pruning(
     Returns
     -------
     NodeWeights
-        Weights 0 and 1.
+        The pruning, with weights 0 and 1.
     """
     u = np.random.default_rng(rng).random(tree.n_nodes)
     with np.errstate(over="ignore"):
-        stop = 1 / (1 + np.exp(weights.of(tree).log_odds))
-    return pruning_of(tree, u >= stop)
+        leaf_probability = 1 / (1 + np.exp(weights.check_tree(tree).log_odds))
+    return make_pruning(tree, u >= leaf_probability)

@@ -22,24 +22,33 @@ def pac_bayes_family(
     stop_probability: float = 0.5,
     loss: LossName = "error",
 ) -> Family:
-    """The PAC-Bayes posteriors of a tree, by (lambda_error, lambda_penalty); see `pac_bayes`."""
+    """Return the PAC-Bayes posteriors, one for each (lambda_error, lambda_penalty).
+
+    The inverse temperatures of the prior "leaves" and "branching" are the same; see `pac_bayes`.
+    """
     if prior == "leaves":
         return loss_family(tree, stats, 3, [-1.0], chain_stops(tree), loss=loss)
     if prior == "branching":
-        return loss_family(tree, stats, 2, [], branching(tree, stop_probability), loss=loss)
+        return loss_family(tree, stats, 2, [], branching_stops(tree, stop_probability), loss=loss)
     raise ValueError(f'prior must be "leaves" or "branching", got {prior!r}')
 
 
 def likeliest_prunings(tree: Tree, stats: Stats) -> Family:
-    """The likeliest pruning of each of these posteriors instead, by the prior "leaves".
+    """Return the likeliest pruning of each PAC-Bayes posterior with the prior "leaves".
 
-    Leaves cost 1 / lambda_error: the prunings of least cost-complexity.
+    With lambda_penalty 0 they are the cost-complexity prunings with ``alpha = 1 / lambda_error``.
     """
     return replace(pac_bayes_family(tree, stats), prune=True)
 
 
-def branching(tree: Tree, stop_probability: float) -> ChainStops:
-    """The branching prior: every cell that T0 splits stops with the same probability."""
+def branching_stops(tree: Tree, stop_probability: float) -> ChainStops:
+    """Return the branching prior: a pruning stops in each region that T0 splits with one probability.
+
+    Raises
+    ------
+    ValueError
+        If the probability is not strictly between 0 and 1.
+    """
     if not 0 < stop_probability < 1:
         raise ValueError(f"stop_probability must lie between 0 and 1, got {stop_probability!r}")
     stop = float(stop_probability)
@@ -56,11 +65,11 @@ def pac_bayes(
     stop_probability: float = 0.5,
     loss: LossName = "error",
 ) -> NodeWeights:
-    """Weigh all prunings by their loss, their size and a prior.
+    """Compute the PAC-Bayes posterior over prunings from their loss, their size and a prior.
 
-    A leaf with n(A) rows and err(A) errors has log weight ``-lambda_error err(A) - lambda_penalty
-    sqrt(n(A))``, to which the prior adds. For a numeric target err(A) is the sum of squares over the
-    unit of loss. By log loss, err(A) is n(A) times the entropy of the classes in A.
+    A leaf A with n(A) rows and err(A) errors has log weight ``-lambda_error err(A) - lambda_penalty
+    sqrt(n(A))``, plus that of the prior. For a numeric target err(A) is the sum of squares divided by
+    the unit of loss. With the log loss, err(A) is n(A) times the entropy of the classes in A.
 
     Parameters
     ----------
@@ -69,26 +78,29 @@ def pac_bayes(
     stats : NodeStats or TargetStats
         Loss and rows of its nodes.
     lambda_error : float
-        Weight of an error, or a unit of loss (nats), >= 0.
+        Inverse temperature: factor of an error, or of a unit of loss (nats), >= 0.
     lambda_penalty : float
-        Weight of the square root of a leaf's rows, >= 0. Pools small leaves.
+        Inverse temperature of the penalty: factor of the square root of a leaf's rows, >= 0. It
+        favours prunings without small leaves.
     prior : {"leaves", "branching"}
-        "leaves": one nat per leaf that holds rows (the paper's experiments). "branching": each cell
-        stops with `stop_probability`; cells that T0 does not split stop for free.
+        "leaves": log weight -1 for each leaf that holds rows (the paper's experiments). "branching":
+        each region that T0 splits is a leaf with probability `stop_probability`; the other regions are
+        leaves with probability 1.
     stop_probability : float
-        Of the branching prior, between 0 and 1.
+        Probability of the branching prior, between 0 and 1.
     loss : {"error", "log_loss"}
-        What a leaf pays: its errors, or the log loss of its class frequencies (nats).
+        Loss of a leaf: its errors, or the log loss of its class frequencies (nats).
 
     Returns
     -------
     NodeWeights
+        The posterior.
 
     Raises
     ------
     ValueError
-        If a temperature is negative or not finite, the prior is unknown, or the loss of a numeric
-        target is to be the log loss.
+        If an inverse temperature is negative or not finite, the prior is unknown, or the loss of a
+        numeric target is "log_loss".
 
     References
     ----------
@@ -97,7 +109,7 @@ def pac_bayes(
     Theory 1995.
     """
     family = pac_bayes_family(tree, stats, prior, stop_probability, loss)
-    return family.at(
+    return family.solve(
         nonnegative("lambda_error", lambda_error), nonnegative("lambda_penalty", lambda_penalty)
     )
 
@@ -106,11 +118,11 @@ def pac_bayes(
 def theorem_posterior(
     tree: Tree, stats: NodeStats, lambda_error: float, delta: float
 ) -> NodeWeights:
-    """Weigh all prunings as the paper's Theorem 1 does.
+    """Compute the posterior over prunings of the paper's Theorem 1.
 
-    Every cell A, without rows too, has log weight ``-lambda_error (err(A) + sqrt(2 n(A) log(|T0| /
-    delta))) - 3 D0``, where ``|T0|`` and D0 are the number of cells and the depth of the tree, chains
-    counted.
+    Every region A, also one without rows, has log weight ``-lambda_error (err(A) + sqrt(2 n(A)
+    log(|T0| / delta))) - 3 D0`` as a leaf. ``|T0|`` is the number of regions and D0 the depth of the
+    tree, with all regions of chains.
 
     Parameters
     ----------
@@ -119,13 +131,14 @@ def theorem_posterior(
     stats : NodeStats
         Errors and rows of its nodes.
     lambda_error : float
-        Temperature, between 0 and 2.
+        Inverse temperature, between 0 and 2.
     delta : float
-        That of the theorem, between 0 and 1: it holds with probability ``1 - 4 delta``.
+        Delta of the theorem, between 0 and 1; the theorem holds with probability ``1 - 4 delta``.
 
     Returns
     -------
     NodeWeights
+        The posterior.
 
     Raises
     ------
@@ -142,4 +155,4 @@ def theorem_posterior(
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
     deviation = lambda_error * np.sqrt(2 * np.log(tree.n_cells / float(delta)))
     fixed = [-lambda_error, -deviation, -3.0 * tree.depth]
-    return loss_family(tree, stats, 3, fixed, chain_stops(tree), empty_leaves=True).at()
+    return loss_family(tree, stats, 3, fixed, chain_stops(tree), empty_leaves=True).solve()

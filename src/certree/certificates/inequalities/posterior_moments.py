@@ -69,9 +69,9 @@ def kl_divergence(tree: Trees, posterior: NodeWeights, prior: NodeWeights) -> fl
     ----------
     Cover and Thomas, "Elements of information theory", 2006, Theorem 2.5.3.
     """
-    own = posterior.of(tree).log_odds
+    own = posterior.check_tree(tree).log_odds
     nats = np.zeros(len(own))
-    decisions = zip(posterior.log_decisions, prior.of(tree).log_decisions, strict=True)
+    decisions = zip(posterior.log_decisions, prior.check_tree(tree).log_decisions, strict=True)
     for probability, (log_posterior, log_prior) in zip(
         (expit(-own), expit(own)), decisions, strict=True
     ):
@@ -111,7 +111,9 @@ def renyi_divergence(tree: Tree, posterior: NodeWeights, prior: NodeWeights, ord
     if order > 1 and kl_divergence(tree, posterior, prior) == np.inf:
         return float("inf")
     factors = []
-    decisions = zip(posterior.of(tree).log_decisions, prior.of(tree).log_decisions, strict=True)
+    decisions = zip(
+        posterior.check_tree(tree).log_decisions, prior.check_tree(tree).log_decisions, strict=True
+    )
     for log_posterior, log_prior in decisions:
         with np.errstate(invalid="ignore", over="ignore"):
             tilted = order * log_posterior + (1 - order) * log_prior
@@ -154,7 +156,7 @@ def log_prior_mass(tree: Tree, prior: NodeWeights, log_label: ArrayLike, label: 
     """
     log_prior: Float64 = column("log_label", log_label, "float64", (tree.n_nodes, None))
     cells = codes("label", label, *log_prior.shape)
-    stop, split = prior.of(tree).log_decisions
+    stop, split = prior.check_tree(tree).log_decisions
     mass = log_masses(tree.left, cells, stop[None], split[None], log_prior[None])
     return float(mass[0])
 
@@ -178,7 +180,7 @@ def wrong_mass(ballot: Vote) -> Float64:
 
 def _shares(tree: Tree, ballot: Vote) -> Float64:
     """Check that the votes are shares of classes in the nodes of a tree, and return them."""
-    score = ballot.of(tree).score
+    score = ballot.check_tree(tree).score
     if not ((score >= -_ROUNDING) & (score <= 1 + _ROUNDING)).all():
         raise ValueError("ballot must hold shares of classes, between 0 and 1")
     return score
@@ -201,7 +203,7 @@ class LeafVotes:
     @classmethod
     def of(cls, tree: Tree, stats: NodeStats, ballot: Vote) -> LeafVotes:
         """Judge the counted rows by the majority vote of a distribution."""
-        held = np.where(tree.is_leaf[:, None], stats.of(tree).counts, 0) > 0
+        held = np.where(tree.is_leaf[:, None], stats.check_tree(tree).counts, 0) > 0
         if not held.any():
             raise ValueError("stats must count at least one row")
         # Nothing votes for classes beyond those of the vote.
@@ -271,7 +273,7 @@ def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
     Their classes are not read. With two classes this is `one_wrong`.
     """
     differing = (_shares(tree, ballot) * wrong_mass(ballot)).sum(axis=1)
-    rows = np.where(tree.is_leaf, stats.of(tree).n, 0.0)
+    rows = np.where(tree.is_leaf, stats.check_tree(tree).n, 0.0)
     if not rows.any():
         raise ValueError("stats must count at least one row")
     return float(rows @ differing / rows.sum())
@@ -297,7 +299,7 @@ def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
 
     Over all leaves of the tree, also those without rows: new rows may lie in them.
     """
-    if ballot.of(tree).score.shape[1] == 1:
+    if ballot.check_tree(tree).score.shape[1] == 1:
         return WrongRange(0.0, 1.0)
     lowest = np.sort(wrong_mass(ballot)[tree.is_leaf], axis=1)
     return WrongRange(float(lowest[:, 0].min()), float(lowest[:, 1].min()))
@@ -306,7 +308,7 @@ def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
 @checked
 def leaf_mean(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
     """Expected sum of a value over the leaves of a drawn pruning, O(m)."""
-    return float(weights.of(tree).weight @ _finite(tree, value))
+    return float(weights.check_tree(tree).weight @ _finite(tree, value))
 
 
 @checked
@@ -328,7 +330,7 @@ def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
         The sum over nodes of the variance that their decision adds, by the law of total variance.
     """
     values = _finite(tree, value)
-    log_odds = weights.of(tree).log_odds
+    log_odds = weights.check_tree(tree).log_odds
     below = sums_below(tree.left, log_odds, values)
     inner = np.flatnonzero(~tree.is_leaf)
     child = tree.left[inner]

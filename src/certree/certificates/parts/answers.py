@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.interface.arrays import Float64, Int32, array_of
-from certree.stats.nodes import counted
+from certree.stats.nodes import count_by_leaf
 from certree.tree import Tree
-from certree.weights.node_weights import pruning_of
+from certree.weights.node_weights import make_pruning
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ def leaf_parts(
     """
     shares, ends = grown + 1, tree.is_leaf
     places = np.flatnonzero(ends).astype(np.int32)
-    labels = counted(tree, places, label[places], None, int(label.max()) + 1).counts
+    labels = count_by_leaf(tree, places, label[places], None, int(label.max()) + 1).counts
     alike = (labels > 0).sum(axis=1) == 1
-    leaves = np.flatnonzero(pruning_of(tree, ~alike).weight)
+    leaves = np.flatnonzero(make_pruning(tree, ~alike).weight)
     shares = (shares[leaves] / shares[leaves].sum()).tolist()
     return {
         node: Part(str(node), (risk, share), n, nats)
@@ -145,6 +145,6 @@ def _in_nodes(
     tree: Tree, leaf: Int32, wrong: NDArray[np.bool_], nodes: NDArray[np.intp]
 ) -> Iterable[tuple[int, float, int]]:
     """Number, share of errors and rows of some nodes."""
-    outcomes = counted(tree, leaf, wrong.astype(np.int32), None, 2).counts[nodes]
+    outcomes = count_by_leaf(tree, leaf, wrong.astype(np.int32), None, 2).counts[nodes]
     of_each = _counts(outcomes.sum(axis=1), outcomes[:, 1])
     return ((node, *of) for node, of in zip(nodes.tolist(), of_each, strict=True))

@@ -29,7 +29,7 @@ from certree.interface.signatures import checked
 from certree.stats.nodes import expect_nodes
 from certree.tree import LEAF, Tree
 from certree.votes import Voting
-from certree.weights.node_weights import NodeWeights, pruning_of, reached
+from certree.weights.node_weights import NodeWeights, make_pruning, reached
 
 
 @checked
@@ -272,7 +272,7 @@ def leaf_regions(
         levels = log_delta + np.log(np.maximum(children, 0.5) / (2 * total))
         needed = np.array([rows_to_cover(coverage, level) for level in levels.tolist()])
         splits[node] = (children * n_weighing >= _SPARE * needed * total).all()
-    kept = pruning_of(tree, splits & (tree.left != LEAF))
+    kept = make_pruning(tree, splits & (tree.left != LEAF))
     leaves = np.flatnonzero(kept.weight == 1)
     number = np.zeros((tree.n_nodes, 1))
     number[leaves, 0] = np.arange(len(leaves))

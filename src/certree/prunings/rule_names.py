@@ -1,4 +1,4 @@
-"""What pruning rules are called in short."""
+"""Short names of pruning rules."""
 
 from typing import Any
 
@@ -24,13 +24,19 @@ RULES: dict[str, type[PruningRule]] = {
 }
 
 
-def rule_of(value: Any) -> PruningRule:
-    """The rule that a name or an object means."""
+def resolve_rule(value: Any) -> PruningRule:
+    """Return a new rule for a name in `RULES`, or the rule itself.
+
+    Raises
+    ------
+    ValueError
+        If the value is neither a name nor an object with a method `family`.
+    """
     if isinstance(value, str) and value in RULES:
         return RULES[value]()
     if hasattr(value, "family") and not isinstance(value, type):
-        given: PruningRule = value
-        return given
+        rule: PruningRule = value
+        return rule
     raise ValueError(
         "rule must be the name of a rule or an object such as CostComplexity(), expected one of "
         f"{', '.join(sorted(RULES))}, got {value!r}"

@@ -1,4 +1,4 @@
-"""Sums over leaves that no order of the rows changes, against exact fractions."""
+"""Sums over leaves that do not depend on the order of rows, compared with exact fractions."""
 
 import itertools
 from fractions import Fraction
@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from certree import Cart, PACBayesTreeClassifier, PACBayesTreeRegressor
 from certree._core import ends_of_cells, numbers_of_sums, sums_of_cells
-from certree.stats.in_any_order import (
-    LeafCells,
-    asking,
-    cells_of,
-    counted_in_any_order,
-    measured_in_any_order,
+from certree.stats.exact_leaf_sums import (
+    LeafGroups,
+    count_exactly,
+    find_groups,
+    measure_exactly,
+    reduce_in_memory,
 )
-from certree.stats.targets import measured
+from certree.stats.targets import measure_by_leaf
 from certree.tree import Tree
 
-# A root and two leaves, of which the right one is divided again.
+# A root whose right child is split again.
 TREE = Tree(feature=[0, 0, 0, 0, 0], threshold=[0.0] * 5, left=[1, -1, 3, -1, -1], chain=[1] * 5,
             n_features=1)  # fmt: skip
 
@@ -30,7 +30,7 @@ TREE = Tree(feature=[0, 0, 0, 0, 0], threshold=[0.0] * 5, left=[1, -1, 3, -1, -1
     scale=st.sampled_from([1.0, 1e-300, 1e280, 2.0**-1060]),
     places=st.lists(st.integers(0, 200), min_size=1, max_size=3),
 )
-def test_sums_of_parts_are_those_of_all_and_exact_beyond_float64(seed, scale, places):
+def test_sums_of_blocks_are_those_of_all_rows_and_exact_beyond_float64(seed, scale, places):
     rs = np.random.RandomState(seed)
     cell = rs.randint(0, 4, 200).astype(np.int32)
     values = rs.standard_cauchy(200) * scale * np.where(cell == 2, 1e-9, 1.0)
@@ -38,18 +38,18 @@ def test_sums_of_parts_are_those_of_all_and_exact_beyond_float64(seed, scale, pl
     largest[~np.isin(np.arange(4), cell)] = 0.0
     order = rs.permutation(200)
     ends = sorted([0, 200, *places])
-    parts = [order[a:b] for a, b in itertools.pairwise(ends)]
-    sums = sum(sums_of_cells(cell[one], values[one], largest, 200) for one in parts)
+    blocks = [order[a:b] for a, b in itertools.pairwise(ends)]
+    sums = sum(sums_of_cells(cell[block], values[block], largest, 200) for block in blocks)
     assert (sums == sums_of_cells(cell, values, largest, 200)).all()
     found = numbers_of_sums(sums, largest, 200)
     for c in range(4):
         exact = sum(map(Fraction, values[cell == c].tolist()), Fraction(0))
-        away = abs(Fraction(found[c]) - exact)
-        # Rounded once or twice, and what lies 100 bits below the largest number.
-        assert away <= abs(exact) * Fraction(2) ** -52 + Fraction(largest[c]) * Fraction(2) ** -90
+        error = abs(Fraction(found[c]) - exact)
+        # One or two roundings, and digits 90 bits below the largest number.
+        assert error <= abs(exact) * Fraction(2) ** -52 + Fraction(largest[c]) * Fraction(2) ** -90
 
 
-def test_whole_numbers_are_added_up_exactly():
+def test_integers_are_added_exactly():
     cell = np.zeros(1000, dtype=np.int32)
     values = np.random.RandomState(0).randint(0, 2**40, 1000).astype(float)
     sums = sums_of_cells(cell, values, np.array([values.max()]), 1000)
@@ -64,13 +64,13 @@ def test_values_beyond_the_largest_are_refused():
 
 
 @pytest.mark.parametrize("weighed", [False, True])
-def test_moments_are_those_of_other_trees_but_for_rounding(weighed):
+def test_exact_moments_equal_other_moments_up_to_rounding(weighed):
     rs = np.random.RandomState(0)
     leaf = rs.choice([1, 3, 4], 500).astype(np.int32)
     y, weight = rs.normal(size=500), rs.rand(500) + 0.1 if weighed else None
     y[leaf == 4] = 2.5
-    expected = measured(TREE, leaf, y, weight)
-    stats = measured_in_any_order(TREE, asking(leaf, y, weight), 1.0)
+    expected = measure_by_leaf(TREE, leaf, y, weight)
+    stats = measure_exactly(TREE, reduce_in_memory(leaf, y, weight), 1.0)
     for name in ("rows", "mean", "sse", "effective_size"):
         np.testing.assert_allclose(getattr(stats, name), getattr(expected, name), rtol=1e-12)
     assert stats.mean[4] == 2.5
@@ -78,45 +78,49 @@ def test_moments_are_those_of_other_trees_but_for_rounding(weighed):
 
 
 @given(seed=st.integers(0, 2**32 - 1), place=st.integers(0, 60), n_classes=st.integers(0, 3))
-def test_cells_of_parts_are_those_of_all(seed, place, n_classes):
+def test_groups_of_blocks_add_up_to_those_of_all_rows(seed, place, n_classes):
     rs = np.random.RandomState(seed)
     leaf, y = rs.randint(0, 9, 60).astype(np.int32), rs.randint(0, max(1, n_classes), 60)
-    whole: LeafCells = asking(leaf, y, None)(cells_of, n_classes)
-    sides = (slice(place), slice(place, None))
-    one, two = (asking(leaf[some], y[some], None)(cells_of, n_classes) for some in sides)
-    for found in (one + two, two + one):
+    whole: LeafGroups = reduce_in_memory(leaf, y, None)(find_groups, n_classes)
+    blocks = (slice(place), slice(place, None))
+    first, second = (
+        reduce_in_memory(leaf[block], y[block], None)(find_groups, n_classes) for block in blocks
+    )
+    for found in (first + second, second + first):
         assert found.number.tolist() == whole.number.tolist()
         assert found.n_rows.tolist() == whole.n_rows.tolist()
         assert found.ends.tolist() == whole.ends.tolist()
     assert whole.n_rows.sum() == 60
 
 
-def test_classes_weigh_what_their_rows_do():
+def test_class_weights_are_sums_over_their_rows():
     rs = np.random.RandomState(0)
     leaf, y = rs.choice([1, 3], 300).astype(np.int32), rs.randint(0, 3, 300).astype(np.int32)
     weight = rs.rand(300)
-    leaves, classes, *told = counted_in_any_order(asking(leaf, y, weight), 3)
-    for v, k, *found in zip(leaves, classes, *told, strict=True):
-        here = weight[(leaf == v) & (y == k)]
-        for some, number in zip((here, here * here), found, strict=True):
-            exact = sum(map(Fraction, some.tolist()))
+    leaves, classes, *sums = count_exactly(reduce_in_memory(leaf, y, weight), 3)
+    for v, k, *found in zip(leaves, classes, *sums, strict=True):
+        inside = weight[(leaf == v) & (y == k)]
+        for terms, number in zip((inside, inside * inside), found, strict=True):
+            exact = sum(map(Fraction, terms.tolist()))
             assert abs(Fraction(number) - exact) <= exact * Fraction(2) ** -52
-    *_, squared = counted_in_any_order(asking(leaf, y, None), 3)
+    *_, squared = count_exactly(reduce_in_memory(leaf, y, None), 3)
     assert squared is None
 
 
 @pytest.mark.parametrize("kind", [PACBayesTreeClassifier, PACBayesTreeRegressor])
-@pytest.mark.parametrize("weights", ["real", "whole", None])
-def test_no_order_of_rows_changes_a_bit_of_a_fit_on_bins(kind, weights):
+@pytest.mark.parametrize("weights", ["real", "integer", None])
+def test_the_order_of_rows_does_not_change_a_fit_on_bins(kind, weights):
     rs = np.random.RandomState(0)
     X, y = rs.normal(size=(400, 3)), rs.normal(size=400)
     y = y if kind is PACBayesTreeRegressor else (y > 0.3).astype(int)
-    weight = {"real": rs.rand(400), "whole": rs.randint(1, 4, 400), None: None}[weights]
+    weight = {"real": rs.rand(400), "integer": rs.randint(1, 4, 400), None: None}[weights]
     order = rs.permutation(400)
     moved = X[order], y[order], None if weight is None else weight[order]
-    made = [kind(Cart(max_bins=20), random_state=0).fit(*rows) for rows in ((X, y, weight), moved)]
-    assert made[0].vote_.score.tobytes() == made[1].vote_.score.tobytes()
-    assert made[0].best_params_ == made[1].best_params_
+    models = [
+        kind(Cart(max_bins=20), random_state=0).fit(*rows) for rows in ((X, y, weight), moved)
+    ]
+    assert models[0].vote_.score.tobytes() == models[1].vote_.score.tobytes()
+    assert models[0].best_params_ == models[1].best_params_
 
 
 def test_numbers_whose_squares_overflow_are_refused():

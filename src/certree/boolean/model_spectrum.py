@@ -1,0 +1,230 @@
+"""The exact spectrum of a fitted tree, forest or boosted ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from reprlib import repr as shortened
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.tree import BaseDecisionTree
+from sklearn.utils.validation import check_is_fitted
+
+from certree._core import spectrum_of_trees
+from certree.boolean.bits import VALUES, Bits, Coding
+from certree.boolean.spectrum import Spectrum, check_means
+from certree.ensembles.adaboost import AdaBoostTreeClassifier
+from certree.ensembles.boosting import BoostedTrees
+from certree.explain.summed import SummedTrees, summable, summed_trees
+from certree.explain.tree_model import TreeModel
+from certree.grow.sklearn_tree import from_sklearn, numbers_from_sklearn
+from certree.interface.arrays import Float64, Int32, column
+from certree.interface.fitted import state_of
+from certree.interface.signatures import checked
+from certree.interface.threads import threads
+from certree.tree import LEAF, Tree, Trees
+
+# Largest number of terms: half a gigabyte.
+_MAX_TERMS = 1 << 25
+
+_SKLEARN_FORESTS = (
+    RandomForestClassifier,
+    RandomForestRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+)
+
+
+@checked
+def spectrum(
+    model: Any,
+    degree: int | None = None,
+    *,
+    coding: Coding | Literal["auto"] = "auto",
+    mean: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> Spectrum:
+    """Expand the function that trees compute into characters, exactly.
+
+    Parameters
+    ----------
+    model : fitted estimator, or (Tree, values)
+        A tree, forest, boosted ensemble or AdaBoost of certree; or a decision tree, random forest or
+        extra trees of scikit-learn. Or a `Tree` with values (m, K) of its nodes, which are added up
+        along the path of a row: values of leaves, with 0 elsewhere; or the weight of each node in a
+        posterior over prunings times the node's vote.
+    degree : int or None
+        Largest number of bits of a set. The coefficients of these sets are exact, and larger sets are
+        not enumerated. None: no limit.
+    coding : {"auto", "0/1", "-1/+1", "thresholds"}
+        Values of the features; see `Bits`. "auto": two values if all thresholds are 0.5, or all are 0;
+        otherwise numbers, with one bit for each threshold. Bits of thresholds depend on each other:
+        values and coefficients are still exact, but squares are means over combinations of bits that no
+        row can have.
+    mean : array-like of shape (n_bits,), or None
+        Means of the signs, for the expansion over independent features with these means; None: 0.
+    n_jobs : int or None
+        Number of threads; None is one, -1 all. The result does not depend on it.
+
+    Returns
+    -------
+    Spectrum
+        Of class probabilities (K outputs) or of a number (one output). For boosted trees and AdaBoost,
+        of the raw scores: one output for at most two classes, else K. A forest that raises averaged
+        probabilities to a power has the spectrum of the averages, which order classes in the same way.
+
+    Raises
+    ------
+    TypeError
+        If the model is of another type.
+    ValueError
+        If the model is not fitted, has categorical splits, or has too many terms.
+
+    References
+    ----------
+    O'Donnell, "Analysis of Boolean Functions", 2014, chapters 3 and 8.
+    """
+    trees, start = extract_trees(model)
+    if len(trees.categories):
+        raise ValueError("model must not have categorical splits: encode them one-hot and refit")
+    bits, bit = _infer_bits(trees, coding)
+    means = None if mean is None else check_means(mean, len(bits))
+    masks, coefficients = spectrum_of_trees(
+        bit,
+        trees.left,
+        trees.root,
+        trees.value,
+        bits.left_is_one,
+        np.zeros(len(bits)) if means is None else means,
+        len(bits) if degree is None else min(max(int(degree), 0), len(bits)),
+        _MAX_TERMS,
+        threads(n_jobs),
+    )
+    tree_spectrum = Spectrum(masks, coefficients, bits, means)
+    if not start.any():
+        return tree_spectrum
+    constant = np.zeros((1, masks.shape[1]), dtype=np.uint64)
+    return tree_spectrum + Spectrum(constant, start[None], bits, means)
+
+
+# -- trees of models -------------------------------------------------------------------------------
+
+
+def extract_trees(model: Any) -> tuple[Trees, Float64]:
+    """Return the trees of a model and its start (K,).
+
+    The output of the model is the start plus the values of all nodes that a row passes through.
+    """
+    if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], Tree):
+        tree, values = model
+        value: Float64 = column("values", values, "float64", (tree.n_nodes, None))
+        return _join_trees([tree.with_value(value)])
+    if isinstance(model, (BoostedTrees, AdaBoostTreeClassifier)) and hasattr(
+        model, "_summed_trees"
+    ):
+        return _extract_score_trees(summed_trees(summable(model)))
+    if isinstance(model, TreeModel):
+        return _extract_certree_tree(state_of(model))
+    if isinstance(model, BaseDecisionTree):
+        check_is_fitted(model)
+        return _extract_sklearn_trees([model])
+    if isinstance(model, _SKLEARN_FORESTS):
+        check_is_fitted(model)
+        return _extract_sklearn_trees(model.estimators_)
+    raise TypeError(
+        "model must be a fitted tree, forest or ensemble of boosted trees of certree, a decision "
+        f"tree or forest of scikit-learn, or (Tree, values), got {shortened(model)}"
+    )
+
+
+def _join_trees(trees: Sequence[Tree]) -> tuple[Trees, Float64]:
+    """Join trees into one `Trees`, with a start of 0."""
+    n_outputs = trees[0].value.shape[1]
+    return Trees.joined(trees, trees[0].n_features, n_outputs), np.zeros(n_outputs)
+
+
+def _extract_certree_tree(model: Any) -> tuple[Trees, Float64]:
+    """Return the trees of a tree model or forest of certree; only leaves have values."""
+    if hasattr(model, "leaf_estimator"):
+        raise TypeError(
+            "model must have values in its leaves, and not predict by models of their own, got "
+            f"{model!r}"
+        )
+    formula = model._formula()
+    tree_weight = 1 / len(formula.trees) if formula.kind == "forest" else 1.0
+    trees = []
+    for tree in formula.trees:
+        value = tree.value
+        if formula.link == "shares" and formula.says_second:
+            value = np.hstack([1.0 - value, value])
+        trees.append(tree.with_value(np.where(tree.is_leaf[:, None], tree_weight * value, 0.0)))
+    return _join_trees(trees)
+
+
+def _extract_score_trees(summed: SummedTrees) -> tuple[Trees, Float64]:
+    """Return the trees and the start of raw scores, which the formula of a single class lacks."""
+    trees = summed.trees
+    return trees.with_value(np.where(trees.is_leaf[:, None], trees.value, 0.0)), summed.start
+
+
+def _extract_sklearn_trees(estimators: Sequence[Any]) -> tuple[Trees, Float64]:
+    """Return decision trees of scikit-learn with leaf values divided by the number of trees."""
+    if estimators[0].n_outputs_ > 1:
+        raise ValueError(
+            f"model must predict one target, got {estimators[0].n_outputs_}: fit one model per target"
+        )
+    trees = []
+    for estimator in estimators:
+        source = estimator.tree_
+        value = np.zeros((source.node_count, source.value.shape[2]))
+        is_leaf = source.children_left == -1
+        leaf_value = source.value[is_leaf, 0]
+        if is_classifier(estimator):
+            leaf_value = leaf_value / leaf_value.sum(axis=1, keepdims=True)
+        value[numbers_from_sklearn(source)[is_leaf]] = leaf_value / len(estimators)
+        trees.append(from_sklearn(estimator).with_value(value))
+    return _join_trees(trees)
+
+
+# -- bits ------------------------------------------------------------------------------------------
+
+
+def _infer_bits(trees: Trees, coding: str) -> tuple[Bits, Int32]:
+    """Return the bits that trees test, and the number of the bit (m,) that each node tests.
+
+    Leaves have bit number 0.
+    """
+    inner = np.flatnonzero(trees.left != LEAF)
+    feature, threshold = trees.feature[inner], trees.threshold[inner]
+    node_bit = np.zeros(len(trees.left), dtype=np.int32)
+    for two_valued, (low, high) in VALUES.items():
+        middle = (low + high) / 2
+        if coding == two_valued or (coding == "auto" and (threshold == middle).all()):
+            _expect_thresholds_between(threshold, low, two_valued)
+            node_bit[inner] = feature
+            return Bits.two_valued(trees.n_features, two_valued), node_bit
+    pairs = np.column_stack([feature, threshold]) if len(inner) else np.zeros((1, 2))
+    distinct, place = np.unique(pairs, axis=0, return_inverse=True)
+    node_bit[inner] = place.ravel()[: len(inner)]
+    bit_feature, bit_threshold = distinct[:, 0].astype(np.int32), distinct[:, 1]
+    bits = Bits(bit_feature, np.ascontiguousarray(bit_threshold), "thresholds", trees.n_features)
+    return bits, node_bit
+
+
+def _expect_thresholds_between(threshold: Float64, low: float, coding: str) -> None:
+    """Raise ValueError if a threshold does not separate the two values of the coding."""
+    outside = threshold[(threshold < low) | (threshold >= 1.0)]
+    if outside.size:
+        raise ValueError(
+            f"coding must fit the thresholds of the trees, got coding={coding!r} and a threshold of "
+            f"{outside[0]:g}, which does not lie between the values of {coding} features: use "
+            'coding="thresholds"'
+        )

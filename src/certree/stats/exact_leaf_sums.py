@@ -1,0 +1,317 @@
+"""Exact sums over the rows in each leaf, which depend neither on the order of rows nor on their blocks.
+
+Each number is added as two integers, in units of the largest number of its leaf. So the partial results
+of blocks add up to the result of all rows, bit for bit, with more digits than float64 has.
+
+Functions that take `RoutedRows` compute the partial result of one block. The others take a `Reduce`,
+which calls such a function on all blocks and adds the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree._core import ends_of_cells, gather_moments, numbers_of_sums, sums_of_cells
+from certree.interface.arrays import Float64, Int32, Int64
+from certree.stats.nodes import sum_squared_weights
+from certree.stats.targets import TargetStats, expect_squares, noise_variance
+from certree.tree import Tree
+
+# Largest group number for which positions are looked up in a table.
+_MAX_TABLE = 2**26
+
+# reduce(f, *arguments) returns the sum of f(rows, *arguments) over the blocks of all rows.
+Reduce = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoutedRows:
+    """A block of rows with their leaves.
+
+    Parameters
+    ----------
+    leaf : ndarray of int32, shape (n,)
+        The leaf that each row reaches.
+    y : ndarray of shape (n,)
+        Classes or numbers.
+    weight : ndarray of float64, shape (n,), or None
+        Positive weights; None: 1.
+    """
+
+    leaf: Int32
+    y: NDArray[Any]
+    weight: Float64 | None
+    # The groups of the last call and the position of each row among them, as calls repeat them.
+    cache: list[tuple[Any, Int32]] = field(default_factory=list)
+
+    def find_positions(self, groups: LeafGroups, n_classes: int) -> Int32:
+        """Return the position (n,) of each row's group among the groups of all rows."""
+        if not self.cache or self.cache[0][0] is not groups:
+            self.cache[:] = [(groups, groups.find_positions(self.number_groups(n_classes)))]
+        return self.cache[0][1]
+
+    def number_groups(self, n_classes: int) -> NDArray[np.int64]:
+        """Return the group number (n,) of each row: of its leaf, or of leaf and class."""
+        leaf = self.leaf.astype(np.int64)
+        return leaf if n_classes == 0 else leaf * n_classes + self.y.astype(np.int64)
+
+    def multiply_by_weight(self, values: Float64) -> Float64:
+        """Return values (n,) times the weights of the rows."""
+        return values if self.weight is None else self.weight * values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeafGroups:
+    """Groups of rows with the same leaf, or with the same leaf and class; those of blocks add up.
+
+    Parameters
+    ----------
+    number : ndarray of int64, shape (k,)
+        Number of each group, ascending; see `RoutedRows.number_groups`.
+    n_rows : ndarray of int64, shape (k,)
+        Number of rows of each group.
+    ends : ndarray of float64, shape (k, 2)
+        The smallest and the largest target.
+    has_weights : bool
+        Whether rows have weights.
+    """
+
+    number: Int64
+    n_rows: Int64
+    ends: Float64
+    has_weights: bool
+
+    def __add__(self, other: Self) -> Self:
+        """Merge the groups of two blocks."""
+        number = np.union1d(self.number, other.number)
+        n_rows = np.zeros(len(number), dtype=np.int64)
+        ends = np.tile([np.inf, -np.inf], (len(number), 1))
+        for groups in (self, other):
+            position = np.searchsorted(number, groups.number)
+            n_rows[position] += groups.n_rows
+            ends[position, 0] = np.minimum(ends[position, 0], groups.ends[:, 0])
+            ends[position, 1] = np.maximum(ends[position, 1], groups.ends[:, 1])
+        has_weights = self.has_weights or other.has_weights
+        return replace(self, number=number, n_rows=n_rows, ends=ends, has_weights=has_weights)
+
+    def find_positions(self, numbers: NDArray[np.int64]) -> Int32:
+        """Return the positions of group numbers, all of which must be in `number`."""
+        if not len(numbers) or self.number[-1] >= _MAX_TABLE:
+            return np.searchsorted(self.number, numbers).astype(np.int32)
+        table = np.zeros(int(self.number[-1]) + 1, dtype=np.int32)
+        table[self.number] = np.arange(len(self.number), dtype=np.int32)
+        return table[numbers]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupMaxima:
+    """The largest magnitude (k,) of a number in each group; adding two blocks takes the larger one."""
+
+    magnitude: Float64
+
+    def __add__(self, other: Self) -> Self:
+        """Merge the maxima of two blocks."""
+        return replace(self, magnitude=np.maximum(self.magnitude, other.magnitude))
+
+
+# -- partial results of a block of rows ------------------------------------------------------------
+
+
+def find_groups(rows: RoutedRows, n_classes: int) -> LeafGroups:
+    """Return the groups of rows: by leaf and class if `n_classes` is positive, else by leaf."""
+    numbers = rows.number_groups(n_classes)
+    is_small = len(numbers) > 0 and numbers.max() < _MAX_TABLE
+    number = np.flatnonzero(np.bincount(numbers)) if is_small else np.unique(numbers)
+    has_weights = rows.weight is not None
+    groups = LeafGroups(number.astype(np.int64), number, np.zeros((0, 2)), has_weights)
+    position, y = groups.find_positions(numbers), rows.y.astype(np.float64)
+    n_rows = np.bincount(position, minlength=len(number)).astype(np.int64)
+    groups = replace(groups, n_rows=n_rows, ends=ends_of_cells(position, y, len(number)))
+    rows.cache[:] = [(groups, position)]
+    return groups
+
+
+def find_largest(
+    rows: RoutedRows, groups: LeafGroups, n_classes: int, values: Any, *arguments: Any
+) -> GroupMaxima:
+    """Find the largest magnitude of a number in each group.
+
+    Parameters
+    ----------
+    rows : RoutedRows
+    groups : LeafGroups
+        Groups of all rows.
+    n_classes : int
+        See `find_groups`.
+    values : callable
+        ``values(rows, position, *arguments)`` returns one number for each row, where position is that
+        of the row's group.
+
+    Returns
+    -------
+    GroupMaxima
+    """
+    position = rows.find_positions(groups, n_classes)
+    ends = ends_of_cells(position, values(rows, position, *arguments), len(groups.number))
+    return GroupMaxima(np.where(ends[:, 0] <= ends[:, 1], np.abs(ends).max(axis=1), 0.0))
+
+
+def sum_values(
+    rows: RoutedRows,
+    groups: LeafGroups,
+    n_classes: int,
+    n: int,
+    largest: Float64,
+    values: Any,
+    *arguments: Any,
+) -> Int64:
+    """Sum the numbers in each group as integers, for n rows in all and the largest magnitudes (k,).
+
+    The other parameters are those of `find_largest`. `numbers_of_sums` of the core converts the sums of
+    all blocks to float64.
+    """
+    position = rows.find_positions(groups, n_classes)
+    return sums_of_cells(position, values(rows, position, *arguments), largest, n)
+
+
+def get_weights(rows: RoutedRows, position: Int32) -> Float64:
+    """Return the weights of rows."""
+    return np.ones(len(position)) if rows.weight is None else np.asarray(rows.weight)
+
+
+def square_weights(rows: RoutedRows, position: Int32) -> Float64:
+    """Compute the squared weights of rows."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.square(get_weights(rows, position))
+
+
+def weight_targets(rows: RoutedRows, position: Int32, varies: NDArray[np.bool_]) -> Float64:
+    """Compute targets times weights; 0 in groups whose targets are all equal."""
+    with np.errstate(over="ignore"):
+        return rows.multiply_by_weight(np.where(varies[position], rows.y, 0.0))
+
+
+def weight_squared_deviations(rows: RoutedRows, position: Int32, mean: Float64) -> Float64:
+    """Compute squared distances from the mean (k,) of the group, times weights."""
+    with np.errstate(over="ignore", under="ignore"):
+        distance = rows.y - mean[position]
+        return rows.multiply_by_weight(distance) * distance
+
+
+# -- reductions over all blocks --------------------------------------------------------------------
+
+
+def _sum_groups(
+    reduce: Reduce, groups: LeafGroups, n_classes: int, n: int, values: Any, *arguments: Any
+) -> Float64:
+    """Sum numbers in each group of all rows, (k,); infinite if a number is.
+
+    The parameters are those of `sum_values`.
+
+    Raises
+    ------
+    ValueError
+        If a number is infinite as the unit of the target is too large.
+    """
+    largest: Float64 = reduce(find_largest, groups, n_classes, values, *arguments).magnitude
+    if not np.isfinite(largest).all():
+        expect_squares(*_find_range(groups), np.inf)
+        return np.full(len(largest), np.inf)
+    sums: Any = reduce(sum_values, groups, n_classes, n, largest, values, *arguments)
+    return numbers_of_sums(sums, largest, n)
+
+
+def _find_range(groups: LeafGroups) -> tuple[float, float]:
+    """Return the smallest and the largest target of all rows."""
+    return float(groups.ends[:, 0].min()), float(groups.ends[:, 1].max())
+
+
+def _sum_weights(reduce: Reduce, groups: LeafGroups, n_classes: int, n: int) -> Float64:
+    """Sum the weights of the rows in each group, (k,)."""
+    if not groups.has_weights:
+        return groups.n_rows.astype(np.float64)
+    return _sum_groups(reduce, groups, n_classes, n, get_weights)
+
+
+def _sum_squared_weights(
+    reduce: Reduce, groups: LeafGroups, n_classes: int, n: int
+) -> Float64 | None:
+    """Sum the squared weights of the rows in each group, (k,); None if rows have no weights."""
+    if not groups.has_weights:
+        return None
+    largest: Float64 = reduce(find_largest, groups, n_classes, square_weights).magnitude
+    finite = np.where(np.isfinite(largest), largest, 0.0)
+    sums: Any = reduce(sum_values, groups, n_classes, n, finite, square_weights)
+    return np.where(np.isfinite(largest), numbers_of_sums(sums, finite, n), np.inf)
+
+
+def measure_exactly(tree: Tree, reduce: Reduce, weight_unit: float) -> TargetStats:
+    """Compute the moments of a numeric target in every node by exact sums.
+
+    Parameters
+    ----------
+    tree : Tree
+    reduce : callable
+        Reduces over the rows with their leaves; see `reduce_in_memory`.
+    weight_unit : float
+        Mean weight of a row of the fit; see `NodeStats`.
+
+    Returns
+    -------
+    TargetStats
+    """
+    groups: LeafGroups = reduce(find_groups, 0)
+    n, leaf = int(groups.n_rows.sum()), groups.number.astype(np.int32)
+    varies = groups.ends[:, 0] < groups.ends[:, 1]
+    total = _sum_weights(reduce, groups, 0, n)
+    mean, squares = groups.ends[:, 0] + 0.0, np.zeros(len(leaf))
+    if varies.any():
+        sums = _sum_groups(reduce, groups, 0, n, weight_targets, varies)
+        # Adding 0 turns -0 into 0; a sum of integers has no signed zero either.
+        mean = np.where(varies, sums / total, mean) + 0.0
+        squares = _sum_groups(reduce, groups, 0, n, weight_squared_deviations, mean)
+    rows, means, sse = gather_moments(tree.left, leaf, total, mean, squares)
+    with np.errstate(over="ignore"):
+        expect_squares(*_find_range(groups), sse[0] / rows[0])
+    leaf_squared = _sum_squared_weights(reduce, groups, 0, n)
+    squared = None if leaf_squared is None else sum_squared_weights(tree, leaf, total, leaf_squared)
+    unit = noise_variance(tree, rows, sse, weight_unit)
+    return TargetStats(rows, means, sse, unit, weight_unit, squared)
+
+
+def count_exactly(reduce: Reduce, n_classes: int) -> tuple[Int32, Int32, Float64, Float64 | None]:
+    """Sum the weights, and the squared weights, of the rows of each class in each leaf.
+
+    Parameters
+    ----------
+    reduce : callable
+        Reduces over the rows with their leaves; see `reduce_in_memory`.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    leaf, y : ndarray of int32, shape (k,)
+        Leaf and class of each sum.
+    weight : ndarray of float64, shape (k,)
+        Sum of the weights of their rows.
+    squared_weight : ndarray of float64, shape (k,), or None
+        Sum of the squared weights; None if rows have no weights.
+    """
+    groups: LeafGroups = reduce(find_groups, n_classes)
+    n = int(groups.n_rows.sum())
+    leaf, y = np.divmod(groups.number, n_classes)
+    weight = _sum_weights(reduce, groups, n_classes, n)
+    squared_weight = _sum_squared_weights(reduce, groups, n_classes, n)
+    return leaf.astype(np.int32), y.astype(np.int32), weight, squared_weight
+
+
+def reduce_in_memory(leaf: Int32, y: NDArray[Any], weight: Float64 | None) -> Reduce:
+    """Return a `Reduce` over rows in memory, which are one block; see `RoutedRows`."""
+    rows = RoutedRows(leaf, y, weight)
+    return lambda f, *arguments: f(rows, *arguments)
