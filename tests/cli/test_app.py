@@ -841,7 +841,7 @@ def test_words_are_categories(tmp_path, iris):
     model = PACBayesTreeClassifier(random_state=5).fit(features, words["kind"])
     predicted = read(tmp_path / "predicted.parquet")
     np.testing.assert_array_equal(predicted["prediction"], model.predict(features))
-    assert certree.load(model_file).categories_.names == (None, ("large", "small"))
+    assert sorted(certree.load(model_file).categories_.names[1]) == ["large", "small"]
 
 
 def test_a_column_of_words_is_named(tmp_path, iris, model_file):
@@ -1720,7 +1720,7 @@ def test_a_folder_is_fitted_as_its_rows_in_memory(tmp_path, folder):
         "fit", folder, "--target", "late", "-o", model, "--weights", "w", *how, "--verbose"
     )
     assert found.exit_code == 0, found.stderr
-    assert "1,800 rows in 3 files, 3 features; 4 trees of 20 leaves" in found.output
+    assert "1,800 rows in 3 files, 3 features; 4 trees of 14 leaves" in found.output
     assert "chosen: n_iter 4, max_leaf_nodes 5" in found.output
     rows = table_of(folder, "late", "w")
     y, w = table_of(folder)["late"].to_numpy(False), table_of(folder)["w"].to_numpy()

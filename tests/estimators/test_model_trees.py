@@ -68,7 +68,7 @@ def test_decorated_trees_pass_the_checks_of_scikit_learn(request, estimator, che
 @every_estimator
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_small_cells_pass_the_checks_of_scikit_learn(estimator):
-    small = estimator(min_samples_model=4, max_depth=2, grower=Cart(min_samples_split=5))
+    small = estimator(min_samples_model=6, max_depth=2, grower=Cart(min_samples_split=5))
     expect_checks(small, copies_differ())
 
 

@@ -55,7 +55,7 @@ def test_texts_that_no_tree_compares_are_not_in_the_file(model, tmp_path):
     assert model.categories_.digested == ()  # the model itself keeps its texts
     assert loaded.categories_.digested == (0,)
     assert max(map(len, loaded.categories_.names[0])) == 16
-    assert loaded.categories_.names[1] == ("Athens", "Bern")  # shorter than digests
+    assert {*loaded.categories_.names[1]} == {"Athens", "Bern"}  # shorter than digests
     assert "é" * 9 not in str(header_of(tmp_path / "model"))
     new = X.assign(note=X["note"].to_numpy()[::-1]).replace({"note": {X["note"][3]: "new"}})
     for rows in (X, new, X.assign(note=None)):

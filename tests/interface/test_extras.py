@@ -56,7 +56,7 @@ def test_models_are_fitted_explained_and_kept_without_extras(tmp_path):
             certree.save(model, sys.argv[1])
             again = certree.load(sys.argv[1]).predict(rows)
             np.testing.assert_array_equal(again, model.predict(rows))
-        assert model.categories_.names[3] == ("Athens", "Bern")
+        assert {*model.categories_.names[3]} == {"Athens", "Bern"}
         from certree.files import tables
         assert tables.load("iris").X.shape == (150, 4)
         """,
