@@ -30,7 +30,7 @@ from certree import (
 )
 from certree.certificates import Guarantees
 from certree.cli import app
-from certree.cli.side_by_side import METHODS as METHODS_SIDE_BY_SIDE
+from certree.cli.method_comparison import METHODS as COMPARED_METHODS
 from certree.explain import interaction_fractions, shapley_values
 from certree.files.tables import DATA_VARIABLE
 from certree.paper import rates
@@ -387,8 +387,8 @@ def test_rates_prints_and_writes_what_the_simulation_gives(tmp_path):
     ("arguments", "message"),
     [
         (["--dimensions", "1"], "dimensions must be at least 2"),
-        (["--dimensions", "two"], "dimensions must be whole numbers, got two"),
-        (["--sizes", "256,2^9"], "sizes must be whole numbers, got 256, 2^9"),
+        (["--dimensions", "two"], "--dimensions must be integers, got two"),
+        (["--sizes", "256,2^9"], "--sizes must be integers, got 256, 2^9"),
         (["--sizes", ","], "sizes must name at least one number of rows"),
         (["--sizes", "4"], "halves no side"),
         (["--noise", "0.7"], "noise must lie in 0 .. 0.5"),
@@ -531,7 +531,7 @@ def test_fit_reports_what_it_chose_and_the_size_of_the_tree(tmp_path, iris):
     ]
     for share, value, family in sorted(posteriors, key=lambda posterior: -posterior[0])[:3]:
         assert f"{share:.1%} with lambda_error {value:.4g}, lambda_penalty 0 ({family})" in text
-    assert f"{len(posteriors) - 3} more with smaller shares" in text
+    assert f"{len(posteriors) - 3} more with smaller weights" in text
 
 
 def test_fit_replaces_an_older_model(tmp_path, iris):
@@ -547,14 +547,14 @@ def test_fit_replaces_an_older_model(tmp_path, iris):
     ("change", "target", "message"),
     [
         (lambda frame: frame, "label", "no column 'label'"),
-        (lambda frame: frame[["kind"]], "kind", "no feature column"),
+        (lambda frame: frame[["kind"]], "kind", "must have a feature column"),
         (lambda frame: frame.drop(columns="kind"), "petal width", "--regression"),
         (lambda frame: frame.replace(5.1, np.inf), "kind", "infinity"),
         (lambda frame: frame.iloc[:0].astype({"kind": str}), "kind", "0 sample"),
         (
             lambda frame: frame.assign(kind=frame["kind"].where(frame.index > 0)),
             "kind",
-            "1 missing values",
+            "must have no missing values, got 1",
         ),
     ],
     ids=[
@@ -656,9 +656,9 @@ def test_every_threshold_is_certified_for_costs(tmp_path, iris):
     assert picture.stat().st_size > 10_000
     looked = succeeds(*certify, "--threshold-cost", "5:1", "--look", 2)
     assert looked != text
-    assert "such as 5:1, got 5" in fails(*certify, "--threshold-cost", "5")
+    assert "such as 5:1, got '5'" in fails(*certify, "--threshold-cost", "5")
     assert "one of the costs must be positive" in fails(*certify, "--threshold-cost", "0:0")
-    assert "expected --threshold-cost" in fails(*certify, "--plot", picture)
+    assert "give --threshold-cost as well" in fails(*certify, "--plot", picture)
     fit = ("fit", write(iris, tmp_path / "iris.csv"), "--target", "kind", "--quiet")
     succeeds(*fit, "-o", model_file)
     certify = ("certify", model_file, tmp_path / "iris.csv", "--target", "kind")
@@ -718,7 +718,7 @@ def test_classifiers_predict_no_numbers(tmp_path, iris, method):
     table = write(iris.drop(columns="kind"), tmp_path / "table.csv")
     arguments = ("--target", "petal width", "-o", tmp_path / "model", "--regression")
     stderr = fails("fit", table, *arguments, "--model", method)
-    assert f"{method} predicts classes, not numbers" in stderr
+    assert f"--regression is not for --model {method}" in stderr
     assert names(tmp_path) == ["table.csv"]
 
 
@@ -731,7 +731,7 @@ def test_naive_bayes_is_fitted_and_predicts(tmp_path, iris):
     features = words.drop(columns="kind")
     model = NaiveBayesClassifier().fit(features, words["kind"])
     assert "150 rows, 5 features, 3 classes" in text
-    assert "chosen: densities: 4 normal, 1 categorical; " in text
+    assert "chosen settings: densities: 4 normal, 1 categorical; " in text
     assert f"power {model.power_:.3g}\n" in text
     assert f"written to {model_file}" in text
     rows = write(features[["size", *iris.columns[:4]]], tmp_path / "rows.csv")
@@ -873,7 +873,7 @@ def test_a_foreign_model_file_is_refused(tmp_path, iris, content):
 def test_an_unknown_kind_of_output_is_refused(tmp_path, iris, model_file, name):
     rows = write(iris, tmp_path / "rows.csv")
     stderr = fails("predict", model_file, rows, "-o", tmp_path / name)
-    assert "expected a .csv, .csv.gz, .tsv or .parquet file" in stderr
+    assert "the file must be .csv, .csv.gz, .tsv or .parquet" in stderr
     assert names(tmp_path) == ["model", "rows.csv"]
 
 
@@ -941,7 +941,7 @@ def test_a_target_that_numpy_would_cut_is_refused(tmp_path):
     rows = tmp_path / "rows.parquet"
     target = pa.array(["a", "a\0"] * 20)
     pa.parquet.write_table(pa.table({"x": np.arange(40.0), "kind": target}), rows)
-    assert "'kind' has values that end in a NUL" in fails(
+    assert "'kind' must not have values that end in NUL" in fails(
         "fit", rows, "--target", "kind", "-o", "m"
     )
 
@@ -1142,7 +1142,7 @@ def test_contributions_that_would_have_one_name_are_refused(tmp_path):
     table, model_file = write(frame, tmp_path / "table.csv"), tmp_path / "model"
     succeeds("fit", table, "--target", "y", "-o", model_file, "--quiet", "--test-size", 0)
     message = fails("explain", model_file, table, "-o", tmp_path / "contributions.csv")
-    assert "must differ, got a: b: c more than once" in message
+    assert "must be distinct, but a: b: c occurs more than once" in message
 
 
 @pytest.mark.parametrize(
@@ -1286,7 +1286,7 @@ def test_identifiers_that_float64_confuses_are_refused(tmp_path):
         table = pd.DataFrame({"account": ids, "kind": np.arange(60) % 2})
         rows = write(table, tmp_path / f"rows{suffix}")
         message = fails("fit", rows, "--target", "kind", "-o", tmp_path / "model")
-        assert "feature 'account' holds whole numbers beyond 2^53" in message
+        assert "feature 'account' must hold numbers that float64 can represent" in message
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
@@ -1360,7 +1360,7 @@ def test_fit_says_how_well_a_first_fit_does_on_rows_held_out(tmp_path, iris, mon
     features, kinds = iris.drop(columns="kind").to_numpy(), iris["kind"].to_numpy()
     first = PACBayesTreeClassifier(random_state=0).fit(features[growing], kinds[growing])
     error = np.mean(first.predict(features[judging]) != kinds[judging])
-    assert f"on 60 rows held out from a first fit:\n  Error {100 * error:.1f} %" in text
+    assert f"on 60 test rows, held out from a first fit:\n  Error {100 * error:.1f} %" in text
     most = collections.Counter(kinds[growing]).most_common()[0][0]
     assert f"always {most}: Error {100 * np.mean(kinds[judging] != most):.1f} %" in text
     numbers = ("fit", "table.csv", "--target", "petal width", "--quiet", "--regression")
@@ -1372,7 +1372,7 @@ def test_fit_says_how_well_a_first_fit_does_on_rows_held_out(tmp_path, iris, mon
     assert names(tmp_path) == ["table.certree", "table.csv"]
     assert "held out" not in succeeds(*arguments, "--test-size", 0)
     assert "--test-size must lie in" in fails(*arguments, "--test-size", 1)
-    assert "got both" in fails(*arguments, "--regression", "--classification")
+    assert "exclude each other" in fails(*arguments, "--regression", "--classification")
 
 
 def test_a_table_of_one_class_is_said_to_have_one(tmp_path, iris):
@@ -1385,13 +1385,13 @@ def test_a_table_of_one_class_is_said_to_have_one(tmp_path, iris):
 def test_settings_that_were_chosen_are_said_on_request(tmp_path, iris, model):
     table = write(iris.drop_duplicates(), tmp_path / "table.csv")
     arguments = ("fit", table, "--target", "kind", "-o", tmp_path / "model", "--model", model)
-    assert "chosen:" not in succeeds(*arguments, "--quiet")
-    (line,) = re.findall("chosen: (.*)", succeeds(*arguments, "--quiet", "--verbose"))
+    assert "chosen settings:" not in succeeds(*arguments, "--quiet")
+    (line,) = re.findall("chosen settings: (.*)", succeeds(*arguments, "--quiet", "--verbose"))
     fitted = certree.load(tmp_path / "model")
     if model in ("boosted", "certified-boosted"):
         assert f"n_iter {fitted.n_iter_}, max_leaf_nodes {fitted.max_leaf_nodes_}" in line
     elif model == "forest":
-        assert line == "nothing, all settings were given"
+        assert line == "none, as all settings were given"
     else:
         assert line.endswith(f"power {fitted.power_:.3g}")
 
@@ -1417,7 +1417,7 @@ def test_a_table_may_come_from_standard_input_and_go_to_standard_output(iris, mo
     expected = certree.load(model_file).predict(iris.drop(columns="kind"))
     np.testing.assert_array_equal(predicted["prediction"], expected)
     result = CliRunner(**APART).invoke(app, ["fit", "-", "--target", "kind"], input=content)
-    assert "expected --output" in result.stderr
+    assert "--output must name the model file" in result.stderr
 
 
 def test_evaluate_scores_a_model_and_knows_rows_of_its_fit(tmp_path, iris):
@@ -1437,7 +1437,7 @@ def test_evaluate_scores_a_model_and_knows_rows_of_its_fit(tmp_path, iris):
     assert saved["rows"] == len(new)
     assert saved["Error"][0] == pytest.approx(error)
     text = succeeds("evaluate", model_file, table, "--target", "kind")
-    assert "75 rows also occur among those of the fit" in text
+    assert "75 rows also occur among the rows of the fit" in text
 
 
 def test_info_says_what_a_file_holds(tmp_path, iris, model_file):
@@ -1498,7 +1498,7 @@ def test_pictures_are_drawn(tmp_path, iris, model_file, what, monkeypatch):
 
 
 def test_pictures_of_rows_ask_for_them(model_file):
-    assert "expected FILE and --target" in fails("plot", "calibration", model_file)
+    assert "give FILE and --target" in fails("plot", "calibration", model_file)
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".sql", ".json", ".joblib"])
@@ -1520,16 +1520,18 @@ def test_models_are_exported_by_the_suffix_of_the_file(tmp_path, model_file, suf
 
 def test_what_has_no_export_is_refused(tmp_path, iris, model_file):
     message = fails("export", model_file, "-o", tmp_path / "model.pmml")
-    assert "expected a file .onnx, .sql, .json, .joblib" in message
+    assert "--output must be a file .onnx, .sql, .json, .joblib" in message
     table = write(iris, tmp_path / "table.csv")
     bayes = tmp_path / "bayes"
     succeeds(*("fit", table, "--target", "kind", "-o", bayes, "--model", "naive-bayes"))
-    assert "has no exports" in fails("export", bayes, "-o", tmp_path / "model.json")
+    assert "must consist of trees to be exported" in fails(
+        "export", bayes, "-o", tmp_path / "model.json"
+    )
 
 
 def test_the_demo_compares_promises_and_explains_on_one_page(tmp_path, monkeypatch):
-    few = {name: METHODS_SIDE_BY_SIDE[name] for name in [*METHODS_SIDE_BY_SIDE][::3]}
-    monkeypatch.setattr("certree.cli.side_by_side.METHODS", few)
+    few = {name: COMPARED_METHODS[name] for name in [*COMPARED_METHODS][::3]}
+    monkeypatch.setattr("certree.cli.method_comparison.METHODS", few)
     page = tmp_path / "demo.html"
     text = succeeds("demo", "-o", page, "--repeats", 1, "--quiet")
     content = page.read_text()
@@ -1540,7 +1542,7 @@ def test_the_demo_compares_promises_and_explains_on_one_page(tmp_path, monkeypat
     assert "With probability at least 95 %" in content
     assert "base" in text
     assert 'id="comparison"' in content
-    assert 'id="promise"' in content
+    assert 'id="certified-tree"' in content
     assert len(content) < 2e6
 
 
@@ -1586,23 +1588,23 @@ def test_settings_of_a_fit_are_set(tmp_path, loans):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--set", "max_depth"], "expected --set NAME=VALUE"),
-        (["--set", "=3"], "expected --set NAME=VALUE"),
+        (["--set", "max_depth"], "--set must be NAME=VALUE"),
+        (["--set", "=3"], "--set must be NAME=VALUE"),
         (["--set", "cv=3", "--set", "cv=4"], "cv is given twice"),
-        (["--set", "n_jobs=2"], "n_jobs is said by --jobs"),
+        (["--set", "n_jobs=2"], "does not take n_jobs: use --jobs"),
         (["--set", "depth=3"], "has no parameter 'depth': use max_depth"),
-        (["--set", "speed=3"], "has no parameter 'speed'; there are"),
+        (["--set", "speed=3"], "has no parameter 'speed': name one of"),
         (["--set", "cv=many"], "'cv' parameter|cv"),
-        (["--grower", "kd", "--set", "grower=cart"], "--set grower and --grower say the same"),
+        (["--grower", "kd", "--set", "grower=cart"], "--set grower and --grower set the same"),
         (["--weights", "weight"], "no column 'weight' beside the target"),
         (["--weights", "default"], "no column 'default' beside the target"),
         (
             ["--model", "naive-bayes", "--groups", "branch"],
             "--groups is not for NaiveBayesClassifier",
         ),
-        (["--increasing", "age"], "no feature 'age' to rise or fall along; there are"),
-        (["--increasing", "debt", "--decreasing", "debt"], "cannot rise and fall along 'debt'"),
-        (["--model", "naive-bayes", "--increasing", "debt"], "keeps no slopes"),
+        (["--increasing", "age"], "there is no feature 'age'; there are"),
+        (["--increasing", "debt", "--decreasing", "debt"], "both name 'debt'"),
+        (["--model", "naive-bayes", "--increasing", "debt"], "no monotonic constraints"),
     ],
 )
 def test_settings_that_are_none_are_refused(options, message, tmp_path, loans):
@@ -1657,7 +1659,7 @@ def test_a_threshold_decides_what_is_predicted(tmp_path, loans):
 def test_a_threshold_is_for_two_classes(tmp_path, iris, model_file):
     rows = write(iris, tmp_path / "rows.csv")
     said = fails("predict", model_file, rows, "--threshold", ".5")
-    assert "threshold is for two classes" in said
+    assert "threshold is for classifiers of two classes" in said
 
 
 def test_groups_are_certified_and_reported(tmp_path, loans):
@@ -1676,7 +1678,7 @@ def test_groups_are_certified_and_reported(tmp_path, loans):
     options = ["--target", "default", "--groups", "branch", "--threshold-cost", "5:1", "-o", page]
     succeeds("report", place, new, *options)
     text = page.read_text("utf-8")
-    assert "How it does on groups" in text
+    assert "Comparison of groups" in text
     assert "5 for a missed yes" in text
     assert "no column 'town'" in fails(
         "report", place, new, "--target", "default", "--groups", "town"
@@ -1720,7 +1722,7 @@ def test_a_folder_is_fitted_as_its_rows_in_memory(tmp_path, folder):
     )
     assert found.exit_code == 0, found.stderr
     assert "1,800 rows in 3 files, 3 features; 4 trees of 20 leaves" in found.output
-    assert "chosen: n_iter 4, max_leaf_nodes 5" in found.output
+    assert "chosen settings: n_iter 4, max_leaf_nodes 5" in found.output
     rows = table_of(folder, "late", "w")
     y, w = table_of(folder)["late"].to_numpy(False), table_of(folder)["w"].to_numpy()
     same = certree.BoostedTreesClassifier(
@@ -1783,7 +1785,7 @@ def test_a_folder_certifies_as_its_rows_in_one_table(word, named, tmp_path, fold
     for number, one in enumerate(new):
         pyarrow.parquet.write_table(one, tmp_path / "new" / f"{number}.parquet")
     pyarrow.parquet.write_table(pa.concat_tables(new), tmp_path / "new.parquet")
-    monkeypatch.setattr("certree.cli.using.BATCH", 300)
+    monkeypatch.setattr("certree.cli.prediction_commands.ROWS_PER_BATCH", 300)
     rest = ("--target", "late", "--duplicates", word, "--look", "2")
     whole, parts = (call("certify", model, tmp_path / at, *rest) for at in ("new.parquet", "new"))
     assert whole.exit_code == 0, whole.stderr
@@ -1816,7 +1818,7 @@ def test_a_folder_is_certified_as_a_table(flags, named, tmp_path, folder, monkey
         part = new.slice(begin, 500 if number == 0 else None)
         pyarrow.parquet.write_table(part, tmp_path / "new" / f"{number}.parquet")
     pyarrow.parquet.write_table(new, tmp_path / "new.parquet")
-    monkeypatch.setattr("certree.cli.using.BATCH", 170)
+    monkeypatch.setattr("certree.cli.prediction_commands.ROWS_PER_BATCH", 170)
     rest = ["--target", "late", "--duplicates", "copies", "--look", "2"]
     if "--groups" in flags:
         rest += ["--groups", "place"]
@@ -1842,7 +1844,7 @@ def test_what_a_folder_cannot_certify_is_said(tmp_path, folder):
     assert lacking.exit_code != 0
     assert "nowhere" in lacking.stderr
     drawn = call("certify", model, folder, "--target", "late", "--plot", tmp_path / "a.svg")
-    assert "expected --threshold-cost" in drawn.stderr
+    assert "give --threshold-cost as well" in drawn.stderr
     certree.files.save(
         certree.BoostedTreesRegressor(max_iter=1).fit(X, X["amount"].to_numpy()), model
     )
@@ -1869,7 +1871,7 @@ def test_a_folder_is_predicted_and_judged(tmp_path, folder):
     assert apart.exit_code == 0, apart.stderr
     assert apart.output == together.output
     assert "1,800 rows" in apart.output
-    assert "also occur among those of the fit" in apart.output
+    assert "also occur among the rows of the fit" in apart.output
     assert (tmp_path / "0.json").read_text() == (tmp_path / "1.json").read_text()
 
 
@@ -1877,10 +1879,10 @@ def test_numbers_of_a_folder_are_judged_batch_by_batch(tmp_path, folder, monkeyp
     model = tmp_path / "m.certree"
     rest = ("--target", "amount", "-o", model, "--set", "max_iter=4", "--quiet")
     asked = call("fit", folder, *rest)
-    assert "expected --regression" in asked.stderr
+    assert "give --regression" in asked.stderr
     assert call("fit", folder, *rest, "--regression").exit_code == 0
     whole = call("evaluate", model, folder, "--target", "amount")
-    monkeypatch.setattr(certree.cli.using, "BATCH", 77)
+    monkeypatch.setattr(certree.cli.prediction_commands, "ROWS_PER_BATCH", 77)
     parts = call("evaluate", model, folder, "--target", "amount")
     assert "R2" in whole.output
     assert parts.output == whole.output
@@ -1891,11 +1893,11 @@ def test_what_is_not_for_folders_is_said(tmp_path, folder):
     for given, message in (
         (
             ("--model", "naive-bayes"),
-            "a folder takes --model boosted, certified, forest, helmbold-schapire, pruned, tree; got "
-            "NaiveBayesClassifier",
+            "--model must be boosted, certified, forest, helmbold-schapire, pruned, tree for a folder, "
+            "got NaiveBayesClassifier",
         ),
         (("--model", "tree", "--grower", "kd"), "Cart(max_bins=255)"),
-        (("--test-size", "0.2"), "--test-size takes a single table"),
+        (("--test-size", "0.2"), "--test-size is for a single table"),
         (("--model", "forest", "--groups", "key"), "groups takes rows in memory"),
         (("--model", "boosted", "--groups", "key"), "groups takes rows in memory"),
         (("--model", "certified", "--groups", "place"), "groups='place' is no column"),
@@ -1911,7 +1913,7 @@ def test_what_is_not_for_folders_is_said(tmp_path, folder):
     found = call("fit", file, *rest, "--memory-limit", "1GB")
     assert "--memory-limit is for a folder of files" in found.stderr
     both = ("--memory-limit", "1GB", "--scheduler", "tcp://127.0.0.1:1")
-    assert "--memory-limit is for this machine" in call("fit", folder, *rest, *both).stderr
+    assert "--memory-limit is for a fit on this machine" in call("fit", folder, *rest, *both).stderr
     assert "must be a number of bytes" in call("fit", folder, *rest, "--memory-limit", "a").stderr
     if sys.platform.startswith("linux"):
         for given in ((), ("--model", "certified")):

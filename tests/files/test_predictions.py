@@ -13,7 +13,7 @@ import pytest
 import certree
 from certree import predict_files
 from certree.files import tables
-from certree.files.predictions import answers
+from certree.files.predictions import predict_columns
 from same_models import table
 
 N = 900
@@ -127,7 +127,9 @@ def test_a_model_without_names_takes_columns_in_turn(rows, tmp_path):
     predict_files(model, tmp_path / "rows.parquet", tmp_path / "told.parquet", keep=["key"])
     said = pq.read_table(tmp_path / "told.parquet")["prediction"].to_numpy()
     np.testing.assert_array_equal(said, model.predict(numbers))
-    with pytest.raises(ValueError, match="has 5 columns where it expects 4"):
+    with pytest.raises(
+        ValueError, match="must have 4 columns, as the model has no names of features, got 5"
+    ):
         predict_files(model, tmp_path / "rows.parquet", tmp_path / "told.parquet")
 
 
@@ -170,10 +172,14 @@ def nothing_is_left(tmp_path):
 def test_a_column_that_a_later_file_lacks_is_named(model, rows, tmp_path, nothing_is_left):
     source = folder_of(rows, tmp_path / "rows", "parquet", tuple(range(0, N, 18)))
     pq.write_table(rows.drop_columns(["x2"]), source / "90.parquet")
-    with pytest.raises(ValueError, match=r"90\.parquet has no column 'x2'"):
+    with pytest.raises(
+        ValueError, match=r"90\.parquet must have all features of the model, but lacks 'x2'"
+    ):
         predict_files(model, source, tmp_path / "told.csv")
     pq.write_table(rows.drop_columns(["key"]), source / "90.parquet")
-    with pytest.raises(ValueError, match=r"90\.parquet has no column 'key'"):
+    with pytest.raises(
+        ValueError, match=r"keep must name columns of .*90\.parquet, but it has no column 'key'"
+    ):
         predict_files(model, source, tmp_path / "told.csv", keep=["key"])
 
 
@@ -231,13 +237,15 @@ def test_wrong_arguments(model, rows, tmp_path, nothing_is_left):
     for how, message in (
         ({"keep": "key"}, "keep must be"),
         ({"batch_size": 0}, "batch_size must be"),
-        ({"threshold": 0.5}, "threshold is for two classes"),
+        ({"threshold": 0.5}, "threshold is for classifiers of two classes"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             predict_files(model, source, told, **how)
-    with pytest.raises(ValueError, match=r"lies in the folder .*rows, which is read"):
+    with pytest.raises(
+        ValueError, match=r"must lie outside the folders .* lies in the folder .*rows"
+    ):
         predict_files(model, source, source / "deep.csv")
-    with pytest.raises(ValueError, match=r"expected a \.csv"):
+    with pytest.raises(ValueError, match=r"the file must be \.csv"):
         predict_files(model, source, tmp_path / "told.txt")
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         predict_files(model, tmp_path / "nowhere", told)
@@ -246,7 +254,9 @@ def test_wrong_arguments(model, rows, tmp_path, nothing_is_left):
         predict_files(model, tmp_path / "none.parquet", told)
     twice = rows.rename_columns(["prediction" if n == "key" else n for n in rows.column_names])
     pq.write_table(twice, tmp_path / "twice.parquet")
-    with pytest.raises(ValueError, match="keep='prediction' is the name of what is said"):
+    with pytest.raises(
+        ValueError, match="keep must not name a column of the output, got 'prediction'"
+    ):
         predict_files(model, tmp_path / "twice.parquet", told, keep=["prediction"])
 
 
@@ -294,7 +304,7 @@ def test_a_threshold_is_compared_with_probabilities_and_not_with_standard_errors
     model = certree.BoostedTreesClassifier(standard_errors=True, max_iter=20, random_state=0).fit(
         X, y
     )
-    said = answers(model, X, 0.6)
+    said = predict_columns(model, X, 0.6)
     np.testing.assert_array_equal(said["prediction"], model.predict_proba(X)[:, 1] >= 0.6)
     assert "std_True" in said
 
@@ -303,4 +313,4 @@ def test_several_targets_of_classes_have_no_file_of_predictions():
     X = np.random.default_rng(0).normal(size=(60, 2))
     model = certree.TreeForestClassifier(n_estimators=3, random_state=0).fit(X, X > 0)
     with pytest.raises(ValueError, match="a file of predictions takes a model of one target"):
-        answers(model, X)
+        predict_columns(model, X)

@@ -34,7 +34,7 @@ def ranked(draw):
 @given(ranked())
 def test_rankings_are_those_of_others(drawn):
     came_true, score = drawn
-    found = Ranking.of(came_true, score)
+    found = Ranking.from_scores(came_true, score)
     assert found.auc == pytest.approx(roc_auc_score(came_true, score))
     assert found.average_precision == pytest.approx(average_precision_score(came_true, score))
     low, high = found.auc_interval
@@ -66,7 +66,7 @@ def test_the_interval_of_the_area_is_that_of_placements(drawn):
         for placed in (beats.mean(axis=1), beats.mean(axis=0))
         if len(placed) > 1
     )
-    low, high = Ranking.of(came_true, score).auc_interval
+    low, high = Ranking.from_scores(came_true, score).auc_interval
     area, off = beats.mean(), 1.96 * np.sqrt(variance)
     assert low == pytest.approx(max(area - off, 0.0))
     assert high == pytest.approx(min(area + off, 1.0))
@@ -87,10 +87,12 @@ def test_a_ranking_is_drawn_in_four_pictures():
 def test_what_has_no_order_of_two_classes_is_refused():
     X, y = load_iris(return_X_y=True)
     model = PrunedTreeClassifier().fit(X, y)
-    with pytest.raises(ValueError, match="of two classes, and the model has 3"):
+    with pytest.raises(ValueError, match="model must have two classes to rank rows, got 3"):
         plot_ranking(model, X, y)
     model = PrunedTreeClassifier().fit(X[:100], y[:100])
-    with pytest.raises(ValueError, match="rows of both classes, got those of one"):
+    with pytest.raises(
+        ValueError, match="y must have rows of both classes to rank them, got rows of one class"
+    ):
         plot_ranking(model, X[:50], y[:50])
     with pytest.raises(ValueError, match=r"costs must be finite and >= 0, .* got \(0, 0\)"):
         plot_ranking(model, X[:100], y[:100], 0, 0)

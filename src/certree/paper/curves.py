@@ -20,7 +20,7 @@ from certree.show.style import (
     SKY,
     Figure,
     new_figure,
-    styled,
+    use_style,
 )
 
 # One per method in every picture.
@@ -46,7 +46,7 @@ def _mark(**style: Any) -> Any:
     return needed("matplotlib.lines", "plot").Line2D([], [], **style)
 
 
-@styled
+@use_style
 def plot_table2(table: Sequence[Line]) -> Figure:
     """Draw the ratios of Table 2: filled marks with error bars are ours, open ones the paper's.
 
@@ -104,7 +104,7 @@ def _draw_ratios(ax: Any, line: Line, row: int) -> None:
             ax.plot(paper, y, "o", markerfacecolor="none", **style)
 
 
-@styled
+@use_style
 def plot_figure2(curves: Sequence[Curve]) -> Figure:
     """Draw error against training rows, with bands of one standard error.
 
@@ -141,7 +141,7 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
-@styled
+@use_style
 def plot_rates(rates: Sequence[Rate]) -> Figure:
     """Draw excess error against training rows, both in logarithms, beside the rates of the theory.
 

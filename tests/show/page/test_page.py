@@ -40,10 +40,10 @@ from certree import (
 from certree.certificates import Guarantees
 from certree.ensembles import ConformalBandRegressor
 from certree.show import report
-from certree.show.cells import cells_of
-from certree.show.page.explorer import tree_data
-from certree.show.page.judged import Judged
-from certree.show.page.scores import scores_of
+from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.explorer_section import encode_tree
+from certree.show.page.scores import compute_scores
+from certree.show.tree_summary import summarize_tree
 
 NASTY = "</script><script>alert(1)</script>"
 ELSEWHERE = re.compile(
@@ -168,12 +168,12 @@ def test_a_page_says_the_scores_of_its_rows(tmp_path):
     known = set(map(tuple, X[FIT].astype(str).to_numpy()))
     new = np.array([tuple(one) not in known for one in rows.astype(str).to_numpy()])
     fresh = read(report(model, rows[new], y[new], tmp_path / "fresh.html"))
-    assert "None of them occurs among the rows of the fit." in fresh.text
+    assert "None of these rows occurs in the fit." in fresh.text
     counts = confusion_matrix(y, model.predict(rows))
     for k, line in enumerate(counts):
         assert f"{k} {' '.join(map(str, line))} " in page.text
     again = read(report(model, X[FIT], THREE[FIT], tmp_path / "again.html"))
-    assert "300 of them also occur among the rows of the fit" in again.text
+    assert "300 of these rows also occur in the fit" in again.text
 
 
 @pytest.mark.parametrize("name", ["tree", "boosted", "forest", "certified", "naive Bayes"])
@@ -231,8 +231,8 @@ def test_a_page_says_what_is_promised_of_classes_and_rules(tmp_path):
         line = [f"{rule.condition}: {rule.prediction}", f"{one.n:,}", *risk, bound]
         places.append(page.text.index(" ".join(line)))
     assert places == sorted(places)
-    assert "No more is promised" not in page.text
-    assert "It is to plan by, and promises nothing." in page.text
+    assert "There are no further guarantees" not in page.text
+    assert "Use it for planning; it is not a guarantee." in page.text
 
 
 def test_a_page_says_why_no_more_is_promised(tmp_path):
@@ -240,20 +240,20 @@ def test_a_page_says_why_no_more_is_promised(tmp_path):
     save(model, tmp_path / "model.certree", calibration_samples=False)
     few = clone(model).set_params(train_size=0.5)
     reasons = {
-        "its model file does not keep the rows of the fit": load(tmp_path / "model.certree"),
+        "its model file does not hold the calibration set": load(tmp_path / "model.certree"),
         "the rows of the fit came in groups": clone(model).fit(X, TWO, groups=np.arange(500) // 2),
         "fewer than 10 rows certify the fit": few.fit(X[:18], TWO[:18]),
     }
     for why, one in reasons.items():
         page = read(report(one, rows, y, tmp_path / "page.html"))
-        assert f"No more is promised: {why}" in page.text
+        assert f"There are no further guarantees: {why}" in page.text
         assert str(one.certificate_) in page.text
         assert "for all classes at once" not in page.text
-        assert "It is to plan by" not in page.text
+        assert "Use it for planning" not in page.text
     forest, rows, y = fitted("certified forest")
     page = read(report(forest, rows, y, tmp_path / "page.html"))
-    assert "No more is promised" not in page.text
-    assert "It is to plan by, and promises nothing." in page.text
+    assert "There are no further guarantees" not in page.text
+    assert "Use it for planning; it is not a guarantee." in page.text
 
 
 def test_a_page_says_the_mean_error_that_is_promised_in_units_of_the_target(tmp_path):
@@ -263,14 +263,14 @@ def test_a_page_says_the_mean_error_that_is_promised_in_units_of_the_target(tmp_
     model = CertifiedTreeRegressor(random_state=0).fit(X[:500], y[:500])
     text = read(report(model, X[500:], y[500:], tmp_path / "page.html")).text
     assert str(model.certificate_) in text
-    assert "What is promised: a bound on the mean error" in text
+    assert "Certificate: a bound on the mean error" in text
     observed = model.certificate_.parts.observed
-    assert f"Of the bound {observed:.4g} are observed errors" in text
+    assert f"The bound is the sum of {observed:.4g} of observed error" in text
 
 
 def test_the_interval_of_a_mean_loss_is_that_of_its_rows():
     model, rows, y = fitted("three")
-    _, loss = scores_of(Judged.of(model, rows, y))
+    _, loss = compute_scores(EvaluatedModel.from_rows(model, rows, y))
     own = [-np.log(shares[k]) for shares, k in zip(model.predict_proba(rows), y, strict=True)]
     error = 1.96 * np.std(own, ddof=1) / np.sqrt(len(own))
     assert (loss.value, loss.low, loss.high) == pytest.approx(
@@ -280,7 +280,7 @@ def test_the_interval_of_a_mean_loss_is_that_of_its_rows():
 
 def test_scores_of_numbers_are_those_of_scikit_learn():
     model, rows, y = fitted("numbers")
-    error, explained = scores_of(Judged.of(model, rows, y))
+    error, explained = compute_scores(EvaluatedModel.from_rows(model, rows, y))
     predicted = model.predict(rows)
     assert error.value == pytest.approx(root_mean_squared_error(y, predicted))
     assert explained.value == pytest.approx(r2_score(y, predicted))
@@ -299,13 +299,15 @@ def test_intervals_hold_what_they_are_about_in_most_draws(seed):
     missed = np.zeros(3)
     for _ in range(200):
         y = (rng.random(300) < 0.7).astype(int)
-        judged = Judged(Coin(), None, None, y, np.ones(300, int), shares)
-        error, loss = scores_of(judged)
+        evaluated = EvaluatedModel(Coin(), None, None, y, np.ones(300, int), shares)
+        error, loss = compute_scores(evaluated)
         entropy = -0.7 * np.log(0.7) - 0.3 * np.log(0.3)
         missed[0] += not error.low <= 0.3 <= error.high
         missed[1] += not loss.low <= entropy <= loss.high
         x = rng.normal(size=300)
-        (_, explained) = scores_of(Judged(Coin(), None, None, x + rng.normal(size=300), x, None))
+        (_, explained) = compute_scores(
+            EvaluatedModel(Coin(), None, None, x + rng.normal(size=300), x, None)
+        )
         missed[2] += not explained.low <= 0.5 <= explained.high
     assert (missed / 200 < 0.12).all()
 
@@ -343,12 +345,12 @@ def test_rows_that_follow_the_page_end_where_the_model_predicts(name, tmp_path):
         one = rows.iloc[[i]]
         for number, tree in enumerate(data["trees"]):
             node, both = ended(tree, row)
-            assert str(node) not in tree["inside"]
+            assert str(node) not in tree["hiddenLeaves"]
             if both:
                 continue
             followed += 1
-            said = spoken(model, one, number)[tree["leader"][node]]
-            assert tree["said"][node] == pytest.approx(said, rel=1e-4, abs=1e-9)
+            said = spoken(model, one, number)[tree["output"][node]]
+            assert tree["prediction"][node] == pytest.approx(said, rel=1e-4, abs=1e-9)
     assert followed > 5
 
 
@@ -365,8 +367,8 @@ def spoken(model, row, number):
 @pytest.mark.parametrize("name", TREES)
 def test_columns_of_the_explorer_make_a_tree(name):
     model, rows, _ = fitted(name)
-    cells = cells_of(model, 0, rows)
-    data = json.loads(json.dumps(tree_data(cells, "a tree")))
+    summary = summarize_tree(model, 0, rows)
+    data = json.loads(json.dumps(encode_tree(summary, "a tree")))
     n, left = len(data["left"]), np.array(data["left"])
     inner = left >= 0
     assert sorted([*left[inner], *(left[inner] + 1)]) == list(range(1, n))
@@ -375,19 +377,19 @@ def test_columns_of_the_explorer_make_a_tree(name):
     np.testing.assert_allclose(sums[inner], sums[left[inner]] + sums[left[inner] + 1])
     assert sums[0] == len(rows)
     assert set(data["open"]) <= set(np.flatnonzero(inner).tolist())
-    hidden = sum(data["inside"].values()) - len(data["inside"])
-    assert (n + 1) // 2 + hidden == cells.tree.n_leaves
+    hidden = sum(data["hiddenLeaves"].values()) - len(data["hiddenLeaves"])
+    assert (n + 1) // 2 + hidden == summary.tree.n_leaves
 
 
 def test_a_large_tree_is_cut_until_it_fits():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(2000, 3))
     model = PACBayesTreeRegressor(random_state=0).fit(table, table[:, 0] + rng.normal(size=2000))
-    cells = cells_of(model)
-    data = tree_data(cells, "a tree", letters=20_000)
+    summary = summarize_tree(model)
+    data = encode_tree(summary, "a tree", max_characters=20_000)
     assert len(json.dumps(data, separators=(",", ":"))) <= 20_000
-    assert data["inside"]
-    assert len(tree_data(cells, "a tree")["left"]) == model.tree_.n_nodes
+    assert data["hiddenLeaves"]
+    assert len(encode_tree(summary, "a tree")["left"]) == model.tree_.n_nodes
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -437,7 +439,10 @@ def test_a_page_says_how_two_classes_are_put_in_order(tmp_path):
     score = model.predict_proba(rows)[:, 1]
     for value in (roc_auc_score(second, score), average_precision_score(second, score)):
         assert f"{value:.3f}" in page.text
-    assert f"Least cost, 7 for a missed {model.classes_[1]}, 2 for a false alarm" in page.text
+    assert (
+        f"Lowest mean cost, with 7 for a missed {model.classes_[1]} and 2 for a false alarm"
+        in page.text
+    )
     assert "Tenths of the rows" in page.text
     # Rows of one class have no order.
     one = read(report(model, rows[second], y[second], tmp_path / "one.html"))
@@ -466,14 +471,14 @@ def test_a_page_compares_groups(name, tmp_path):
         else:
             line = f"{group} {its.sum()} {100 * np.mean(said[its] != y[its]):.1f} %"
         assert line in page.text
-    assert ("Promised error of each group" in page.text) == (name != "numbers")
+    assert ("Certified error of each group" in page.text) == (name != "numbers")
     assert "groups" not in read(report(model, rows, y, tmp_path / "none.html")).ids
     if name == "tree":
         found = Guarantees.by_rows(model, rows, y).conditional_guarantees("groups", groups=groups)
         for line in found.groups.table()[1]:
             assert " ".join(line) in page.text
         again = read(report(model, X[FIT], TWO[FIT], tmp_path / "a.html", groups=[*"ab"] * 150))
-        assert "Nothing is promised of groups: the model may have seen the rows." in again.text
+        assert "There are no guarantees for groups: the model may have seen the rows." in again.text
 
 
 def test_groups_that_calibrate_badly_are_named(tmp_path):
