@@ -63,7 +63,7 @@ def pages(tmp_path_factory):
 
 @pytest.fixture
 def seen(browser, pages):
-    """Opens a page at a width, and looks afterwards whether it has complained or asked for anything."""
+    """A function that opens a page at a width; afterwards no errors and no requests are allowed."""
     forget(browser)
     yield lambda name, width=1280, scheme="light": show(browser, pages[name], width, scheme)
     assert browser.get_log("browser") == []
@@ -83,7 +83,7 @@ def focused(page):
 
 
 def label(item):
-    """The name of an item, with spaces as in a text that is shown."""
+    """Return the accessible name of an item, with single spaces."""
     return " ".join(item.get_attribute("aria-label").split())
 
 

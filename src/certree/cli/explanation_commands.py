@@ -223,18 +223,22 @@ def plot(
 
 
 def _to_onnx(model: Any, _: str) -> bytes:
+    """Return the model as ONNX bytes."""
     return bytes(model.to_onnx().SerializeToString())
 
 
 def _to_json(model: Any, _: str) -> bytes:
+    """Return the model as JSON bytes."""
     return json.dumps(model.to_dict(), allow_nan=False).encode()
 
 
 def _to_sql(model: Any, table: str) -> bytes:
+    """Return an SQL statement that predicts the rows of a table."""
     return model.to_sql(table).encode() + b"\n"
 
 
 def _to_joblib(model: Any, _: str) -> bytes:
+    """Return a scikit-learn estimator with the same predictions, dumped by joblib."""
     file = io.BytesIO()
     joblib.dump(model.to_sklearn(), file)
     return file.getvalue()

@@ -394,7 +394,10 @@ def _fit_folder(
 
 @contextmanager
 def _limit_resources(scheduler: str | None, limit: str | None, file: Path) -> Iterator[None]:
-    """Run fits in the body on a Dask cluster, or within a memory limit; both None: as usual."""
+    """Make fits in the body of this context run on a Dask cluster, or within a memory limit.
+
+    Both None: fits run on this machine without a limit.
+    """
     options = [("--scheduler", scheduler), ("--memory-limit", limit)]
     used_options = [option for option, value in options if value is not None]
     if used_options and not file.is_dir():
@@ -507,7 +510,9 @@ def _describe_baseline(y_train: NDArray[Any], evaluated: EvaluatedModel) -> str:
 
 
 def _expect_target(y: Any, target_name: str, regression: bool) -> None:
-    """Check the type of a target, and refuse many numbers unless --regression is given.
+    """Raise ValueError if a target is not numeric as --regression needs, or is ambiguous without it.
+
+    A target of more than 20 distinct numbers is ambiguous.
 
     Call it only without --classification.
     """

@@ -223,7 +223,7 @@ def _compute_folder_guarantees(
 
 
 def _expect_classifier(model: Any, model_file: Path) -> None:
-    """Refuse to certify a regressor."""
+    """Raise ValueError for a regressor, whose error on new rows cannot be certified here."""
     if not is_classifier(model):
         raise ValueError(
             f"MODEL must be a classifier, but {model_file} predicts numbers: fit a certified regressor"

@@ -69,7 +69,7 @@ def _category_type(categories: Sequence[Any] | None) -> pa.DataType:
 
 
 def expect_valid_target(model: Any, y: NDArray[Any], target_name: str) -> None:
-    """Check that targets are classes of a classifier, or numbers for a regressor.
+    """Check that targets are classes of a classifier, or numbers; raise ValueError if not.
 
     target_name: the name of the target in messages, such as "the target 'age'".
     """

@@ -150,7 +150,7 @@ def _digest_unused_texts(model: Any) -> None:
 
 
 def _expect_loadable(text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
-    """Check that `load` would accept a header and arrays."""
+    """Check that `load` would accept a header and arrays; raise ValueError if not."""
     try:
         _create_model(text, arrays)
     except Exception as error:

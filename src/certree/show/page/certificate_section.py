@@ -17,7 +17,7 @@ _MAX_RULES = 24
 
 
 def build_certificate_section(evaluated: EvaluatedModel) -> Section | None:
-    """Show the certificate of the fit, its terms and assumptions; None if there is none."""
+    """Return the section with the certificate, its terms and assumptions; None if there is none."""
     certificate = getattr(evaluated.model, "certificate_", None)
     if not isinstance(certificate, Certificate):
         return None
@@ -33,7 +33,7 @@ def build_certificate_section(evaluated: EvaluatedModel) -> Section | None:
         f"{factor * terms.confidence:{digits}} for the finite number of rows."
     )
     assumptions = tag("ul", *(tag("li", assumption) for assumption in certificate.assumptions))
-    content = tag("p", str(certificate), class_="promise") + tag("p", text)
+    content = tag("p", str(certificate), class_="guarantee") + tag("p", text)
     content += tag("p", "Assumptions:") + assumptions + _build_full_certificate(evaluated.model)
     content += _build_further_guarantees(evaluated.model, certificate)
     return Section("certificate", title, content)

@@ -17,7 +17,7 @@ _N_SHAPLEY_ROWS, _N_BACKGROUND_ROWS = 3, 50
 
 
 def build_explanation_section(evaluated: EvaluatedModel) -> Section | None:
-    """Explain some rows by the splits on their paths; None if the model has no `explain`."""
+    """Return the section with path-based explanations of some rows; None without `explain`."""
     model = evaluated.model
     if not hasattr(model, "explain"):
         return None
@@ -32,7 +32,7 @@ def build_explanation_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def build_shapley_section(evaluated: EvaluatedModel) -> Section | None:
-    """Explain some rows by Shapley values; None unless the model is a sum of trees."""
+    """Return the section with Shapley values of some rows; None unless the model sums trees."""
     if not evaluated.has_additive_trees:
         return None
     indices = evaluated.select_examples(_N_SHAPLEY_ROWS)

@@ -28,7 +28,10 @@ _N_EXAMPLES = 24
 
 
 def build_explorer_section(evaluated: EvaluatedModel) -> Section | None:
-    """Show the tree, or the first trees of an ensemble; None if the model has no trees."""
+    """Return the section with the tree explorer; None if the model has no trees.
+
+    For an ensemble it has the first three trees.
+    """
     model = evaluated.model
     trees = getattr(model, "trees_", None)
     if not isinstance(model, TreeVoteEstimator) and not trees:

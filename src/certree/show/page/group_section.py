@@ -18,7 +18,7 @@ NamedRows = tuple[str, NDArray[np.intp]]
 
 
 def build_group_section(evaluated: EvaluatedModel) -> Section | None:
-    """Compare scores and guarantees of the groups; None if no groups were given."""
+    """Return the section with scores and guarantees of each group; None without groups."""
     groups = evaluated.groups
     if groups is None:
         return None

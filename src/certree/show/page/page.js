@@ -1,7 +1,7 @@
 "use strict";
 (() => {
-  const holder = document.getElementById("explorer");
-  if (!holder) return;
+  const container = document.getElementById("explorer");
+  if (!container) return;
   const data = JSON.parse(document.getElementById("tree-data").textContent);
 
   // -- text and colours -----------------------------------------------------------------------
@@ -117,11 +117,11 @@
     const text = element("span", { class: "words" }, tree.rule(node), element("b", {}, prediction), element("small", {}, hidden ? `${rows}, ${hidden}` : rows));
     const bar = element("span", { class: "bar", style: `width:${(6 * tree.rows[node] / (tree.rows[0] || 1)).toFixed(2)}em` });
     text.append(bar);
-    const cell = element("div", { class: "cell" },
+    const nodeBox = element("div", { class: "node" },
       element("span", { class: "fold", "aria-hidden": "true" }, hasChildren ? "▸" : ""),
       element("span", { class: "swatch", style: `background:${tree.colour(node)}` }), text);
-    const listItem = element("li", { role: "treeitem", tabindex: node ? -1 : 0, "aria-level": level, "aria-label": label, "aria-expanded": hasChildren ? "false" : null, "data-node": node }, cell);
-    cell.addEventListener("click", () => { focus(node); toggle(node); });
+    const listItem = element("li", { role: "treeitem", tabindex: node ? -1 : 0, "aria-level": level, "aria-label": label, "aria-expanded": hasChildren ? "false" : null, "data-node": node }, nodeBox);
+    nodeBox.addEventListener("click", () => { focus(node); toggle(node); });
     items.set(node, listItem);
     updateMarks(node);
     return listItem;
@@ -157,7 +157,7 @@
     root.querySelectorAll('[tabindex="0"]').forEach(listItem => { listItem.tabIndex = -1; });
     items.get(node).tabIndex = 0;
     items.get(node).focus({ preventScroll: true });
-    items.get(node).querySelector(".cell").scrollIntoView({ block: "nearest", inline: "nearest" });
+    items.get(node).querySelector(".node").scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   function updateMarks(node) {
@@ -227,7 +227,7 @@
     if (!matches.length) return;
     current = (current + offset + matches.length) % matches.length;
     show(matches[current]);
-    items.get(matches[current]).querySelector(".cell").scrollIntoView({ block: "nearest", inline: "nearest" });
+    items.get(matches[current]).querySelector(".node").scrollIntoView({ block: "nearest", inline: "nearest" });
     root.querySelectorAll('[tabindex="0"]').forEach(listItem => { listItem.tabIndex = -1; });
     items.get(matches[current]).tabIndex = 0;
     searchStatus.textContent = `${current + 1} of ${formatCount(matches.length, "node", "nodes")}: ${tree.rule(matches[current])}`;
@@ -276,7 +276,7 @@
     const end = path[path.length - 1], nHidden = tree.hiddenLeaves[end];
     show(end);
     updateAllMarks();
-    items.get(end).querySelector(".cell").scrollIntoView({ block: "nearest", inline: "nearest" });
+    items.get(end).querySelector(".node").scrollIntoView({ block: "nearest", inline: "nearest" });
     const isAveraged = path.some(node => tree.left[node] >= 0 && values[tree.feature[node]] === null && tree.sendsBothWays.has(node));
     answer.append(
       element("b", {}, tree.formatPrediction(end)),
@@ -307,8 +307,8 @@
   if (trees.length > 1) {
     const treeChoice = element("select", { id: "chosen", onchange: () => { start(Number(treeChoice.value)); } },
       ...trees.map((choice, i) => element("option", { value: i }, choice.title)));
-    holder.append(element("div", { class: "tools" }, element("label", { for: "chosen" }, "Show ", treeChoice)));
+    container.append(element("div", { class: "tools" }, element("label", { for: "chosen" }, "Show ", treeChoice)));
   }
-  holder.append(tools, view, element("h3", {}, "Path of a row"), form);
+  container.append(tools, view, element("h3", {}, "Path of a row"), form);
   start(0);
 })();

@@ -14,9 +14,9 @@ _N_GROUPS = 10
 
 
 def build_ranking_section(evaluated: EvaluatedModel) -> Section | None:
-    """Show ROC curve, precision, Kolmogorov-Smirnov statistic and cost on the evaluated rows.
+    """Return the section with ROC curve, precision, Kolmogorov-Smirnov statistic and cost.
 
-    Return None unless the model has two classes and both occur.
+    It is None unless the model has two classes and both occur among the evaluated rows.
     """
     if evaluated.probabilities is None or len(evaluated.classes) != 2:
         return None

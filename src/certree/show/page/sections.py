@@ -46,7 +46,7 @@ _MAX_LETTERS = 80
 
 
 def build_model_section(evaluated: EvaluatedModel) -> Section:
-    """Show the class of the model, its size and its parameters."""
+    """Return the section with the class of the model, its size and its parameters."""
     model = evaluated.model
     estimator = type(model)
     summary = (inspect.getdoc(estimator) or estimator.__name__).split("\n")[0]
@@ -95,7 +95,7 @@ def _describe_size(evaluated: EvaluatedModel) -> list[str]:
 
 
 def build_score_section(evaluated: EvaluatedModel) -> Section:
-    """Show the scores with their intervals, and that of a model without features."""
+    """Return the section with scores, their intervals, and the score of a model without features."""
     rows = [
         (
             score.name,
@@ -141,7 +141,7 @@ def _describe_leak(evaluated: EvaluatedModel) -> str:
 
 
 def build_calibration_section(evaluated: EvaluatedModel) -> Section | None:
-    """Compare predicted probabilities with frequencies; None for a regressor or a single class."""
+    """Return the section on calibration; None for a regressor or a single class."""
     if evaluated.probabilities is None or len(evaluated.classes) < 2:
         return None
     subject, curve = classifier_reliability(
@@ -161,9 +161,9 @@ def build_calibration_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
-    """Show certified rates and costs at all thresholds.
+    """Return the section with certified rates and costs at all thresholds.
 
-    Return None unless the model has two classes and the rows are new, enough, and no duplicates.
+    It is None unless the model has two classes and the rows are new, enough, and not duplicates.
     """
     if evaluated.probabilities is None or len(evaluated.classes) != 2:
         return None
@@ -182,7 +182,7 @@ def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
         "the threshold. All bounds hold together, so you may choose a threshold after you see them."
     )
     headings, rows = thresholds.table()
-    content = tag("p", text) + tag("p", str(point), class_="promise")
+    content = tag("p", text) + tag("p", str(point), class_="guarantee")
     panels = threshold_panels(thresholds, point, evaluated.costs)
     content += embed_figures(draw_separately(panels, [PANEL] * len(panels)), str(point))
     content += collapse("Table", table(headings, rows, "Thresholds"))
@@ -190,7 +190,10 @@ def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def build_confusion_section(evaluated: EvaluatedModel) -> Section | None:
-    """Show the confusion matrix, or the most frequent errors; None for a regressor."""
+    """Return the section with the confusion matrix; None for a regressor.
+
+    With more than 30 classes it lists the most frequent errors instead.
+    """
     if evaluated.probabilities is None:
         return None
     labels = np.unique(evaluated.y).tolist()
@@ -241,7 +244,7 @@ def _list_frequent_errors(classes: list[Any], counts: Any) -> Html:
 
 
 def build_importance_section(evaluated: EvaluatedModel) -> Section | None:
-    """Show the importances of features; None if the model has none."""
+    """Return the section with feature importances; None if the model has none."""
     model = evaluated.model
     values = getattr(model, "feature_importances_", None)
     if values is None:
@@ -258,7 +261,10 @@ def build_importance_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def build_interaction_section(evaluated: EvaluatedModel) -> Section | None:
-    """Show the variance due to interactions; None without trees, variance or a second feature."""
+    """Return the section with the variance due to interactions of features.
+
+    It is None if the model has no trees or one feature, or if all predictions are equal.
+    """
     if not evaluated.has_additive_trees:
         return None
     rows = evaluated.take_rows(evaluated.sample_indices(_MAX_ROWS))
@@ -277,7 +283,10 @@ def build_interaction_section(evaluated: EvaluatedModel) -> Section | None:
 
 
 def build_round_section(evaluated: EvaluatedModel) -> Section | None:
-    """Show loss, or training error of AdaBoost, by boosting round; None for other models."""
+    """Return the section with the loss by boosting round; None if the model does not boost.
+
+    For AdaBoost it has the training error instead.
+    """
     model = evaluated.model
     if isinstance(model, AdaBoostTreeClassifier):
         description = "Training error after each boosting round, and its upper bound."
