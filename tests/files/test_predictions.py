@@ -77,7 +77,7 @@ def test_predictions_of_files_equal_those_in_memory(form, batch_size, model, row
             np.testing.assert_array_equal(values, one)
 
 
-@pytest.mark.parametrize("to", ["predicted.csv", "predicted.csv.gz", "predicted.tsv"])
+@pytest.mark.parametrize("name", ["predicted.csv", "predicted.csv.gz", "predicted.tsv"])
 def test_batches_do_not_change_the_file(name, model, rows, tmp_path):
     source = folder_of(rows, tmp_path / "rows", "parquet")
     contents = []

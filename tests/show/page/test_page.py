@@ -216,7 +216,7 @@ def test_a_page_shows_guarantees_of_classes_and_leaves(tmp_path):
     model, rows, y = fitted("certified")
     page = read(report(model, rows, y, tmp_path / "page.html"))
     families = model.conditional_guarantees(["recall", "precision", "cells"])
-    for family in (families.recall, promised.precision):
+    for family in (families.recall, families.precision):
         assert family.title in page.text
         for line in family.table()[1]:
             assert " ".join(line) in page.text
