@@ -22,7 +22,7 @@ from benchmarks.learning_curves import TunedTree, every_table, parts_of
 from benchmarks.records import RESULTS, known, store
 from certree import PACBayesTreeClassifier, TreeForestClassifier
 from certree.show.picture import Picture
-from certree.show.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILLION, styled
+from certree.show.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILLION, use_style
 
 ROWS, SPLIT = 3000, 0
 FILE = RESULTS / "evidence.csv"
@@ -101,7 +101,7 @@ def draw_panel(ax: Axes, table: dict[str, dict[str, dict[str, float]]], field: s
     ax.set_xlabel(f"{words} over that of certree's boosted trees (logarithmic)")
 
 
-@styled
+@use_style
 def draw(table: dict[str, dict[str, dict[str, float]]]) -> Picture:
     """Both panels and the marks below."""
     figure = Picture(figsize=(11, 5.2), layout="constrained")

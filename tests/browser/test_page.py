@@ -63,7 +63,7 @@ def pages(tmp_path_factory):
 
 @pytest.fixture
 def seen(browser, pages):
-    """Opens a page at a width, and looks afterwards whether it has complained or asked for anything."""
+    """A function that opens a page at a width; afterwards no errors and no requests are allowed."""
     forget(browser)
     yield lambda name, width=1280, scheme="light": show(browser, pages[name], width, scheme)
     assert browser.get_log("browser") == []
@@ -83,7 +83,7 @@ def focused(page):
 
 
 def label(item):
-    """The name of an item, with spaces as in a text that is shown."""
+    """Return the accessible name of an item, with single spaces."""
     return " ".join(item.get_attribute("aria-label").split())
 
 
@@ -136,7 +136,7 @@ def test_the_colours_follow_the_scheme(seen):
 
 def test_a_tree_is_walked_by_keyboard(seen):
     page = seen("tree")
-    shown_button(page, "Close all").click()
+    shown_button(page, "Collapse all").click()
     assert [label(one).split(",")[0] for one in items(page)] == ["all rows"]
     root = items(page)[0]
     page.execute_script("arguments[0].focus()", root)
@@ -181,15 +181,15 @@ def test_a_feature_is_found(seen):
     search.send_keys("TOWN")
     splits = int((tree.feature[tree.left >= 0] == 1).sum())
     told = page.find_element(By.CSS_SELECTOR, ".tools [role=status]")
-    assert told.text in (f"{splits} splits ask for it", f"{splits} split asks for it")
+    assert told.text in (f"{splits} splits use it", f"{splits} split uses it")
     search.send_keys(Keys.ENTER)
-    assert told.text.startswith(f"1 of {2 * splits} cells: town ")
+    assert told.text.startswith(f"1 of {2 * splits} nodes: town ")
     marked = [one for one in page.find_elements(By.CSS_SELECTOR, ".found") if one.is_displayed()]
     assert marked
     assert all(label(one).startswith("town ") for one in marked)
     search.clear()
     search.send_keys("nothing like it")
-    assert told.text == "0 splits ask for it"
+    assert told.text == "0 splits use it"
     assert page.find_elements(By.CSS_SELECTOR, ".found") == []
 
 
@@ -202,7 +202,7 @@ def test_a_row_that_is_picked_ends_where_the_model_says(seen):
         answer = page.find_element(By.CSS_SELECTOR, ".answer")
         steps = [one.text for one in answer.find_elements(By.TAG_NAME, "li")]
         path = model.path(X[400:].iloc[[i]])
-        averaged = "averages over both sides" in answer.text
+        averaged = "averages over both children" in answer.text
         if not averaged:
             assert len(steps) == len(path)
             share = model.predict_proba(X[400:].iloc[[i]])[0, 1]
@@ -227,7 +227,7 @@ def test_a_row_is_typed_in_by_keyboard(seen):
     page.find_element(By.ID, "value-2").send_keys("x", Keys.ENTER)
     assert answer.text == "age must be a number or empty, got 3x"
     assert page.find_elements(By.CSS_SELECTOR, ".passed") == []
-    shown_button(page, "Forget").click()
+    shown_button(page, "Clear").click()
     assert page.find_element(By.ID, "value-2").get_attribute("value") == ""
 
 

@@ -30,7 +30,7 @@ from certree import (
 )
 from certree.certificates import Guarantees
 from certree.cli import app
-from certree.cli.side_by_side import METHODS as METHODS_SIDE_BY_SIDE
+from certree.cli.method_comparison import METHODS as COMPARED_METHODS
 from certree.explain import interaction_fractions, shapley_values
 from certree.files.tables import DATA_VARIABLE
 from certree.paper import rates
@@ -44,8 +44,8 @@ KINDS = {b"\x89PNG\r\n\x1a\n": ".png", b"<?xml": ".svg", b"%PDF": ".pdf"}
 
 
 @pytest.fixture(autouse=True)
-def plain_surroundings(monkeypatch):
-    """Wide lines, no colours, no data of this machine, no network."""
+def plain_environment(monkeypatch):
+    """Set wide lines and no colours; hide data sets of this machine and the network."""
     for name, value in {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
@@ -67,7 +67,7 @@ def succeeds(*arguments):
 
 
 def fails(*arguments):
-    """Check that a command ends with 1 and a message alone; returns the message."""
+    """Check that a command exits with 1 and prints only an error; return the message."""
     result = call(*arguments)
     assert isinstance(result.exception, SystemExit), repr(result.exception)
     assert result.exit_code == 1
@@ -148,7 +148,7 @@ def test_help_lists_the_commands():
         ("predict", ["--output", "MODEL", "FILE"]),
     ],
 )
-def test_every_command_explains_its_options(command, options):
+def test_the_help_of_every_command_lists_its_options(command, options):
     text = succeeds(command, "--help")
     for option in options:
         assert option in text
@@ -164,7 +164,7 @@ def test_unknown_commands_and_options_are_refused():
 # -- experiments -----------------------------------------------------------------------------------
 
 
-def test_table1_prints_and_writes_the_sizes_with_those_of_the_paper(tmp_path):
+def test_table1_prints_and_writes_sizes_and_those_of_the_paper(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 12)), columns=list("abcdefghijkl"))
     frame["label"] = np.arange(60) % 7
@@ -182,7 +182,7 @@ def test_table1_prints_and_writes_the_sizes_with_those_of_the_paper(tmp_path):
     assert [line["dataset"] for line in content["table"]] == ["wine", "iris"]
 
 
-def test_table2_prints_and_writes_what_the_experiment_gives(tmp_path):
+def test_table2_prints_and_writes_the_results_of_the_experiment(tmp_path):
     json_file, picture = tmp_path / "table2.json", tmp_path / "table2.png"
     text = succeeds(
         *("table2", "--datasets", "iris", "--repeats", 1, "--quiet", "--jobs", 1),
@@ -227,7 +227,7 @@ def test_progress_does_not_mix_with_the_table():
     assert succeeds(*arguments) == succeeds(*arguments, "--quiet")
 
 
-def test_the_paper_s_numbers_stand_beside_ours(tmp_path):
+def test_the_paper_s_numbers_are_shown_next_to_ours(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
     frame["label"] = (frame["a"] + rng.normal(size=60) > 0).astype(int)
@@ -273,7 +273,7 @@ def test_files_of_one_repetition_are_strict_json(tmp_path, command):
     assert strict_json(path)["experiment"] == command
 
 
-def test_figure2_prints_and_writes_what_the_experiment_gives(tmp_path):
+def test_figure2_prints_and_writes_the_results_of_the_experiment(tmp_path):
     json_file, picture = tmp_path / "figure2.json", tmp_path / "figure2.svg"
     text = succeeds(
         *("figure2", "--datasets", "iris", "--repeats", 1, "--quiet"),
@@ -306,7 +306,7 @@ def test_figure2_prints_and_writes_what_the_experiment_gives(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".PNG", ""])
-def test_the_suffix_says_what_is_drawn(tmp_path, suffix):
+def test_the_suffix_sets_the_format_of_a_figure(tmp_path, suffix):
     picture = tmp_path / f"picture{suffix}"
     succeeds(
         *("table2", "--datasets", "iris", "--growers", "kd", "--repeats", 1, "--quiet"),
@@ -351,7 +351,7 @@ def test_an_output_that_cannot_be_written_is_an_error(tmp_path, option):
     assert "missing" in result.stderr
 
 
-def test_an_unknown_kind_of_picture_leaves_no_file(tmp_path):
+def test_an_unknown_figure_format_leaves_no_file(tmp_path):
     result = call(
         *("table2", "--datasets", "iris", "--growers", "kd", "--repeats", 1, "--quiet"),
         *("--plot", tmp_path / "picture.xyz"),
@@ -361,7 +361,7 @@ def test_an_unknown_kind_of_picture_leaves_no_file(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_rates_prints_and_writes_what_the_simulation_gives(tmp_path):
+def test_rates_prints_and_writes_the_results_of_the_simulation(tmp_path):
     json_file, picture = tmp_path / "rates.json", tmp_path / "rates.png"
     text = succeeds(
         *("rates", "--dimensions", 2, "--sizes", "128,256", "--sizes", 512, "--sizes", 1024),
@@ -387,8 +387,8 @@ def test_rates_prints_and_writes_what_the_simulation_gives(tmp_path):
     ("arguments", "message"),
     [
         (["--dimensions", "1"], "dimensions must be at least 2"),
-        (["--dimensions", "two"], "dimensions must be whole numbers, got two"),
-        (["--sizes", "256,2^9"], "sizes must be whole numbers, got 256, 2^9"),
+        (["--dimensions", "two"], "--dimensions must be integers, got two"),
+        (["--sizes", "256,2^9"], "--sizes must be integers, got 256, 2^9"),
         (["--sizes", ","], "sizes must name at least one number of rows"),
         (["--sizes", "4"], "halves no side"),
         (["--noise", "0.7"], "noise must lie in 0 .. 0.5"),
@@ -405,7 +405,7 @@ def test_rates_that_cannot_be_simulated_leave_no_file(tmp_path, arguments, messa
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
 @pytest.mark.parametrize("output", [".csv", ".parquet", None])
-def test_predictions_are_those_of_the_estimator(tmp_path, iris, suffix, output):
+def test_predictions_equal_those_of_the_estimator(tmp_path, iris, suffix, output):
     table = write(iris, tmp_path / f"table{suffix}")
     model_file = tmp_path / "model.certree"
     text = succeeds("fit", table, "--target", "kind", "-o", model_file, "--quiet")
@@ -461,7 +461,7 @@ def test_every_method_and_grower_can_be_fitted(tmp_path, iris, method, estimator
 @pytest.mark.parametrize(
     "labels", [[0, 1], [True, False], [1.0, 2.0]], ids=["int", "bool", "float"]
 )
-def test_classes_that_are_no_strings_keep_their_type(tmp_path, iris, labels):
+def test_classes_other_than_strings_keep_their_type(tmp_path, iris, labels):
     two = iris[iris["kind"] != "setosa"].copy()
     two["kind"] = np.where(two["kind"] == "virginica", labels[0], labels[1])
     table = write(two, tmp_path / "table.parquet")
@@ -473,7 +473,7 @@ def test_classes_that_are_no_strings_keep_their_type(tmp_path, iris, labels):
     assert (predicted["prediction"].to_numpy() == two["kind"].to_numpy()).mean() > 0.9
 
 
-def test_columns_are_found_by_name_in_any_order_beside_others(tmp_path, iris):
+def test_columns_are_found_by_name_in_any_order_among_others(tmp_path, iris):
     table = write(iris, tmp_path / "table.csv")
     succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
     mixed = iris[["petal width", "kind", "sepal width", "sepal length", "petal length"]].copy()
@@ -498,7 +498,7 @@ def test_missing_values_are_fitted_and_predicted(tmp_path, iris, suffix):
         np.testing.assert_array_equal(predicted["prediction"], model.predict(rows))
 
 
-def test_a_model_saved_without_names_of_features_predicts_or_says_why_not(tmp_path, iris):
+def test_a_model_without_feature_names_predicts_or_explains_why_not(tmp_path, iris):
     features = iris.drop(columns="kind")
     model = PACBayesTreeClassifier(random_state=0).fit(features.to_numpy(), iris["kind"])
     certree.save(model, tmp_path / "model")
@@ -512,7 +512,7 @@ def test_a_model_saved_without_names_of_features_predicts_or_says_why_not(tmp_pa
         assert "names" in result.stderr
 
 
-def test_fit_reports_what_it_chose_and_the_size_of_the_tree(tmp_path, iris):
+def test_fit_prints_chosen_settings_and_the_size_of_the_tree(tmp_path, iris):
     table = write(iris, tmp_path / "table.csv")
     arguments = ("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
     text = succeeds(*arguments)
@@ -531,7 +531,7 @@ def test_fit_reports_what_it_chose_and_the_size_of_the_tree(tmp_path, iris):
     ]
     for share, value, family in sorted(posteriors, key=lambda posterior: -posterior[0])[:3]:
         assert f"{share:.1%} with lambda_error {value:.4g}, lambda_penalty 0 ({family})" in text
-    assert f"{len(posteriors) - 3} more with smaller shares" in text
+    assert f"{len(posteriors) - 3} more with smaller weights" in text
 
 
 def test_fit_replaces_an_older_model(tmp_path, iris):
@@ -547,14 +547,14 @@ def test_fit_replaces_an_older_model(tmp_path, iris):
     ("change", "target", "message"),
     [
         (lambda frame: frame, "label", "no column 'label'"),
-        (lambda frame: frame[["kind"]], "kind", "no feature column"),
+        (lambda frame: frame[["kind"]], "kind", "must have a feature column"),
         (lambda frame: frame.drop(columns="kind"), "petal width", "--regression"),
         (lambda frame: frame.replace(5.1, np.inf), "kind", "infinity"),
         (lambda frame: frame.iloc[:0].astype({"kind": str}), "kind", "0 sample"),
         (
             lambda frame: frame.assign(kind=frame["kind"].where(frame.index > 0)),
             "kind",
-            "1 missing values",
+            "must have no missing values, got 1",
         ),
     ],
     ids=[
@@ -618,7 +618,7 @@ def test_a_model_file_that_cannot_be_written_is_an_error(tmp_path, iris):
     assert "missing" in stderr
 
 
-def test_fits_with_a_split_and_new_rows_are_certified(tmp_path, iris):
+def test_a_fit_and_new_rows_give_certificates(tmp_path, iris):
     shuffled = iris.drop_duplicates().sample(frac=1, random_state=0)
     old, new = (
         write(shuffled[:100], tmp_path / "old.csv"),
@@ -650,15 +650,17 @@ def test_every_threshold_is_certified_for_costs(tmp_path, iris):
     succeeds("fit", old, "--target", "side", "-o", model_file, "--quiet")
     certify = ("certify", model_file, new, "--target", "side")
     text = succeeds(*certify, "--threshold-cost", "5:1", "--plot", picture)
-    judged = (rows[200:][["x"]], rows["side"][200:])
-    found = Guarantees.by_rows(certree.load(model_file), *judged).thresholds(costs=(5, 1))
-    assert text.strip() == f"{found}\n{found.lowest_cost(5, 1)}"
+    labelled_rows = (rows[200:][["x"]], rows["side"][200:])
+    thresholds = Guarantees.by_rows(certree.load(model_file), *labelled_rows).thresholds(
+        costs=(5, 1)
+    )
+    assert text.strip() == f"{thresholds}\n{thresholds.lowest_cost(5, 1)}"
     assert picture.stat().st_size > 10_000
-    looked = succeeds(*certify, "--threshold-cost", "5:1", "--look", 2)
-    assert looked != text
-    assert "such as 5:1, got 5" in fails(*certify, "--threshold-cost", "5")
+    second_look = succeeds(*certify, "--threshold-cost", "5:1", "--look", 2)
+    assert second_look != text
+    assert "such as 5:1, got '5'" in fails(*certify, "--threshold-cost", "5")
     assert "one of the costs must be positive" in fails(*certify, "--threshold-cost", "0:0")
-    assert "expected --threshold-cost" in fails(*certify, "--plot", picture)
+    assert "give --threshold-cost as well" in fails(*certify, "--plot", picture)
     fit = ("fit", write(iris, tmp_path / "iris.csv"), "--target", "kind", "--quiet")
     succeeds(*fit, "-o", model_file)
     new = iris.select_dtypes("number").sample(frac=1, random_state=0).round(0) + 0.25
@@ -668,7 +670,7 @@ def test_every_threshold_is_certified_for_costs(tmp_path, iris):
     assert "two classes, and this classifier has 3" in message
 
 
-def test_what_cannot_be_certified_is_refused(tmp_path, iris):
+def test_invalid_certified_fits_and_regressors_are_refused(tmp_path, iris):
     table, model_file = write(iris, tmp_path / "table.csv"), tmp_path / "model"
     arguments = ("fit", table, "--target", "kind", "-o", model_file, "--quiet")
     for option in (("--train-size", 0.4), ("--delta", 0.1)):
@@ -697,30 +699,32 @@ def test_numbers_are_fitted_and_predicted(tmp_path, iris, method):
     np.testing.assert_allclose(predicted[["between", "within"]], spread)
 
 
-def test_boosted_trees_tell_standard_errors_where_they_have_learned_them(tmp_path, iris):
+def test_boosted_trees_write_standard_errors_if_they_have_them(tmp_path, iris):
     table, model_file = write(iris, tmp_path / "table.parquet"), tmp_path / "model"
     for target, columns in (
         ("petal width", ["prediction", "std"]),
         ("kind", None),
     ):
         arguments = ("fit", table, "--target", target, "-o", model_file, "--model", "boosted")
-        how = ("--set", "standard_errors=True", "--set", "max_iter=3")
-        succeeds(*arguments, *how, *(["--regression"] if columns else []), "--quiet")
+        settings = ("--set", "standard_errors=True", "--set", "max_iter=3")
+        succeeds(*arguments, *settings, *(["--regression"] if columns else []), "--quiet")
         succeeds("predict", model_file, table, "-o", tmp_path / "predicted.csv")
         predicted = pd.read_csv(tmp_path / "predicted.csv")
-        names = [f"{what}_{c}" for what in ("probability", "std") for c in iris["kind"].unique()]
+        names = [
+            f"{prefix}_{c}" for prefix in ("probability", "std") for c in iris["kind"].unique()
+        ]
         assert list(predicted.columns) == (columns or ["prediction", *names])
-        told = certree.load(model_file).predict_std(iris.drop(columns=target))
+        std = certree.load(model_file).predict_std(iris.drop(columns=target))
         found = predicted[[name for name in predicted.columns if name.startswith("std")]]
-        np.testing.assert_allclose(found.to_numpy().reshape(told.shape), told)
+        np.testing.assert_allclose(found.to_numpy().reshape(std.shape), std)
 
 
 @pytest.mark.parametrize("method", ["helmbold-schapire", "naive-bayes"])
-def test_classifiers_predict_no_numbers(tmp_path, iris, method):
+def test_classifiers_refuse_regression(tmp_path, iris, method):
     table = write(iris.drop(columns="kind"), tmp_path / "table.csv")
     arguments = ("--target", "petal width", "-o", tmp_path / "model", "--regression")
     stderr = fails("fit", table, *arguments, "--model", method)
-    assert f"{method} predicts classes, not numbers" in stderr
+    assert f"--regression is not for --model {method}" in stderr
     assert names(tmp_path) == ["table.csv"]
 
 
@@ -733,7 +737,7 @@ def test_naive_bayes_is_fitted_and_predicts(tmp_path, iris):
     features = words.drop(columns="kind")
     model = NaiveBayesClassifier().fit(features, words["kind"])
     assert "150 rows, 5 features, 3 classes" in text
-    assert "chosen: densities: 4 normal, 1 categorical; " in text
+    assert "chosen settings: densities: 4 normal, 1 categorical; " in text
     assert f"power {model.power_:.3g}\n" in text
     assert f"written to {model_file}" in text
     rows = write(features[["size", *iris.columns[:4]]], tmp_path / "rows.csv")
@@ -771,7 +775,7 @@ def test_every_classifier_is_certified_by_new_rows(tmp_path, iris, method):
 
 
 @pytest.mark.parametrize("method", ["tree", "pruned", "helmbold-schapire", "naive-bayes"])
-def test_rows_of_the_fit_certify_nothing(tmp_path, method):
+def test_rows_of_the_fit_are_not_used_for_certificates(tmp_path, method):
     rng = np.random.default_rng(0)
     coins = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
     coins["side"] = rng.choice(["head", "tail"], 120)
@@ -795,7 +799,7 @@ def test_rows_of_the_fit_certify_nothing(tmp_path, method):
     assert "saved without hashes" in fails(*certify)
 
 
-def test_fit_leaves_the_rows_that_certify_out_of_the_file_if_asked(tmp_path, iris):
+def test_fit_leaves_calibration_samples_out_of_the_file_on_request(tmp_path, iris):
     table, path = write(iris, tmp_path / "iris.csv"), tmp_path / "iris.certree"
     arguments = "fit", table, "--target", "kind", "--model", "certified", "-o", path
     succeeds(*arguments)
@@ -831,7 +835,7 @@ def test_missing_columns_are_named(tmp_path, iris, model_file):
     assert names(tmp_path) == ["model", "rows.csv"]
 
 
-def test_words_are_categories(tmp_path, iris):
+def test_strings_are_categories_of_a_fit(tmp_path, iris):
     words = iris.assign(size=np.where(iris["petal width"] > 1.7, "large", "small"))
     words = words[["sepal length", "size", "kind"]]
     table, model_file = write(words, tmp_path / "table.csv"), tmp_path / "model"
@@ -844,7 +848,7 @@ def test_words_are_categories(tmp_path, iris):
     assert sorted(certree.load(model_file).categories_.names[1]) == ["large", "small"]
 
 
-def test_a_column_of_words_is_named(tmp_path, iris, model_file):
+def test_a_column_of_strings_in_place_of_numbers_is_named(tmp_path, iris, model_file):
     iris["petal width"] = "wide"
     rows = write(iris, tmp_path / "rows.csv")
     stderr = fails("predict", model_file, rows, "-o", tmp_path / "predicted.csv")
@@ -861,7 +865,7 @@ def test_files_to_predict_that_are_missing_are_named(tmp_path, iris, model_file)
 
 
 @pytest.mark.parametrize("content", [b"", b"no model", b"PK\x05\x06" + b"\0" * 18])
-def test_a_foreign_model_file_is_refused(tmp_path, iris, content):
+def test_files_that_are_not_model_files_are_refused(tmp_path, iris, content):
     rows = write(iris, tmp_path / "rows.csv")
     (tmp_path / "model").write_bytes(content)
     stderr = fails("predict", tmp_path / "model", rows, "-o", tmp_path / "predicted.csv")
@@ -870,10 +874,10 @@ def test_a_foreign_model_file_is_refused(tmp_path, iris, content):
 
 
 @pytest.mark.parametrize("name", ["predicted.xlsx", "predicted"])
-def test_an_unknown_kind_of_output_is_refused(tmp_path, iris, model_file, name):
+def test_an_unknown_output_format_is_refused(tmp_path, iris, model_file, name):
     rows = write(iris, tmp_path / "rows.csv")
     stderr = fails("predict", model_file, rows, "-o", tmp_path / name)
-    assert "expected a .csv, .csv.gz, .tsv or .parquet file" in stderr
+    assert "the file must be .csv, .csv.gz, .tsv or .parquet" in stderr
     assert names(tmp_path) == ["model", "rows.csv"]
 
 
@@ -914,7 +918,7 @@ def test_messages_show_columns_with_units_as_they_are(tmp_path, iris, column):
 
 
 @pytest.mark.parametrize("name", ["[new]", "[bold]model[/bold]", "model[/]"])
-def test_fit_shows_where_it_wrote_to(tmp_path, monkeypatch, iris, name):
+def test_fit_prints_the_path_of_the_model_file(tmp_path, monkeypatch, iris, name):
     monkeypatch.chdir(tmp_path)
     table = write(iris, tmp_path / "table.csv")
     place = name.replace("/", "%")
@@ -926,7 +930,7 @@ def test_fit_shows_where_it_wrote_to(tmp_path, monkeypatch, iris, name):
 @pytest.mark.parametrize(
     "dates", [("2020-01-01", "2021-05-06"), ("2020-01-01 10:00", "2021-05-06 11:01")]
 )
-def test_a_target_of_dates_comes_through_all_commands(dates, tmp_path):
+def test_all_commands_accept_a_target_of_dates(dates, tmp_path):
     rows, model = tmp_path / "rows.csv", tmp_path / "model"
     x = np.arange(60) % 7
     pd.DataFrame({"x": x, "when": np.array(dates)[(x > 3).astype(int)]}).to_csv(rows, index=False)
@@ -938,11 +942,11 @@ def test_a_target_of_dates_comes_through_all_commands(dates, tmp_path):
     assert "observed on them: 0.0 %" in succeeds(*again)
 
 
-def test_a_target_that_numpy_would_cut_is_refused(tmp_path):
+def test_a_target_that_ends_in_nul_is_refused(tmp_path):
     rows = tmp_path / "rows.parquet"
     target = pa.array(["a", "a\0"] * 20)
     pa.parquet.write_table(pa.table({"x": np.arange(40.0), "kind": target}), rows)
-    assert "'kind' has values that end in a NUL" in fails(
+    assert "'kind' must not have values that end in NUL" in fails(
         "fit", rows, "--target", "kind", "-o", "m"
     )
 
@@ -952,7 +956,7 @@ def test_a_target_that_numpy_would_cut_is_refused(tmp_path):
 
 @pytest.fixture(scope="module")
 def coded(tmp_path_factory):
-    """A model of codes of which only some are no numbers, beside a number, and its table."""
+    """A model with a feature of codes, most of which look like numbers, and its table."""
     directory = tmp_path_factory.mktemp("coded")
     codes = np.array(["1", "01", "1.0", "2", "3A", "true"])
     frame = pd.DataFrame({"code": np.tile(codes, 40), "size": np.arange(240) % 7})
@@ -963,7 +967,7 @@ def coded(tmp_path_factory):
 
 
 def write_as(frame, path):
-    """Write a table of any kind, words as words."""
+    """Write a table in any format; strings stay strings in typed formats."""
     frame = frame.reset_index(drop=True)
     if path.suffix in (".csv", ".parquet", ".arrow"):
         return write(frame, path)
@@ -976,7 +980,7 @@ TABLES = ["rows.csv", "rows.csv.gz", "rows.tsv", "rows.tsv.gz", "rows.parquet", 
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("codes", [["1", "2"], ["01", "1.0"], ["true", None]])
-def test_codes_that_look_like_numbers_are_words_as_in_the_fit(tmp_path, coded, name, codes):
+def test_codes_that_look_like_numbers_are_strings_as_in_the_fit(tmp_path, coded, name, codes):
     model_file, frame = coded
     some = frame[frame["code"].isin(codes)].copy()
     if None in codes:
@@ -996,7 +1000,7 @@ def test_codes_that_look_like_numbers_are_words_as_in_the_fit(tmp_path, coded, n
     assert succeeds("explain", model_file, rows).strip() == str(first).strip()
 
 
-def test_codes_from_standard_input_are_words_as_in_the_fit(coded):
+def test_codes_from_standard_input_are_strings_as_in_the_fit(coded):
     model_file, frame = coded
     some = frame[frame["code"].isin(["1", "2"])]
     content = some.to_csv(index=False)
@@ -1008,7 +1012,7 @@ def test_codes_from_standard_input_are_words_as_in_the_fit(coded):
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow"])
-def test_whole_numbers_of_typed_files_are_words_where_the_fit_had_words(tmp_path, coded, name):
+def test_integers_of_typed_files_are_strings_if_the_fit_had_strings(tmp_path, coded, name):
     model_file, frame = coded
     some = frame[frame["code"].isin(["1", "2"])].copy()
     some[["code", "kind"]] = some[["code", "kind"]].astype(int)
@@ -1021,7 +1025,7 @@ def test_whole_numbers_of_typed_files_are_words_where_the_fit_had_words(tmp_path
     )
 
 
-def test_models_without_names_of_features_know_types_too(tmp_path):
+def test_models_without_feature_names_have_types_of_columns(tmp_path):
     X = np.array([["1", 0.5], ["2", 1.5], ["3A", 0.5], ["2", 2.5]] * 20, dtype=object)
     y = X[:, 0].astype(str)
     model = PACBayesTreeClassifier(lambda_error=9.0, lambda_penalty=0.1).fit(X, y)
@@ -1029,14 +1033,14 @@ def test_models_without_names_of_features_know_types_too(tmp_path):
     rows = write(pd.DataFrame({"a": ["1", "2"], "b": [1, 2]}), tmp_path / "rows.csv")
     predicted = succeeds("predict", tmp_path / "model", rows)
     assert [line.split(",")[0] for line in predicted.splitlines()[1:]] == ['"1"', '"2"']
-    judged = pd.DataFrame({"y": ["1", "2"], "a": ["1", "2"], "b": [1, 2]})
-    rows = write(judged, tmp_path / "rows.csv")
+    labelled = pd.DataFrame({"y": ["1", "2"], "a": ["1", "2"], "b": [1, 2]})
+    rows = write(labelled, tmp_path / "rows.csv")
     text = succeeds("evaluate", tmp_path / "model", rows, "--target", "y")
     assert "Error 0.0 %" in text
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_numbers_are_never_words(tmp_path, coded, name):
+def test_strings_in_a_numeric_feature_are_refused(tmp_path, coded, name):
     model_file, frame = coded
     rows = write_as(frame.assign(size=["1", "9", "3A"] * 80), tmp_path / name)
     message = fails("predict", model_file, rows)
@@ -1045,7 +1049,7 @@ def test_numbers_are_never_words(tmp_path, coded, name):
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("command", ["evaluate", "certify", "report"])
-def test_a_target_that_the_model_does_not_know_is_refused(tmp_path, coded, name, command):
+def test_a_target_of_unknown_classes_is_refused(tmp_path, coded, name, command):
     model_file, frame = coded
     rows = write_as(frame.assign(kind=7), tmp_path / name)
     message = fails(command, model_file, rows, "--target", "kind")
@@ -1070,7 +1074,7 @@ def test_a_target_that_the_model_does_not_know_is_refused(tmp_path, coded, name,
     ],
 )
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_classes_written_in_another_way_are_the_same(tmp_path, fitted, came, suffix):
+def test_classes_may_be_written_in_another_type(tmp_path, fitted, came, suffix):
     x = np.arange(80) % 2
     table = pd.DataFrame({"x": x, "kind": np.array(fitted)[x]})
     rows = pd.DataFrame({"x": x, "kind": np.array(came)[x]}).iloc[1:]
@@ -1096,7 +1100,7 @@ def test_numbered_categories_that_pandas_wrote_stay_numbers(tmp_path):
     assert "feature 'a' must hold numbers" in fails("predict", tmp_path / "model", wrong)
 
 
-def test_a_target_of_words_is_no_number(tmp_path, iris):
+def test_a_target_of_strings_is_refused_by_a_regressor(tmp_path, iris):
     table, model_file = write(iris.drop(columns="kind"), tmp_path / "table.csv"), tmp_path / "model"
     arguments = ("--target", "petal width", "--regression", "-o", model_file, "--quiet")
     succeeds("fit", table, *arguments)
@@ -1106,7 +1110,7 @@ def test_a_target_of_words_is_no_number(tmp_path, iris):
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
-def test_a_fit_that_holds_out_classes_of_their_own_is_judged_all_the_same(tmp_path):
+def test_a_test_set_may_have_classes_that_the_training_set_lacks(tmp_path):
     table = pd.DataFrame({"x": np.arange(40), "kind": [f"kind {i}" for i in range(40)]})
     rows = write(table, tmp_path / "rows.csv")
     text = succeeds("fit", rows, "--target", "kind", "-o", tmp_path / "model", "--quiet")
@@ -1130,11 +1134,11 @@ def test_a_feature_called_base_keeps_its_column(tmp_path, iris):
         p, n_outputs = len(explanation.feature_names), len(explanation.output_names)
         assert columns.shape == (150, n_outputs * (p + 1))
         for k, output in enumerate(explanation.output_names):
-            of = "" if n_outputs == 1 else f"{output}: "
-            assert set(columns[f"{of}base__"]) == {explanation.base[k]}
+            prefix = "" if n_outputs == 1 else f"{output}: "
+            assert set(columns[f"{prefix}base__"]) == {explanation.base[k]}
             for j, name in enumerate(explanation.feature_names):
                 expected = explanation.contributions[:, k, j]
-                np.testing.assert_array_equal(columns[f"{of}{name}"], expected)
+                np.testing.assert_array_equal(columns[f"{prefix}{name}"], expected)
 
 
 def test_contributions_that_would_have_one_name_are_refused(tmp_path):
@@ -1143,7 +1147,7 @@ def test_contributions_that_would_have_one_name_are_refused(tmp_path):
     table, model_file = write(frame, tmp_path / "table.csv"), tmp_path / "model"
     succeeds("fit", table, "--target", "y", "-o", model_file, "--quiet", "--test-size", 0)
     message = fails("explain", model_file, table, "-o", tmp_path / "contributions.csv")
-    assert "must differ, got a: b: c more than once" in message
+    assert "must be distinct, but a: b: c occurs more than once" in message
 
 
 @pytest.mark.parametrize(
@@ -1168,7 +1172,7 @@ def test_a_model_is_named_after_the_whole_name_of_its_table(
 HOSTILE = "a\x1b[31m\x07\r\u202eb\x00"
 
 
-def test_messages_steer_no_terminal(tmp_path, iris, model_file):
+def test_messages_contain_no_control_characters(tmp_path, iris, model_file):
     def is_plain(text):
         return all(letter.isprintable() or letter == "\n" for letter in text)
 
@@ -1219,15 +1223,15 @@ def test_a_full_device_is_named(tmp_path, monkeypatch, iris, model_file, argumen
     monkeypatch.chdir(tmp_path)
     for suffix in (".csv", ".onnx"):
         (tmp_path / f"full{suffix}").symlink_to("/dev/full")
-    given = {"MODEL": model_file, "ROWS": write(iris, tmp_path / "rows.csv")}
+    paths = {"MODEL": model_file, "ROWS": write(iris, tmp_path / "rows.csv")}
     place = next(str(one) for one in arguments if "full" in str(one))
-    message = fails(*(given.get(one, one) for one in arguments))
+    message = fails(*(paths.get(one, one) for one in arguments))
     assert message == f"error: {place}: No space left on device\n"
 
 
 @contextmanager
 def ordinary_user():
-    """Be a user to whom folders of others are closed; whoever is one already stays it."""
+    """Drop the permissions of root in the body; other users stay who they are."""
     if os.geteuid() != 0:
         yield
         return
@@ -1239,7 +1243,7 @@ def ordinary_user():
 
 
 @pytest.mark.skipif(not hasattr(os, "setresuid"), reason="there is nobody else to be")
-def test_an_ordinary_user_is_told_what_must_not_be_written(iris, model_file):
+def test_missing_write_permission_is_an_error(iris, model_file):
     # Folders of pytest are closed to others.
     with TemporaryDirectory() as name:
         directory = Path(name)
@@ -1281,13 +1285,13 @@ def test_another_separator_is_named(tmp_path, content, expected):
     assert expected in fails(*arguments)
 
 
-def test_identifiers_that_float64_confuses_are_refused(tmp_path):
+def test_integers_beyond_float64_are_refused(tmp_path):
     ids = 2**53 + np.arange(60)
     for suffix in (".csv", ".parquet"):
         table = pd.DataFrame({"account": ids, "kind": np.arange(60) % 2})
         rows = write(table, tmp_path / f"rows{suffix}")
         message = fails("fit", rows, "--target", "kind", "-o", tmp_path / "model")
-        assert "feature 'account' holds whole numbers beyond 2^53" in message
+        assert "feature 'account' must hold numbers that float64 can represent" in message
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
@@ -1339,7 +1343,7 @@ def test_ensembles_predict_numbers(tmp_path, iris, name):
 
 
 @pytest.mark.parametrize("name", ["certified", "certified-boosted"])
-def test_certified_numbers_are_predicted_with_their_bands(tmp_path, iris, name):
+def test_certified_regressors_write_intervals(tmp_path, iris, name):
     table, model_file = write(iris.drop(columns="kind"), tmp_path / "table.csv"), tmp_path / "model"
     arguments = ("--target", "petal width", "--regression", "-o", model_file, "--quiet")
     fit = ("fit", table, *arguments, "--model", name)
@@ -1352,47 +1356,47 @@ def test_certified_numbers_are_predicted_with_their_bands(tmp_path, iris, name):
     np.testing.assert_allclose(predicted[["lower", "upper"]], band, rtol=1e-12)
 
 
-def test_fit_says_how_well_a_first_fit_does_on_rows_held_out(tmp_path, iris, monkeypatch):
+def test_fit_prints_test_scores_of_a_first_fit(tmp_path, iris, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(iris, tmp_path / "table.csv")
     arguments = ("fit", "table.csv", "--target", "kind", "--quiet")
     text = succeeds(*arguments, "--test-size", 0.4)
-    judging, growing = np.split(np.random.default_rng(0).permutation(150), [60])
+    test, train = np.split(np.random.default_rng(0).permutation(150), [60])
     features, kinds = iris.drop(columns="kind").to_numpy(), iris["kind"].to_numpy()
-    first = PACBayesTreeClassifier(random_state=0).fit(features[growing], kinds[growing])
-    error = np.mean(first.predict(features[judging]) != kinds[judging])
-    assert f"on 60 rows held out from a first fit:\n  Error {100 * error:.1f} %" in text
-    most = collections.Counter(kinds[growing]).most_common()[0][0]
-    assert f"always {most}: Error {100 * np.mean(kinds[judging] != most):.1f} %" in text
+    first = PACBayesTreeClassifier(random_state=0).fit(features[train], kinds[train])
+    error = np.mean(first.predict(features[test]) != kinds[test])
+    assert f"on 60 test rows, held out from a first fit:\n  Error {100 * error:.1f} %" in text
+    most = collections.Counter(kinds[train]).most_common()[0][0]
+    assert f"always {most}: Error {100 * np.mean(kinds[test] != most):.1f} %" in text
     numbers = ("fit", "table.csv", "--target", "petal width", "--quiet", "--regression")
     width = iris["petal width"].to_numpy()
-    judging, growing = np.split(np.random.default_rng(0).permutation(150), [30])
-    off = np.sqrt(np.mean((width[judging] - width[growing].mean()) ** 2))
-    assert f"always the mean: Root mean squared error {off:.4g}" in succeeds(*numbers)
+    test, train = np.split(np.random.default_rng(0).permutation(150), [30])
+    error_of_mean = np.sqrt(np.mean((width[test] - width[train].mean()) ** 2))
+    assert f"always the mean: Root mean squared error {error_of_mean:.4g}" in succeeds(*numbers)
     assert "next: certree predict table.certree NEW.csv" in text
     assert names(tmp_path) == ["table.certree", "table.csv"]
     assert "held out" not in succeeds(*arguments, "--test-size", 0)
     assert "--test-size must lie in" in fails(*arguments, "--test-size", 1)
-    assert "got both" in fails(*arguments, "--regression", "--classification")
+    assert "exclude each other" in fails(*arguments, "--regression", "--classification")
 
 
-def test_a_table_of_one_class_is_said_to_have_one(tmp_path, iris):
+def test_fit_prints_that_a_table_has_one_class(tmp_path, iris):
     table = write(iris[iris["kind"] == "setosa"], tmp_path / "table.csv")
     text = succeeds("fit", table, "--target", "kind", "-o", tmp_path / "model", "--quiet")
     assert "a single class, setosa 100.0 %: nothing else can be predicted; tree of 1 leaf" in text
 
 
 @pytest.mark.parametrize("model", ["boosted", "forest", "naive-bayes", "certified-boosted"])
-def test_settings_that_were_chosen_are_said_on_request(tmp_path, iris, model):
+def test_chosen_settings_are_printed_on_request(tmp_path, iris, model):
     table = write(iris.drop_duplicates(), tmp_path / "table.csv")
     arguments = ("fit", table, "--target", "kind", "-o", tmp_path / "model", "--model", model)
-    assert "chosen:" not in succeeds(*arguments, "--quiet")
-    (line,) = re.findall("chosen: (.*)", succeeds(*arguments, "--quiet", "--verbose"))
+    assert "chosen settings:" not in succeeds(*arguments, "--quiet")
+    (line,) = re.findall("chosen settings: (.*)", succeeds(*arguments, "--quiet", "--verbose"))
     fitted = certree.load(tmp_path / "model")
     if model in ("boosted", "certified-boosted"):
         assert f"n_iter {fitted.n_iter_}, max_leaf_nodes {fitted.max_leaf_nodes_}" in line
     elif model == "forest":
-        assert line == "nothing, all settings were given"
+        assert line == "none, as all settings were given"
     else:
         assert line.endswith(f"power {fitted.power_:.3g}")
 
@@ -1418,10 +1422,10 @@ def test_a_table_may_come_from_standard_input_and_go_to_standard_output(iris, mo
     expected = certree.load(model_file).predict(iris.drop(columns="kind"))
     np.testing.assert_array_equal(predicted["prediction"], expected)
     result = CliRunner(**APART).invoke(app, ["fit", "-", "--target", "kind"], input=content)
-    assert "expected --output" in result.stderr
+    assert "--output must name the model file" in result.stderr
 
 
-def test_evaluate_scores_a_model_and_knows_rows_of_its_fit(tmp_path, iris):
+def test_evaluate_scores_a_model_and_reports_rows_of_its_fit(tmp_path, iris):
     old, new = iris[::2], iris[1::2].drop_duplicates().merge(iris[::2], how="left", indicator=True)
     new = new[new["_merge"] == "left_only"].drop(columns="_merge")
     model_file, json_file = tmp_path / "model", tmp_path / "scores.json"
@@ -1438,10 +1442,10 @@ def test_evaluate_scores_a_model_and_knows_rows_of_its_fit(tmp_path, iris):
     assert saved["rows"] == len(new)
     assert saved["Error"][0] == pytest.approx(error)
     text = succeeds("evaluate", model_file, table, "--target", "kind")
-    assert "75 rows also occur among those of the fit" in text
+    assert "75 rows also occur among the rows of the fit" in text
 
 
-def test_info_says_what_a_file_holds(tmp_path, iris, model_file):
+def test_info_prints_the_contents_of_a_model_file(tmp_path, iris, model_file):
     text = succeeds("info", model_file)
     assert "PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1)" in text
     assert "features: sepal length, sepal width, petal length, petal width" in text
@@ -1491,15 +1495,15 @@ def test_the_report_is_one_page(tmp_path, iris, model_file):
 
 
 @pytest.mark.parametrize("what", ["tree", "importance", "calibration"])
-def test_pictures_are_drawn(tmp_path, iris, model_file, what, monkeypatch):
+def test_figures_are_drawn(tmp_path, iris, model_file, what, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = write(iris, tmp_path / "rows.csv")
     succeeds("plot", what, model_file, rows, "--target", "kind")
     assert kind_of(tmp_path / f"{what}.png") == ".png"
 
 
-def test_pictures_of_rows_ask_for_them(model_file):
-    assert "expected FILE and --target" in fails("plot", "calibration", model_file)
+def test_figures_of_rows_need_rows(model_file):
+    assert "give FILE and --target" in fails("plot", "calibration", model_file)
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".sql", ".json", ".joblib"])
@@ -1519,18 +1523,20 @@ def test_models_are_exported_by_the_suffix_of_the_file(tmp_path, model_file, suf
         assert joblib.load(place).get_n_leaves() == model.to_sklearn().get_n_leaves()
 
 
-def test_what_has_no_export_is_refused(tmp_path, iris, model_file):
+def test_models_without_export_are_refused(tmp_path, iris, model_file):
     message = fails("export", model_file, "-o", tmp_path / "model.pmml")
-    assert "expected a file .onnx, .sql, .json, .joblib" in message
+    assert "--output must be a file .onnx, .sql, .json, .joblib" in message
     table = write(iris, tmp_path / "table.csv")
     bayes = tmp_path / "bayes"
     succeeds(*("fit", table, "--target", "kind", "-o", bayes, "--model", "naive-bayes"))
-    assert "has no exports" in fails("export", bayes, "-o", tmp_path / "model.json")
+    assert "must consist of trees to be exported" in fails(
+        "export", bayes, "-o", tmp_path / "model.json"
+    )
 
 
-def test_the_demo_compares_promises_and_explains_on_one_page(tmp_path, monkeypatch):
-    few = {name: METHODS_SIDE_BY_SIDE[name] for name in [*METHODS_SIDE_BY_SIDE][::3]}
-    monkeypatch.setattr("certree.cli.side_by_side.METHODS", few)
+def test_the_demo_writes_a_comparison_a_certificate_and_a_report(tmp_path, monkeypatch):
+    few = {name: COMPARED_METHODS[name] for name in [*COMPARED_METHODS][::3]}
+    monkeypatch.setattr("certree.cli.method_comparison.METHODS", few)
     page = tmp_path / "demo.html"
     text = succeeds("demo", "-o", page, "--repeats", 1, "--quiet")
     content = page.read_text()
@@ -1541,7 +1547,7 @@ def test_the_demo_compares_promises_and_explains_on_one_page(tmp_path, monkeypat
     assert "With probability at least 95 %" in content
     assert "base" in text
     assert 'id="comparison"' in content
-    assert 'id="promise"' in content
+    assert 'id="certified-tree"' in content
     assert len(content) < 2e6
 
 
@@ -1550,7 +1556,7 @@ def test_the_demo_compares_promises_and_explains_on_one_page(tmp_path, monkeypat
 
 @pytest.fixture(name="loans")
 def loans_table(tmp_path):
-    """A table of loans with weights and branches, in two files: one for fits, one that is new."""
+    """A table of loans with weights and branches, written to two files: for fits and new rows."""
     rng = np.random.default_rng(0)
     n = 1200
     frame = pd.DataFrame({"income": rng.normal(size=n), "debt": rng.normal(size=n)})
@@ -1587,28 +1593,28 @@ def test_settings_of_a_fit_are_set(tmp_path, loans):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--set", "max_depth"], "expected --set NAME=VALUE"),
-        (["--set", "=3"], "expected --set NAME=VALUE"),
+        (["--set", "max_depth"], "--set must be NAME=VALUE"),
+        (["--set", "=3"], "--set must be NAME=VALUE"),
         (["--set", "cv=3", "--set", "cv=4"], "cv is given twice"),
-        (["--set", "n_jobs=2"], "n_jobs is said by --jobs"),
+        (["--set", "n_jobs=2"], "does not take n_jobs: use --jobs"),
         (["--set", "depth=3"], "has no parameter 'depth': use max_depth"),
-        (["--set", "speed=3"], "has no parameter 'speed'; there are"),
+        (["--set", "speed=3"], "has no parameter 'speed': name one of"),
         (["--set", "cv=many"], "'cv' parameter|cv"),
-        (["--grower", "kd", "--set", "grower=cart"], "--set grower and --grower say the same"),
+        (["--grower", "kd", "--set", "grower=cart"], "--set grower and --grower set the same"),
         (["--weights", "weight"], "no column 'weight' beside the target"),
         (["--weights", "default"], "no column 'default' beside the target"),
         (
             ["--model", "naive-bayes", "--groups", "branch"],
             "--groups is not for NaiveBayesClassifier",
         ),
-        (["--increasing", "age"], "no feature 'age' to rise or fall along; there are"),
-        (["--increasing", "debt", "--decreasing", "debt"], "cannot rise and fall along 'debt'"),
-        (["--model", "naive-bayes", "--increasing", "debt"], "keeps no slopes"),
+        (["--increasing", "age"], "there is no feature 'age'; there are"),
+        (["--increasing", "debt", "--decreasing", "debt"], "both name 'debt'"),
+        (["--model", "naive-bayes", "--increasing", "debt"], "no monotonic constraints"),
     ],
 )
-def test_settings_that_are_none_are_refused(options, message, tmp_path, loans):
-    said = fails("fit", tmp_path / "loans.csv", "--target", "default", *options)
-    assert re.search(message, said)
+def test_invalid_settings_are_refused(options, message, tmp_path, loans):
+    error = fails("fit", tmp_path / "loans.csv", "--target", "default", *options)
+    assert re.search(message, error)
     assert not list(tmp_path.glob("*.certree"))
 
 
@@ -1626,7 +1632,7 @@ def test_groups_of_a_fit_are_a_column(tmp_path, loans):
     assert "groups of calibration samples" in printed
 
 
-def test_predictions_rise_and_fall_along_columns(tmp_path, loans):
+def test_monotonic_constraints_are_set_by_columns(tmp_path, loans):
     slopes = ["--increasing", "debt", "--decreasing", "income"]
     model, _ = fit_loans(tmp_path, "--model", "boosted", "--set", "max_iter=20", *slopes)
     assert list(model.monotonic_cst) == [-1, 1, 0, 0]
@@ -1636,29 +1642,29 @@ def test_predictions_rise_and_fall_along_columns(tmp_path, loans):
     assert (np.diff(model.predict_proba(rows)[:, 1]) >= 0).all()
 
 
-def test_a_threshold_decides_what_is_predicted(tmp_path, loans):
+def test_a_threshold_changes_predictions_and_scores(tmp_path, loans):
     fit_loans(tmp_path)
-    new, out = tmp_path / "new.csv", tmp_path / "said.csv"
+    new, out = tmp_path / "new.csv", tmp_path / "predicted.csv"
     succeeds("predict", tmp_path / "m.certree", new, "--threshold", "0.1", "-o", out)
-    said = pd.read_csv(out)
+    predicted = pd.read_csv(out)
     np.testing.assert_array_equal(
-        said["prediction"], np.where(said["probability_yes"] >= 0.1, "yes", "no")
+        predicted["prediction"], np.where(predicted["probability_yes"] >= 0.1, "yes", "no")
     )
     usual = succeeds("evaluate", tmp_path / "m.certree", new, "--target", "default")
     other = succeeds(
         *("evaluate", tmp_path / "m.certree", new, "--target", "default", "--threshold", "0.1")
     )
-    wrong = 100 * np.mean(said["prediction"] != loans["default"][800:].to_numpy())
+    wrong = 100 * np.mean(predicted["prediction"] != loans["default"][800:].to_numpy())
     assert f"Error {wrong:.1f} %" in other
     assert usual != other
     message = fails("predict", tmp_path / "m.certree", new, "--threshold", "1.5")
     assert "threshold must lie in [0, 1], got 1.5" in message
 
 
-def test_a_threshold_is_for_two_classes(tmp_path, iris, model_file):
+def test_a_threshold_is_refused_for_three_classes(tmp_path, iris, model_file):
     rows = write(iris, tmp_path / "rows.csv")
-    said = fails("predict", model_file, rows, "--threshold", ".5")
-    assert "threshold is for two classes" in said
+    error = fails("predict", model_file, rows, "--threshold", ".5")
+    assert "threshold is for classifiers of two classes" in error
 
 
 def test_groups_are_certified_and_reported(tmp_path, loans):
@@ -1666,10 +1672,10 @@ def test_groups_are_certified_and_reported(tmp_path, loans):
     place, new = tmp_path / "m.certree", tmp_path / "new.csv"
     frame = loans[800:]
     guarantees = Guarantees.by_rows(model, frame[list(model.feature_names_in_)], frame["default"])
-    asked = ["certify", place, new, "--target", "default", "--groups", "branch"]
-    found = guarantees.conditional_guarantees(["groups", "gaps"], groups=frame["branch"])
-    assert succeeds(*asked).split() == str(found).split()
-    printed = succeeds(*asked, "--threshold-cost", "5:1")
+    command = ["certify", place, new, "--target", "default", "--groups", "branch"]
+    families = guarantees.conditional_guarantees(["groups", "gaps"], groups=frame["branch"])
+    assert succeeds(*command).split() == str(families).split()
+    printed = succeeds(*command, "--threshold-cost", "5:1")
     curves = guarantees.thresholds(costs=(5, 1), groups=frame["branch"])
     for name in ("north", "south"):
         assert f"{name}: {curves.groups[name].lowest_cost(5, 1)}" in printed
@@ -1677,7 +1683,7 @@ def test_groups_are_certified_and_reported(tmp_path, loans):
     options = ["--target", "default", "--groups", "branch", "--threshold-cost", "5:1", "-o", page]
     succeeds("report", place, new, *options)
     text = page.read_text("utf-8")
-    assert "How it does on groups" in text
+    assert "Comparison of groups" in text
     assert "5 for a missed yes" in text
     assert "no column 'town'" in fails(
         "report", place, new, "--target", "default", "--groups", "town"
@@ -1696,24 +1702,24 @@ def test_a_ranking_is_drawn(tmp_path, loans):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Three files of rows of two classes, a number and words."""
-    made = tmp_path_factory.mktemp("place") / "rows"
-    made.mkdir()
+    """A folder of three files with a numeric and a string feature and two classes."""
+    directory = tmp_path_factory.mktemp("place") / "rows"
+    directory.mkdir()
     rs = np.random.RandomState(0)
     for number in range(3):
         amount, kind = rs.normal(size=600), np.array(["card", "cash"])[rs.randint(0, 2, 600)]
         late = np.array(["no", "yes"])[((amount > 0) & (kind == "card")).astype(int)]
         rows = {"key": np.arange(600), "amount": amount, "kind": kind, "late": late}
         weight = {"w": rs.randint(1, 3, 600)}
-        pyarrow.parquet.write_table(pa.table(rows | weight), made / f"{number}.parquet")
-    return made
+        pyarrow.parquet.write_table(pa.table(rows | weight), directory / f"{number}.parquet")
+    return directory
 
 
 def table_of(folder, *without):
     return pyarrow.parquet.read_table(folder).drop_columns([*without])
 
 
-def test_a_folder_is_fitted_as_its_rows_in_memory(tmp_path, folder):
+def test_a_fit_to_a_folder_equals_one_in_memory(tmp_path, folder):
     model = tmp_path / "m.certree"
     how = ("--set", "max_iter=4", "--set", "max_leaf_nodes=5", "--increasing", "amount")
     found = call(
@@ -1721,7 +1727,7 @@ def test_a_folder_is_fitted_as_its_rows_in_memory(tmp_path, folder):
     )
     assert found.exit_code == 0, found.stderr
     assert "1,800 rows in 3 files, 3 features; 4 trees of 14 leaves" in found.output
-    assert "chosen: n_iter 4, max_leaf_nodes 5" in found.output
+    assert "chosen settings: n_iter 4, max_leaf_nodes 5" in found.output
     rows = table_of(folder, "late", "w")
     y, w = table_of(folder)["late"].to_numpy(False), table_of(folder)["w"].to_numpy()
     same = certree.BoostedTreesClassifier(
@@ -1730,7 +1736,7 @@ def test_a_folder_is_fitted_as_its_rows_in_memory(tmp_path, folder):
     np.testing.assert_array_equal(certree.load(model).predict_proba(rows), same.predict_proba(rows))
 
 
-def test_a_folder_of_groups_is_fitted_as_its_rows_in_memory(tmp_path, folder):
+def test_a_fit_to_a_folder_with_groups_equals_one_in_memory(tmp_path, folder):
     model = tmp_path / "m.certree"
     how = ("--model", "certified", "--groups", "key", "--duplicates", "genuine")
     found = call("fit", folder, "--target", "late", "-o", model, *how)
@@ -1765,7 +1771,9 @@ def test_single_trees_and_forests_are_fitted_to_a_folder(name, tmp_path, folder)
 
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("word", ["auto", "copies"])
-def test_a_folder_certifies_as_its_rows_in_one_table(word, named, tmp_path, folder, monkeypatch):
+def test_the_certificate_of_a_folder_equals_that_of_one_table(
+    word, named, tmp_path, folder, monkeypatch
+):
     rows, model = table_of(folder, "w"), tmp_path / "m.certree"
     fitted = certree.BoostedTreesClassifier(max_iter=3, random_state=0)
     old = rows.slice(0, 300)
@@ -1784,7 +1792,7 @@ def test_a_folder_certifies_as_its_rows_in_one_table(word, named, tmp_path, fold
     for number, one in enumerate(new):
         pyarrow.parquet.write_table(one, tmp_path / "new" / f"{number}.parquet")
     pyarrow.parquet.write_table(pa.concat_tables(new), tmp_path / "new.parquet")
-    monkeypatch.setattr("certree.cli.using.BATCH", 300)
+    monkeypatch.setattr("certree.cli.prediction_commands.ROWS_PER_BATCH", 300)
     rest = ("--target", "late", "--duplicates", word, "--look", "2")
     whole, parts = (call("certify", model, tmp_path / at, *rest) for at in ("new.parquet", "new"))
     assert whole.exit_code == 0, whole.stderr
@@ -1800,7 +1808,9 @@ def test_a_folder_certifies_as_its_rows_in_one_table(word, named, tmp_path, fold
 
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("flags", [("--groups",), ("--threshold-cost",), ("--groups", "--plot")])
-def test_a_folder_is_certified_as_a_table(flags, named, tmp_path, folder, monkeypatch):
+def test_guarantees_of_a_folder_equal_those_of_one_table(
+    flags, named, tmp_path, folder, monkeypatch
+):
     rows, model = table_of(folder, "w"), tmp_path / "m.certree"
     rows = rows.select(["amount", "late"])
     kinds = pa.array(np.array(["south", "north", "west"])[np.arange(len(rows)) % 3])
@@ -1808,8 +1818,8 @@ def test_a_folder_is_certified_as_a_table(flags, named, tmp_path, folder, monkey
     X = old.drop_columns(["late"])
     if not named:
         X = X["amount"].to_numpy()[:, None]
-    made = certree.BoostedTreesClassifier(max_iter=3).fit(X, old["late"].to_numpy(False))
-    certree.files.save(made, model)
+    fitted = certree.BoostedTreesClassifier(max_iter=3).fit(X, old["late"].to_numpy(False))
+    certree.files.save(fitted, model)
     if not named and "--groups" not in flags:
         new = new.drop_columns(["place"])
     (tmp_path / "new").mkdir()
@@ -1817,25 +1827,25 @@ def test_a_folder_is_certified_as_a_table(flags, named, tmp_path, folder, monkey
         part = new.slice(begin, 500 if number == 0 else None)
         pyarrow.parquet.write_table(part, tmp_path / "new" / f"{number}.parquet")
     pyarrow.parquet.write_table(new, tmp_path / "new.parquet")
-    monkeypatch.setattr("certree.cli.using.BATCH", 170)
+    monkeypatch.setattr("certree.cli.prediction_commands.ROWS_PER_BATCH", 170)
     rest = ["--target", "late", "--duplicates", "copies", "--look", "2"]
     if "--groups" in flags:
         rest += ["--groups", "place"]
     if flags != ("--groups",):
         rest += ["--threshold-cost", "5:1"]
-    told, drawn = [], []
+    outputs, drawn = [], []
     for at in ("new.parquet", "new"):
         more = ["--plot", tmp_path / f"{at}.svg"] if "--plot" in flags else []
         found = call("certify", model, tmp_path / at, *rest, *more)
         assert found.exit_code == 0, found.stderr
-        told.append(found.output.replace(f"{at}.svg", ""))
+        outputs.append(found.output.replace(f"{at}.svg", ""))
         drawn += [one.exists() for one in more[1:]]
-    assert told[0] == told[1]
+    assert outputs[0] == outputs[1]
     assert all(drawn)
-    assert ("south" in told[0]) == ("--groups" in flags)
+    assert ("south" in outputs[0]) == ("--groups" in flags)
 
 
-def test_what_a_folder_cannot_certify_is_said(tmp_path, folder):
+def test_invalid_certificates_of_a_folder_are_refused(tmp_path, folder):
     rows, model = table_of(folder, "w"), tmp_path / "m.certree"
     X, y = rows.drop_columns(["late"]), rows["late"].to_numpy(False)
     certree.files.save(certree.BoostedTreesClassifier(max_iter=1).fit(X, y), model)
@@ -1843,21 +1853,21 @@ def test_what_a_folder_cannot_certify_is_said(tmp_path, folder):
     assert lacking.exit_code != 0
     assert "nowhere" in lacking.stderr
     drawn = call("certify", model, folder, "--target", "late", "--plot", tmp_path / "a.svg")
-    assert "expected --threshold-cost" in drawn.stderr
+    assert "give --threshold-cost as well" in drawn.stderr
     certree.files.save(
         certree.BoostedTreesRegressor(max_iter=1).fit(X, X["amount"].to_numpy()), model
     )
     assert "predicts numbers" in call("certify", model, folder, "--target", "late").stderr
 
 
-def test_a_folder_is_predicted_and_judged(tmp_path, folder):
-    model, told = tmp_path / "m.certree", tmp_path / "told.csv"
+def test_a_folder_is_predicted_and_evaluated(tmp_path, folder):
+    model, predicted = tmp_path / "m.certree", tmp_path / "predicted.csv"
     rest = ("--target", "late", "-o", model, "--set", "max_iter=4", "--quiet")
     assert call("fit", folder, *rest).exit_code == 0
-    found = call("predict", model, folder, "-o", told, "--keep", "key", "--keep", "late")
+    found = call("predict", model, folder, "-o", predicted, "--keep", "key", "--keep", "late")
     assert found.exit_code == 0, found.stderr
     rows = table_of(folder)
-    frame = pd.read_csv(told)
+    frame = pd.read_csv(predicted)
     shares = certree.load(model).predict_proba(rows.drop_columns(["late"]))
     assert [*frame.columns] == ["key", "late", "prediction", "probability_no", "probability_yes"]
     np.testing.assert_array_equal(frame["key"], rows["key"].to_numpy())
@@ -1870,33 +1880,33 @@ def test_a_folder_is_predicted_and_judged(tmp_path, folder):
     assert apart.exit_code == 0, apart.stderr
     assert apart.output == together.output
     assert "1,800 rows" in apart.output
-    assert "also occur among those of the fit" in apart.output
+    assert "also occur among the rows of the fit" in apart.output
     assert (tmp_path / "0.json").read_text() == (tmp_path / "1.json").read_text()
 
 
-def test_numbers_of_a_folder_are_judged_batch_by_batch(tmp_path, folder, monkeypatch):
+def test_a_regressor_is_evaluated_batch_by_batch(tmp_path, folder, monkeypatch):
     model = tmp_path / "m.certree"
     rest = ("--target", "amount", "-o", model, "--set", "max_iter=4", "--quiet")
-    asked = call("fit", folder, *rest)
-    assert "expected --regression" in asked.stderr
+    refused = call("fit", folder, *rest)
+    assert "give --regression" in refused.stderr
     assert call("fit", folder, *rest, "--regression").exit_code == 0
     whole = call("evaluate", model, folder, "--target", "amount")
-    monkeypatch.setattr(certree.cli.using, "BATCH", 77)
+    monkeypatch.setattr(certree.cli.prediction_commands, "ROWS_PER_BATCH", 77)
     parts = call("evaluate", model, folder, "--target", "amount")
     assert "R2" in whole.output
     assert parts.output == whole.output
 
 
-def test_what_is_not_for_folders_is_said(tmp_path, folder):
+def test_invalid_fits_to_a_folder_are_refused(tmp_path, folder):
     rest = ("--target", "late", "-o", tmp_path / "m.certree")
     for given, message in (
         (
             ("--model", "naive-bayes"),
-            "a folder takes --model boosted, certified, forest, helmbold-schapire, pruned, tree; got "
-            "NaiveBayesClassifier",
+            "--model must be boosted, certified, forest, helmbold-schapire, pruned, tree for a folder, "
+            "got NaiveBayesClassifier",
         ),
         (("--model", "tree", "--grower", "kd"), "Cart(max_bins=255)"),
-        (("--test-size", "0.2"), "--test-size takes a single table"),
+        (("--test-size", "0.2"), "--test-size is for a single table"),
         (("--model", "forest", "--groups", "key"), "groups takes rows in memory"),
         (("--model", "boosted", "--groups", "key"), "groups takes rows in memory"),
         (("--model", "certified", "--groups", "place"), "groups='place' is no column"),
@@ -1912,7 +1922,7 @@ def test_what_is_not_for_folders_is_said(tmp_path, folder):
     found = call("fit", file, *rest, "--memory-limit", "1GB")
     assert "--memory-limit is for a folder of files" in found.stderr
     both = ("--memory-limit", "1GB", "--scheduler", "tcp://127.0.0.1:1")
-    assert "--memory-limit is for this machine" in call("fit", folder, *rest, *both).stderr
+    assert "--memory-limit is for a fit on this machine" in call("fit", folder, *rest, *both).stderr
     assert "must be a number of bytes" in call("fit", folder, *rest, "--memory-limit", "a").stderr
     if sys.platform.startswith("linux"):
         for given in ((), ("--model", "certified")):

@@ -454,7 +454,7 @@ def test_damaged_files_are_refused(name, change, tmp_path):
     with np.load(path) as archive:
         changed = {name: change(archive[name])}
     rewrite(path, changed)
-    with pytest.raises(ValueError, match="is no model file, or damaged"):
+    with pytest.raises(ValueError, match="is not a model file, or is damaged"):
         load(path)
 
 

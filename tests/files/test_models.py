@@ -42,7 +42,7 @@ from certree import (
     TreeForestClassifier,
     Voting,
 )
-from certree.files.archive import opened, write_archive
+from certree.files.archive import open_archive, write_archive
 from certree.grow import SklearnTree
 from certree.interface.whole import write_whole
 from certree.prunings import (
@@ -105,7 +105,7 @@ def assert_same_model(loaded, model, rows=TEST):
 
 @pytest.fixture(scope="module")
 def small():
-    """A model of a few nodes."""
+    """A fitted model with a small tree."""
     model = PACBayesTreeClassifier(lambda_error=1.0, lambda_penalty=0.1, max_depth=2)
     return model.fit(X, Y)
 
@@ -138,7 +138,9 @@ def saved(small, tmp_path):
     ids=repr,
 )
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_loaded_models_predict_bit_by_bit_what_the_saved_ones_did(estimator, grower, tmp_path):
+def test_predictions_of_loaded_models_equal_those_of_saved_ones_bit_by_bit(
+    estimator, grower, tmp_path
+):
     model = estimator(grower, random_state=0).fit(X, TWO)
     assert_same_model(through_file(model, tmp_path / "model.npz"), model)
 
@@ -171,7 +173,7 @@ def test_loaded_float32_predictions_are_the_same_too(tmp_path):
     ids=["str", "object", "int", "float", "int8"],
 )
 @pytest.mark.parametrize("estimator", [PACBayesTreeClassifier, PrunedTreeClassifier])
-def test_classes_of_every_kind_come_back(estimator, classes, tmp_path):
+def test_classes_of_every_type_are_loaded(estimator, classes, tmp_path):
     model = estimator(random_state=0).fit(X, classes[Y])
     assert_same_model(through_file(model, tmp_path / "model.npz"), model)
 
@@ -189,7 +191,7 @@ OF_RULES = [
 
 
 @pytest.mark.parametrize("rule", [*sorted(RULES), *OF_RULES], ids=repr)
-def test_every_rule_comes_back_with_its_settings(rule, tmp_path):
+def test_every_rule_is_loaded_with_its_settings(rule, tmp_path):
     model = PrunedTreeClassifier(rule=rule, random_state=0).fit(X, Y)
     assert_same_model(through_file(model, tmp_path / "model.npz"), model)
 
@@ -198,7 +200,7 @@ def test_there_is_a_test_of_every_rule():
     assert {type(rule) for rule in OF_RULES} == set(RULES.values())
 
 
-def test_rule_and_grower_of_a_theorem_come_back_together(tmp_path):
+def test_rule_and_grower_of_a_theorem_are_loaded_together(tmp_path):
     model = PrunedTreeClassifier(
         Dyadic(resolution="paper"), rule=Polynomial(smoothness=1, count_empty=True)
     ).fit(X[:, 2:], Y)
@@ -206,14 +208,14 @@ def test_rule_and_grower_of_a_theorem_come_back_together(tmp_path):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_boolean_classes_come_back(estimator, tmp_path):
+def test_boolean_classes_are_loaded(estimator, tmp_path):
     model = estimator(random_state=0).fit(X, Y == 1)
     assert_same_model(through_file(model, tmp_path / "model.npz"), model)
 
 
 @pytest.mark.parametrize("label", ["only", 7, True], ids=["str", "int", "bool"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_models_of_one_class_come_back(estimator, label, tmp_path):
+def test_models_of_one_class_are_loaded(estimator, label, tmp_path):
     model = estimator(random_state=0).fit(X, [label] * len(X))
     loaded = through_file(model, tmp_path / "model.npz")
     assert_same_model(loaded, model)
@@ -221,7 +223,7 @@ def test_models_of_one_class_come_back(estimator, label, tmp_path):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_names_of_features_come_back(estimator, tmp_path):
+def test_feature_names_are_loaded(estimator, tmp_path):
     frame = pd.DataFrame(X, columns=["a", "b b", "ü", "x[0]"])
     model = estimator(random_state=0).fit(frame, TWO)
     loaded = through_file(model, tmp_path / "model.npz")
@@ -231,7 +233,7 @@ def test_names_of_features_come_back(estimator, tmp_path):
         loaded.predict(frame[["b b", "a", "ü", "x[0]"]])
 
 
-def test_without_names_none_come_back(saved):
+def test_a_model_without_feature_names_is_loaded_without_them(saved):
     loaded = certree.load(saved)
     assert not hasattr(loaded, "feature_names_in_")
     assert loaded.n_features_in_ == 4
@@ -255,7 +257,7 @@ def test_without_names_none_come_back(saved):
     ],
     ids=str,
 )
-def test_parameters_come_back(parameters, tmp_path):
+def test_parameters_are_loaded(parameters, tmp_path):
     model = PACBayesTreeClassifier(**{"random_state": 0, **parameters}).fit(X, Y)
     loaded = through_file(model, tmp_path / "model.npz")
     assert_same_model(loaded, model)
@@ -263,7 +265,7 @@ def test_parameters_come_back(parameters, tmp_path):
     same_bits(loaded.fit(X, Y).predict_proba(TEST), model.fit(X, Y).predict_proba(TEST))
 
 
-def test_slopes_of_a_vote_come_back(tmp_path):
+def test_monotonic_constraints_of_a_vote_are_loaded(tmp_path):
     rising = Voting("mean", 0.5, slopes=np.array([0, 0, 1, 0], dtype=np.int8))
     model = PACBayesTreeClassifier(vote=rising, random_state=0).fit(X, TWO)
     loaded = through_file(model, tmp_path / "model.npz")
@@ -271,7 +273,7 @@ def test_slopes_of_a_vote_come_back(tmp_path):
     same_bits(loaded.fit(X, TWO).predict_proba(TEST), model.predict_proba(TEST))
 
 
-def test_switches_of_a_shorthand_come_back(tmp_path):
+def test_settings_of_a_shorthand_are_loaded(tmp_path):
     model = PrunedTreeClassifier(random_state=0)
     model.set_params(grower__max_leaf_nodes=5, rule__confidence=0.1, rule="pessimistic")
     loaded = through_file(model.fit(X, Y), tmp_path / "model.npz")
@@ -288,7 +290,7 @@ def test_a_loaded_model_shares_no_objects_with_the_saved_one(tmp_path):
     assert (model.grower.criterion, model.rule.smoothness) == (None, 2)
 
 
-def test_constraints_and_chosen_features_come_back(tmp_path):
+def test_constraints_and_chosen_features_are_loaded(tmp_path):
     for slopes in ([0, 0, 1, 0], (0, 0, 1, 0), np.array([0, 0, 1, 0])):
         model = PACBayesTreeClassifier(monotonic_cst=slopes, categorical_features=[1]).fit(X, TWO)
         loaded = through_file(model, tmp_path / "model.npz")
@@ -297,7 +299,7 @@ def test_constraints_and_chosen_features_come_back(tmp_path):
         assert loaded.categories_.names == model.categories_.names
 
 
-def test_a_model_of_weighted_rows_comes_back(tmp_path):
+def test_a_model_of_weighted_rows_is_loaded(tmp_path):
     weight = np.random.default_rng(0).uniform(0, 3, len(X))
     model = PACBayesTreeClassifier(random_state=0).fit(X, Y, weight)
     assert_same_model(through_file(model, tmp_path / "model.npz"), model)
@@ -338,7 +340,7 @@ def test_an_unfitted_model_is_not_saved(estimator, tmp_path):
     ids=["None", "str", "dict", "dummy", "tree", "class"],
 )
 def test_foreign_objects_are_not_saved(foreign, tmp_path):
-    with pytest.raises(TypeError, match="expected a fitted model of certree"):
+    with pytest.raises(TypeError, match="model must be a fitted estimator of certree"):
         certree.save(foreign, tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []
 
@@ -352,7 +354,7 @@ def test_foreign_objects_are_not_saved(foreign, tmp_path):
     ],
     ids=["splitter", "generator", "generator inside"],
 )
-def test_parameters_with_code_behind_them_are_not_saved(name, value, tmp_path):
+def test_parameters_that_contain_code_are_not_saved(name, value, tmp_path):
     model = PACBayesTreeClassifier(**{name: value}).fit(X, Y)
     with pytest.raises(TypeError, match="cannot be saved"):
         certree.save(model, tmp_path / "model.npz")
@@ -362,7 +364,9 @@ def test_parameters_with_code_behind_them_are_not_saved(name, value, tmp_path):
 @pytest.mark.parametrize(
     ("estimator", "target"), [(DecoratedTreeClassifier, Y), (DecoratedTreeRegressor, X[:, 0])]
 )
-def test_decorated_trees_are_not_saved_and_told_where_to_go(estimator, target, tmp_path):
+def test_decorated_trees_are_not_saved_and_the_error_names_an_alternative(
+    estimator, target, tmp_path
+):
     model = estimator().fit(X, target)
     with pytest.raises(TypeError, match="write it with joblib or skops"):
         certree.save(model, tmp_path / "model.npz")
@@ -371,7 +375,7 @@ def test_decorated_trees_are_not_saved_and_told_where_to_go(estimator, target, t
 
 def test_a_class_of_another_with_a_known_name_is_not_saved(tmp_path):
     impostor = type("PACBayesTreeClassifier", (PACBayesTreeClassifier,), {})
-    with pytest.raises(TypeError, match="expected a fitted model of certree"):
+    with pytest.raises(TypeError, match="model must be a fitted estimator of certree"):
         certree.save(impostor().fit(X, Y), tmp_path / "model.npz")
 
 
@@ -400,7 +404,7 @@ def test_another_estimator_as_grower_is_not_saved(grower, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_rules_votes_and_laws_are_not_saved(tmp_path):
+def test_subclasses_of_rules_votes_and_posteriors_are_not_saved(tmp_path):
     rule = type("Polynomial", (Polynomial,), {})()
     posteriors = type("PACBayesPosteriors", (PACBayesPosteriors,), {})()
     voting = type("Voting", (Voting,), {})()
@@ -421,7 +425,7 @@ def test_a_generator_inside_a_grower_is_not_saved(tmp_path):
         certree.save(model, tmp_path / "model.npz")
 
 
-def test_no_directory_no_file(small, tmp_path):
+def test_a_missing_directory_is_an_error(small, tmp_path):
     with pytest.raises(FileNotFoundError):
         certree.save(small, tmp_path / "missing" / "model.npz")
 
@@ -429,7 +433,7 @@ def test_no_directory_no_file(small, tmp_path):
 # -- damaged files ---------------------------------------------------------------------------------
 
 
-def test_a_missing_file_is_said_to_be_missing(tmp_path):
+def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         certree.load(tmp_path / "model.npz")
 
@@ -473,7 +477,7 @@ def test_foreign_files_are_refused(content, tmp_path):
 
 
 def test_a_directory_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="no model file"):
+    with pytest.raises(ValueError, match="is not a model file"):
         certree.load(tmp_path)
 
 
@@ -510,7 +514,7 @@ def test_an_array_before_the_archive_is_refused(saved):
     ],
     ids=lambda header: header[:20].decode(errors="replace"),
 )
-def test_headers_that_are_no_header_are_refused(saved, header):
+def test_invalid_headers_are_refused(saved, header):
     rewrite(saved, {"header": as_header(header)})
     refuses(saved)
 
@@ -591,7 +595,7 @@ def test_headers_with_wrong_entries_are_refused(saved, changed):
 
 @pytest.fixture
 def nested(tmp_path):
-    """A file with the objects of three parameters, one of them of scikit-learn."""
+    """A model file with objects as three parameters, one of them of scikit-learn."""
     model = CertifiedTreeClassifier(
         Cart(max_leaf_nodes=8),
         vote=Voting("majority"),
@@ -603,8 +607,8 @@ def nested(tmp_path):
 
 
 @pytest.fixture
-def of_sklearn(tmp_path):
-    """A file with a decision tree of scikit-learn as its grower."""
+def saved_with_sklearn_grower(tmp_path):
+    """A model file with a decision tree of scikit-learn as the grower."""
     path = tmp_path / "sklearn.npz"
     certree.save(PACBayesTreeClassifier(DecisionTreeClassifier()).fit(X, Y), path)
     return path
@@ -627,7 +631,7 @@ FOREIGN = [
 
 
 def with_parameter(path, name, form):
-    """Write a file again with another form of one parameter."""
+    """Rewrite a model file with another encoded value of one parameter."""
     rewrite(path, parameters={**header_of(path)["parameters"], name: form})
 
 
@@ -639,10 +643,10 @@ def test_objects_of_other_classes_are_refused(nested, name, known, foreign):
 
 
 @pytest.mark.parametrize("foreign", [*FOREIGN, "Cart"])
-def test_trees_of_other_classes_are_refused(of_sklearn, foreign):
-    form = renamed(form_of(of_sklearn, "grower"), "DecisionTreeClassifier", foreign)
-    with_parameter(of_sklearn, "grower", form)
-    refuses(of_sklearn)
+def test_trees_of_other_classes_are_refused(saved_with_sklearn_grower, foreign):
+    form = renamed(form_of(saved_with_sklearn_grower, "grower"), "DecisionTreeClassifier", foreign)
+    with_parameter(saved_with_sklearn_grower, "grower", form)
+    refuses(saved_with_sklearn_grower)
 
 
 def test_parameters_of_objects_are_in_the_file_by_name(nested):
@@ -679,7 +683,7 @@ def test_damaged_objects_are_refused(nested, name, known):
     ("name", "parameter"),
     [("grower", "max_leaf_nodes"), ("vote", "smoothing"), ("posteriors", "search")],
 )
-def test_objects_with_parameters_of_their_own_only(nested, name, parameter):
+def test_objects_take_only_their_own_parameters(nested, name, parameter):
     with_parameter(nested, name, renamed(form_of(nested, name), parameter, "no_such"))
     refuses(nested)
 
@@ -693,7 +697,7 @@ def test_objects_with_wrong_parameters_are_refused(nested, name, old, new):
     refuses(nested)
 
 
-def test_an_object_may_not_hold_the_code_of_another(nested):
+def test_objects_of_classes_with_code_are_refused(nested):
     inner = renamed(form_of(nested, "vote"), "Voting", "Popen")
     text = json.dumps(form_of(nested, "grower"))
     with_parameter(nested, "grower", json.loads(text.replace("8", json.dumps(inner))))
@@ -734,7 +738,7 @@ def test_certificates_without_an_entry_or_with_another_are_refused(nested):
 
 
 @pytest.mark.parametrize("deployed", [-1, 99, 0.5, "hold_out", None, [0]])
-def test_what_is_deployed_is_one_of_the_certificates(nested, deployed):
+def test_the_deployed_certificate_must_be_one_of_the_certificates(nested, deployed):
     rewrite(nested, deployed=deployed)
     refuses(nested)
 
@@ -764,13 +768,13 @@ def test_headers_without_an_entry_are_refused(saved, entry):
 
 @pytest.fixture
 def with_sets():
-    """A model whose tree compares categories."""
+    """A model whose tree splits on categories."""
     posteriors = {"lambda_error": 1.0, "lambda_penalty": 0.1}
     model = PACBayesTreeClassifier(**posteriors, max_depth=3, categorical_features=[1, 2, 3])
     return model.fit(X.round(), Y)
 
 
-def test_sets_of_categories_come_back(with_sets, tmp_path):
+def test_sets_of_categories_are_loaded(with_sets, tmp_path):
     loaded = through_file(with_sets, tmp_path / "model.npz")
     assert_same_model(loaded, with_sets, TEST.round())
     for name in ("category_start", "categories"):
@@ -805,27 +809,27 @@ ENSEMBLES = {
 }
 
 
-def test_classes_whose_letters_are_none_are_refused(tmp_path):
+def test_classes_with_invalid_code_points_are_refused(tmp_path):
     path, y = tmp_path / "model.certree", np.array(["no", "yes"] * 20)
     certree.save(PrunedTreeClassifier(cv=2).fit(np.arange(40.0)[:, None], y), path)
     classes = arrays_of(path)["classes"].copy()
     classes.view(np.uint32)[-1] |= 1 << 30
     rewrite(path, {"classes": classes})
-    refuses(path, "it holds text that is none")
+    refuses(path, "an array of text holds invalid code points")
 
 
-def test_truth_values_that_are_neither_true_nor_false_are_refused(tmp_path):
+def test_booleans_other_than_0_and_1_are_refused(tmp_path):
     path = tmp_path / "model.certree"
     certree.save(PrunedTreeClassifier(cv=2).fit(np.arange(40.0)[:, None], [0, 1] * 20), path)
     ways = arrays_of(path)["tree.missing_left"].copy()
     ways.view(np.uint8)[0] = 2
     rewrite(path, {"tree.missing_left": ways})
-    refuses(path, "it has truth values with bytes other than 0 and 1")
+    refuses(path, "an array of booleans holds bytes other than 0 and 1")
 
 
 @pytest.fixture(params=ENSEMBLES)
-def of_trees(request, tmp_path):
-    """A file of trees that compare categories."""
+def saved_ensemble(request, tmp_path):
+    """A model file of an ensemble whose trees split on categories."""
     model = ENSEMBLES[request.param].set_params(categorical_features=[0, 1])
     table = np.random.default_rng(0).integers(0, 6, (120, 2)).astype(float)
     model.fit(table, (table[:, 0] % 3 + table[:, 1] % 2 > 1).astype(int))
@@ -833,8 +837,8 @@ def of_trees(request, tmp_path):
     return tmp_path / "model.certree"
 
 
-def test_nodes_that_share_children_are_refused(of_trees):
-    arrays = arrays_of(of_trees)
+def test_nodes_that_share_children_are_refused(saved_ensemble):
+    arrays = arrays_of(saved_ensemble)
     if "trees.beyond" in arrays:  # from each node that compares
         inner = np.flatnonzero(arrays["trees.compares"])
         name, place, offset = "beyond", np.arange(len(inner)), inner
@@ -843,8 +847,8 @@ def test_nodes_that_share_children_are_refused(of_trees):
         name, place, offset = "left", inner, np.zeros_like(inner)
     column = arrays[f"trees.{name}"]
     of_second = column[place[1]] + offset[1]
-    rewrite(of_trees, {f"trees.{name}": changed(column, place[0], of_second - offset[0])})
-    refuses(of_trees, "exactly one parent|that has a sibling")
+    rewrite(saved_ensemble, {f"trees.{name}": changed(column, place[0], of_second - offset[0])})
+    refuses(saved_ensemble, "exactly one parent|that has a sibling")
 
 
 @pytest.mark.parametrize(
@@ -857,41 +861,41 @@ def test_nodes_that_share_children_are_refused(of_trees):
     ],
     ids=["unsorted", "equal", "negative", "unknown"],
 )
-def test_damaged_sets_of_many_trees_are_refused(of_trees, change, message):
-    sets = arrays_of(of_trees)["trees.categories"]
-    rewrite(of_trees, {"trees.categories": change(sets)})
-    refuses(of_trees, message)
+def test_damaged_sets_of_many_trees_are_refused(saved_ensemble, change, message):
+    sets = arrays_of(saved_ensemble)["trees.categories"]
+    rewrite(saved_ensemble, {"trees.categories": change(sets)})
+    refuses(saved_ensemble, message)
 
 
 @pytest.mark.parametrize("names", [None, [None, None]])
-def test_sets_of_many_trees_need_categories(of_trees, names):
-    rewrite(of_trees, categories=names)
-    refuses(of_trees, "splits on categories that its features do not have")
+def test_sets_of_many_trees_need_categories(saved_ensemble, names):
+    rewrite(saved_ensemble, categories=names)
+    refuses(saved_ensemble, "splits on categories that its features do not have")
 
 
 @pytest.mark.parametrize("change", [lambda one: one[:-1], lambda one: np.append(one, one)])
-def test_trees_have_a_value_for_every_node_that_says_one(of_trees, change):
-    rewrite(of_trees, {"trees.compares": change(arrays_of(of_trees)["trees.compares"])})
-    refuses(of_trees, "must have shape")
+def test_trees_must_have_a_value_for_every_leaf(saved_ensemble, change):
+    rewrite(saved_ensemble, {"trees.compares": change(arrays_of(saved_ensemble)["trees.compares"])})
+    refuses(saved_ensemble, "must have shape")
 
 
 @pytest.mark.parametrize("column", ["feature", "threshold", "beyond", "n_categories"])
-def test_trees_have_columns_of_nodes_that_compare(of_trees, column):
-    rewrite(of_trees, {f"trees.{column}": arrays_of(of_trees)[f"trees.{column}"][:-1]})
-    refuses(of_trees, f"{column} must have shape")
+def test_trees_must_have_columns_for_their_splits(saved_ensemble, column):
+    rewrite(saved_ensemble, {f"trees.{column}": arrays_of(saved_ensemble)[f"trees.{column}"][:-1]})
+    refuses(saved_ensemble, f"{column} must have shape")
 
 
 def test_a_later_version_is_named(saved):
     rewrite(saved, version=5)
-    refuses(saved, "version is 5")
+    refuses(saved, "it has version 5, but this certree reads version 4")
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("model", ["PACBayesTreeClassifier", "HelmboldSchapireClassifier"])
-def test_files_of_unreleased_versions_are_said_to_be_old(saved, model, version):
+def test_files_of_unreleased_versions_are_refused(saved, model, version):
     # Names and parameters were others, so the version is looked at first.
     rewrite(saved, version=version, model=model, parameters={"grower": "cart", "min_rows": 1.0})
-    refuses(saved, "written by an earlier, unreleased certree")
+    refuses(saved, f"it has version {version} of an unreleased certree")
 
 
 def test_files_are_of_the_fourth_version(saved):
@@ -915,32 +919,34 @@ EARLIER = [
 ]
 
 
-def told(model):
-    """What it says of rows, and of itself."""
+def collect_results(model):
+    """Return predictions for X and the certificate, by name."""
     names = ("predict", "predict_proba", "predict_log_proba", "predict_std", "predict_set")
-    said = {name: getattr(model, name)(X) for name in names if hasattr(model, name)}
-    said["certificate"] = str(getattr(model, "certificate_", None))
-    return said
+    results = {name: getattr(model, name)(X) for name in names if hasattr(model, name)}
+    results["certificate"] = str(getattr(model, "certificate_", None))
+    return results
 
 
 @pytest.mark.parametrize("model", EARLIER, ids=lambda model: type(model).__name__)
-def test_files_of_before_weights_were_relative_predict_as_they_did(model, tmp_path):
+def test_files_from_before_relative_weights_predict_as_before(model, tmp_path):
     path = tmp_path / "model"
     model = clone(model).fit(X, TWO)
     certree.save(model, path)
     make_earlier(path)
     loaded = certree.load(path)
-    expected = told(model)
-    for name, said in told(loaded).items():
-        np.testing.assert_array_equal(said, expected[name], err_msg=name)
-    # They do not say how even the weights were.
+    expected = collect_results(model)
+    for name, values in collect_results(loaded).items():
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+    # Earlier files have no effective sample size.
     assert not hasattr(loaded, "effective_sample_size_")
     again = through_file(loaded, tmp_path / "again")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("densities", ["normal", "histogram"])
-def test_naive_bayes_of_unknown_many_rows_predicts_and_learns_no_more(densities, tmp_path):
+def test_naive_bayes_without_the_number_of_rows_predicts_but_takes_no_partial_fit(
+    densities, tmp_path
+):
     path = tmp_path / "model"
     weight = np.arange(len(X)) % 3 + 1.0
     model = NaiveBayesClassifier(densities).fit(X, Y, weight)
@@ -961,7 +967,7 @@ def test_naive_bayes_of_unknown_many_rows_predicts_and_learns_no_more(densities,
 
 
 @pytest.mark.parametrize("weighed", [False, True])
-def test_rows_of_earlier_files_that_stand_in_another_order_come_and_go(weighed, tmp_path):
+def test_rows_of_earlier_files_in_another_order_can_be_added_and_forgotten(weighed, tmp_path):
     path, order = tmp_path / "model", np.random.default_rng(0).permutation(len(X))
     weight = np.arange(len(X)) % 3 + 1.0 if weighed else None
     model = PACBayesTreeClassifier(Grid(BOX), max_depth=4, lambda_error=1.0, lambda_penalty=0.1)
@@ -996,12 +1002,12 @@ def test_hashes_of_rows_are_checked(saved, hashes):
 
 
 @pytest.mark.parametrize("n_rows", [0, -1, 1, 2.5, "all", True, [], None])
-def test_headers_have_no_hashes_beside_them(saved, n_rows):
+def test_headers_without_hashes_have_no_number_of_rows(saved, n_rows):
     rewrite(saved, n_sample_hashes=n_rows)
     refuses(saved, "sample_hashes")
 
 
-def test_a_file_written_anew_without_changes_still_loads(saved, small):
+def test_a_rewritten_file_still_loads(saved, small):
     # Else the tests that change one thing would pass for another reason.
     rewrite(saved, parameters={"grower": "kd", "cv": 2})
     loaded = certree.load(saved)
@@ -1126,7 +1132,7 @@ def test_arrays_with_wrong_content_are_refused(saved, name, change):
     ],
     ids=lambda header: header[:40],
 )
-def test_arrays_with_a_damaged_header_of_their_own_are_refused(saved, header):
+def test_arrays_with_a_damaged_npy_header_are_refused(saved, header):
     rewrite(saved, {"tree.left": raw_npy(header + "\n")})
     refuses(saved)
 
@@ -1139,13 +1145,13 @@ def test_arrays_with_a_damaged_header_of_their_own_are_refused(saved, header):
         "{'descr': 'a5', 'fortran_order': False, 'shape': (0,)}",
     ],
 )
-def test_arrays_with_a_header_that_numpy_warns_of_are_refused(saved, header):
+def test_arrays_with_an_npy_header_that_numpy_warns_of_are_refused(saved, header):
     rewrite(saved, {"tree.left": raw_npy(header + "\n")})
     refuses(saved)
 
 
 @pytest.mark.parametrize("method", [12, 14, 93, 99])
-def test_parts_that_claim_another_compression_are_refused(saved, method):
+def test_arrays_of_other_compression_methods_are_refused(saved, method):
     write_archive_of(saved, {"header": b"\x09\x04\x05\x00" + b"\xff" * 40})
     content = bytearray(saved.read_bytes())
     for magic, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
@@ -1204,7 +1210,7 @@ def test_loading_closes_the_file(saved):
     ],
     ids=repr,
 )
-def test_a_regressor_comes_back_bit_by_bit(model, tmp_path):
+def test_a_regressor_is_loaded_bit_by_bit(model, tmp_path):
     target = X[:, 0] + 3.5 * Y
     model = clone(model).set_params(random_state=0).fit(X, target)
     loaded = through_file(model, tmp_path / "model.npz")
@@ -1236,7 +1242,7 @@ def test_a_regressor_comes_back_bit_by_bit(model, tmp_path):
     ],
     ids=str,
 )
-def test_a_certified_model_comes_back_with_its_certificates(parameters, tmp_path):
+def test_a_certified_model_is_loaded_with_its_certificates(parameters, tmp_path):
     model = CertifiedTreeClassifier(random_state=0, duplicates="genuine", **parameters)
     model.fit(X, Y, classes=np.unique(Y))
     loaded = through_file(model, tmp_path / "model.npz")
@@ -1269,7 +1275,7 @@ def test_a_certified_model_comes_back_with_its_certificates(parameters, tmp_path
     ],
     ids=repr,
 )
-def test_models_come_back_whose_parameters_are_numbers_of_numpy(model, tmp_path):
+def test_models_with_numpy_scalars_as_parameters_are_loaded(model, tmp_path):
     model.set_params(random_state=np.int64(0)).fit(X, Y)
     loaded = through_file(model, tmp_path / "model.npz")
     same_bits(loaded.predict(X), model.predict(X))
@@ -1279,13 +1285,13 @@ def test_models_come_back_whose_parameters_are_numbers_of_numpy(model, tmp_path)
 
 @pytest.mark.parametrize("field", ["weights.log_evidence", "tree.optimal_splits"])
 @pytest.mark.parametrize("value", [0, 5, [], {}, "0"], ids=str)
-def test_what_save_would_write_otherwise_is_refused(saved, field, value):
+def test_files_that_save_would_write_differently_are_refused(saved, field, value):
     rewrite(saved, **{field: value})
     refuses(saved, field.split(".")[1])
 
 
 @pytest.mark.parametrize("dtype", ["<i8", ">i4", "<u4", "|i1"])
-def test_columns_have_the_width_and_order_of_bytes_that_save_gives_them(saved, dtype):
+def test_arrays_of_another_dtype_or_byte_order_are_refused(saved, dtype):
     rewrite(saved, {"tree.left": arrays_of(saved)["tree.left"].astype(dtype)})
     refuses(saved, "left must (have dtype int32|fit into int32)")
 
@@ -1303,7 +1309,7 @@ def test_a_preprocessor_is_not_saved(tmp_path):
 @pytest.mark.parametrize(
     "dtype", ["<M8[D]", "<M8[ns]", "<M8[7D]", ">M8[s]", "<m8[s]", "<m8[Y]", "<m8"], ids=str
 )
-def test_classes_of_dates_and_time_spans_come_back(dtype, tmp_path):
+def test_classes_of_dates_and_time_spans_are_loaded(dtype, tmp_path):
     classes = np.array([5, 700, 800_000]).astype(dtype)
     model = PrunedTreeClassifier(random_state=0).fit(X, classes[Y])
     loaded = through_file(model, tmp_path / "model.npz")
@@ -1311,14 +1317,14 @@ def test_classes_of_dates_and_time_spans_come_back(dtype, tmp_path):
     assert_same_model(loaded, model)
 
 
-def test_classes_that_numpy_would_cut_are_not_saved(tmp_path):
+def test_classes_that_end_in_nul_are_not_saved(tmp_path):
     model = PrunedTreeClassifier().fit(X, np.array(["a", "a\0"], dtype=object)[TWO])
     with pytest.raises(ValueError, match="must not end in a NUL"):
         certree.save(model, tmp_path / "model.npz")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_load_would_refuse_is_not_saved(small, tmp_path):
+def test_models_that_load_would_refuse_are_not_saved(small, tmp_path):
     odd = copy.deepcopy(small)
     odd.feature_names_in_ = np.array(["same"] * odd.n_features_in_, dtype=object)
     with pytest.raises(
@@ -1328,13 +1334,13 @@ def test_what_load_would_refuse_is_not_saved(small, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_deflate_makes_very_small_is_stored_as_it_is(tmp_path):
+def test_arrays_that_compress_very_well_are_stored_uncompressed(tmp_path):
     # Zeros are a thousand times smaller compressed, and no more than a hundred times is trusted.
     zeros = {"zeros": np.zeros(10**7)}
     path = tmp_path / "zeros.npz"
     write_whole(path, lambda file: write_archive(file, b"{}", zeros))
     assert path.stat().st_size > 8 * 10**7
-    with opened(path) as archive:
+    with open_archive(path) as archive:
         assert archive.header() == b"{}"
         same_bits(archive["zeros"], zeros["zeros"])
 
@@ -1342,36 +1348,36 @@ def test_what_deflate_makes_very_small_is_stored_as_it_is(tmp_path):
 # -- limits, before anything is read ----------------------------------------------------------------
 
 
-def never_read(monkeypatch):
+def forbid_reading(monkeypatch):
     def read(*_):
         pytest.fail("something was read")
 
     monkeypatch.setattr(zipfile.ZipExtFile, "read", read)
 
 
-def deflated(path, members):
+def write_deflated(path, members):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
 
 
-def test_a_file_that_would_take_much_memory_is_refused_unread(saved, monkeypatch):
+def test_a_file_that_declares_too_much_memory_is_refused_unread(saved, monkeypatch):
     zeros = npy(np.zeros(2**24))
-    deflated(saved, {"header.npy": npy(as_header({})), "tree.left.npy": zeros})
+    write_deflated(saved, {"header.npy": npy(as_header({})), "tree.left.npy": zeros})
     assert saved.stat().st_size < 2**18
-    never_read(monkeypatch)
+    forbid_reading(monkeypatch)
     refuses(saved, r"may hold 67,108,864")
 
 
-def test_a_header_that_would_take_much_memory_is_refused_unread(saved, monkeypatch):
-    deflated(saved, {"header.npy": npy(as_header(b"[" + b"{}," * 2**21 + b"{}]"))})
-    never_read(monkeypatch)
+def test_a_header_that_declares_too_much_memory_is_refused_unread(saved, monkeypatch):
+    write_deflated(saved, {"header.npy": npy(as_header(b"[" + b"{}," * 2**21 + b"{}]"))})
+    forbid_reading(monkeypatch)
     refuses(saved, "its header has more than")
 
 
 def test_a_stream_is_not_read_beyond_what_it_declares(saved):
     arrays = {**arrays_of(saved), "tree.chain": np.zeros(2**21, dtype=np.int32)}
-    deflated(saved, {f"{name}.npy": npy(values) for name, values in arrays.items()})
+    write_deflated(saved, {f"{name}.npy": npy(values) for name, values in arrays.items()})
     content = bytearray(saved.read_bytes())
     # The directory then says that the part is as short as the others.
     at = content.rindex(b"tree.chain.npy") - 46
@@ -1381,35 +1387,35 @@ def test_a_stream_is_not_read_beyond_what_it_declares(saved):
 
 
 @pytest.mark.parametrize("name", ["something", "tree.leaves", "../../etc/passwd", ""])
-def test_unknown_parts_are_refused_unread(saved, name):
+def test_unknown_arrays_are_refused_unread(saved, name):
     rewrite(saved, {name: b"no array at all"})
-    refuses(saved, f"it has the unknown '{name}'")
+    refuses(saved, f"it has unknown arrays: '{name}'")
 
 
-def test_parts_that_are_no_arrays_or_come_twice_are_refused(saved):
+def test_members_other_than_distinct_arrays_are_refused(saved):
     with zipfile.ZipFile(saved, "a") as archive:
         archive.writestr("readme.txt", "hello")
-    refuses(saved, "'readme.txt' is no array")
+    refuses(saved, "'readme.txt' is not an array")
     rewrite(saved, without=["tree.left"])
     with zipfile.ZipFile(saved, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("tree.chain.npy", npy(np.ones(3, dtype=np.int32)))
-    refuses(saved, "two parts of the name 'tree.chain'")
+    refuses(saved, "two arrays called 'tree.chain'")
 
 
-def test_encrypted_parts_are_refused(saved):
+def test_encrypted_arrays_are_refused(saved):
     content = bytearray(saved.read_bytes())
     content[content.index(b"PK\x01\x02") + 8] |= 1
     saved.write_bytes(content)
     refuses(saved, "is encrypted")
 
 
-def test_a_directory_of_many_parts_is_refused(saved):
+def test_a_directory_of_many_members_is_refused(saved):
     write_archive_of(saved, {f"part{number}": b"" for number in range(100)})
-    refuses(saved, "its directory says that it has 100 parts")
+    refuses(saved, "its directory lists 100 arrays")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes and devices are POSIX's")
-def test_streams_are_refused_and_not_waited_for(tmp_path):
+def test_pipes_and_devices_are_refused_without_waiting(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (pipe, Path("/dev/zero"), Path(os.devnull)):
@@ -1421,7 +1427,7 @@ def test_streams_are_refused_and_not_waited_for(tmp_path):
     [
         ({"n_features": 10**9}, "n_features must be a whole number in 1 .. 16777216"),
         ({"n_features": True}, "n_features"),
-        ({"weights.log_evidence": float("nan")}, "has a NaN"),
+        ({"weights.log_evidence": float("nan")}, "contains a NaN"),
         ({"weights.log_evidence": True}, "log_evidence must be 1.0, got True"),
         ({"temperatures": {"lambda_error": None, "lambda_penalty": 1.0}}, "temperatures"),
         ({"something": 1}, "should not have, 'something'"),
@@ -1432,12 +1438,12 @@ def test_streams_are_refused_and_not_waited_for(tmp_path):
         ({"classes.dtype": 0}, "classes must be"),
         ({"categories": [None] * 3}, "expected categories of 4 features"),
         ({"categories": [["a"], None, None, "b"]}, "categories must be a list"),
-        ({"categories": [[float("nan")], None, None, None]}, "has a NaN"),
+        ({"categories": [[float("nan")], None, None, None]}, "contains a NaN"),
         ({"tree.optimal_splits": 5}, "optimal_splits"),
     ],
     ids=str,
 )
-def test_headers_that_do_not_go_with_the_rest_are_refused(saved, entries, reason):
+def test_headers_that_contradict_the_arrays_are_refused(saved, entries, reason):
     rewrite(saved, **entries)
     refuses(saved, reason)
 
@@ -1455,18 +1461,18 @@ def test_headers_that_do_not_go_with_the_rest_are_refused(saved, entries, reason
         ("n_jobs", 0),
     ],
 )
-def test_parameters_that_predictions_fail_with_are_refused(saved, name, value):
+def test_invalid_parameters_are_refused(saved, name, value):
     with_parameter(saved, name, value)
     refuses(saved)
 
 
-def test_weights_that_are_no_law_over_prunings_are_refused(saved):
+def test_weights_of_prunings_that_do_not_sum_to_1_are_refused(saved):
     weight = arrays_of(saved)["weights.weight"]
     rewrite(saved, {"weights.weight": weight / 2})
     refuses(saved, "weight must sum to 1")
 
 
-def test_a_vote_for_a_class_that_is_not_there_is_refused(tmp_path):
+def test_a_vote_for_a_missing_class_is_refused(tmp_path):
     path = tmp_path / "model.npz"
     certree.save(PrunedTreeClassifier().fit(X, ["only"] * len(X)), path)
     rewrite(path, {"vote.score": arrays_of(path)["vote.score"][:, ::-1]})
@@ -1486,7 +1492,7 @@ def test_sets_of_categories_without_names_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.5, 0.999])
-def test_a_bound_below_what_its_numbers_give_is_refused(nested, factor):
+def test_a_bound_that_its_numbers_do_not_give_is_refused(nested, factor):
     saved = header_of(nested)["certificates"]
     for place, one in enumerate(saved):
         if one["bound"]:
@@ -1519,7 +1525,7 @@ def test_a_bound_below_what_its_numbers_give_is_refused(nested, factor):
     ],
     ids=str,
 )
-def test_certificates_whose_numbers_do_not_go_together_are_refused(nested, change):
+def test_certificates_with_contradicting_numbers_are_refused(nested, change):
     saved = header_of(nested)["certificates"]
     first = {**saved[0], **change}
     if change.get("n") == 10**6 or change.get("delta") == 0.5:

@@ -1,4 +1,4 @@
-"""Files hold digests in place of long texts of categories that no tree compares, and lose nothing."""
+"""Model files hold digests in place of long categories that no split uses."""
 
 import numpy as np
 import pandas as pd
@@ -49,7 +49,7 @@ def fitted(model, y=None):
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda one: type(one).__name__)
-def test_texts_that_no_tree_compares_are_not_in_the_file(model, tmp_path):
+def test_texts_that_no_split_uses_are_not_in_the_file(model, tmp_path):
     model, X, _ = fitted(model)
     loaded = through_file(model, tmp_path / "model")
     assert model.categories_.digested == ()  # the model itself keeps its texts
@@ -87,7 +87,7 @@ def test_rows_of_the_fit_are_known_after_loading(tmp_path):
     assert certify(loaded, others, y) == certify(model, others, y)
 
 
-def test_texts_that_some_tree_compares_are_all_kept(tmp_path):
+def test_texts_that_a_split_uses_are_kept(tmp_path):
     X = pd.DataFrame({"note": [f"{k % 7} ".ljust(LONG, "é") for k in range(300)]})
     model = PACBayesTreeClassifier(random_state=0).fit(X, np.arange(300) % 7 < 3)
     loaded = through_file(model, tmp_path / "model")
@@ -95,13 +95,13 @@ def test_texts_that_some_tree_compares_are_all_kept(tmp_path):
     assert loaded.to_dict() == model.to_dict()
 
 
-def test_densities_of_naive_bayes_compare_all_texts(tmp_path):
+def test_naive_bayes_keeps_all_texts(tmp_path):
     model = NaiveBayesClassifier().fit(*table())
     assert through_file(model, tmp_path / "model").categories_.names == model.categories_.names
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda one: type(one).__name__)
-def test_files_of_before_with_all_texts_predict_the_same(model, tmp_path):
+def test_earlier_files_with_all_texts_predict_the_same(model, tmp_path):
     model, X, _ = fitted(model)
     save(model, tmp_path / "model")
     header = header_of(tmp_path / "model")
@@ -133,7 +133,7 @@ def test_damaged_places_of_digests_are_refused(digested, message, tmp_path):
     refuses(tmp_path / "model", message)
 
 
-def test_trees_that_compare_digests_are_not_exported(tmp_path):
+def test_trees_with_splits_on_digests_are_not_exported(tmp_path):
     X, y = table()
     X["note"] = [f"{k % 4} ".ljust(LONG, "é") for k in range(300)]
     for seed in range(20):  # until the first tree draws another feature
@@ -151,7 +151,7 @@ def test_trees_that_compare_digests_are_not_exported(tmp_path):
     assert check_export(model, X, exports=["dict"]).all_agree
 
 
-def test_fits_in_a_box_go_on_after_loading(tmp_path):
+def test_fits_in_a_fixed_box_are_continued_after_loading(tmp_path):
     X, y = table()
     X = X[["x", "note"]].assign(note=[f"{k % 5} ".ljust(LONG, "é") for k in range(300)])
     first, last = slice(0, 150), slice(150, 300)
@@ -191,7 +191,7 @@ def test_texts_with_one_digest_or_short_ones_are_kept(monkeypatch):
     assert long.without_texts(every).names == long.names
 
 
-def test_digests_of_texts_are_those_of_every_process():
+def test_digests_of_texts_are_equal_in_every_process():
     known = Categories((("a" * 30, "\ud800" * 30),)).without_texts(np.ones(1, dtype=bool))
     assert known.names[0] == ("71fab4a212af99bb", "b8c31095e7cb4cdb")
     more = known.with_those_of(np.array([["a" * 30], ["c" * 30]], dtype=object))

@@ -1,4 +1,4 @@
-"""What is said of rows from files to a file is what is said of them in memory."""
+"""Predictions from files to a file, compared with predictions in memory."""
 
 import tempfile
 from itertools import pairwise
@@ -13,7 +13,7 @@ import pytest
 import certree
 from certree import predict_files
 from certree.files import tables
-from certree.files.predictions import answers
+from certree.files.predictions import predict_columns
 from same_models import table
 
 N = 900
@@ -22,8 +22,8 @@ FORMS = ["parquet", "arrow", "csv", "csv.gz", "tsv"]
 
 @pytest.fixture(scope="module")
 def rows():
-    made = table(N, "three", seed=3).drop_columns(["w"])
-    return made.append_column("key", pa.array(np.arange(N)))
+    rows = table(N, "three", seed=3).drop_columns(["w"])
+    return rows.append_column("key", pa.array(np.arange(N)))
 
 
 @pytest.fixture(scope="module")
@@ -56,35 +56,35 @@ def folder_of(rows, folder, form, ends=(0, 300, 300, 301, N)):
 def expected(model, rows):
     X = rows.drop_columns(["y", "key"])
     shares = model.predict_proba(X)
-    beside = {f"probability_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
-    return {"key": rows["key"].to_numpy(), "prediction": model.predict(X), **beside}
+    columns = {f"probability_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
+    return {"key": rows["key"].to_numpy(), "prediction": model.predict(X), **columns}
 
 
 @pytest.mark.parametrize("batch_size", [1, 64, 10_000])
 @pytest.mark.parametrize("form", FORMS)
-def test_files_are_told_as_rows_in_memory(form, batch_size, model, rows, tmp_path):
+def test_predictions_of_files_equal_those_in_memory(form, batch_size, model, rows, tmp_path):
     few = rows.slice(0, 130) if batch_size == 1 else rows
     ends = (0, 60, 60, 61, len(few))
     source = folder_of(few, tmp_path / "rows", form, ends)
-    told = tmp_path / "told.parquet"
-    assert predict_files(model, source, told, keep=["key"], batch_size=batch_size) == len(few)
-    wanted, found = expected(model, few), pq.read_table(told)
+    target = tmp_path / "target.parquet"
+    assert predict_files(model, source, target, keep=["key"], batch_size=batch_size) == len(few)
+    wanted, found = expected(model, few), pq.read_table(target)
     assert found.column_names == [*wanted]
     for name, one in wanted.items():
-        said = found[name].to_numpy(zero_copy_only=False)
-        assert said.astype(str).tolist() == one.astype(str).tolist() if name == "key" else True
+        values = found[name].to_numpy(zero_copy_only=False)
+        assert values.astype(str).tolist() == one.astype(str).tolist() if name == "key" else True
         if name != "key":
-            np.testing.assert_array_equal(said, one)
+            np.testing.assert_array_equal(values, one)
 
 
-@pytest.mark.parametrize("to", ["told.csv", "told.csv.gz", "told.tsv"])
-def test_text_of_many_batches_is_that_of_one(to, model, rows, tmp_path):
+@pytest.mark.parametrize("name", ["predicted.csv", "predicted.csv.gz", "predicted.tsv"])
+def test_batches_do_not_change_the_file(name, model, rows, tmp_path):
     source = folder_of(rows, tmp_path / "rows", "parquet")
-    told = []
+    contents = []
     for batch_size in (50, 10_000):
-        predict_files(model, source, tmp_path / to, batch_size=batch_size)
-        told.append((tmp_path / to).read_bytes())
-    assert told[0] == told[1]
+        predict_files(model, source, tmp_path / name, batch_size=batch_size)
+        contents.append((tmp_path / name).read_bytes())
+    assert contents[0] == contents[1]
 
 
 def test_data_sets_and_lists_are_read(model, rows, tmp_path):
@@ -92,13 +92,13 @@ def test_data_sets_and_lists_are_read(model, rows, tmp_path):
     files = sorted(source.iterdir())
     texts = []
     for given in (source, files, str(source), pa.dataset.dataset(files)):
-        predict_files(model, given, tmp_path / "told.csv")
-        texts.append((tmp_path / "told.csv").read_text())
+        predict_files(model, given, tmp_path / "predicted.csv")
+        texts.append((tmp_path / "predicted.csv").read_text())
     assert len(set(texts)) == 1
     assert len(texts[0].splitlines()) == N + 1
 
 
-def test_what_more_a_model_says_is_written(rows, tmp_path):
+def test_further_columns_are_written(rows, tmp_path):
     numbers = rows.drop_columns(["y", "key", "colour"])
     source = folder_of(rows, tmp_path / "rows", "parquet")
     y = rows["x0"].to_numpy()
@@ -111,51 +111,59 @@ def test_what_more_a_model_says_is_written(rows, tmp_path):
         ),
         (certree.BoostedTreesRegressor(max_iter=2), ["prediction_0", "prediction_1"]),
     ):
-        of = np.column_stack([y, -y]) if names[0] == "prediction_0" else y
-        predict_files(model.fit(numbers, of), source, tmp_path / "told.parquet", batch_size=101)
-        found = pq.read_table(tmp_path / "told.parquet")
+        targets = np.column_stack([y, -y]) if names[0] == "prediction_0" else y
+        predict_files(
+            model.fit(numbers, targets), source, tmp_path / "predicted.parquet", batch_size=101
+        )
+        found = pq.read_table(tmp_path / "predicted.parquet")
         assert found.column_names == names
-        said = np.column_stack([found[one] for one in names if one.startswith("prediction")])
-        np.testing.assert_array_equal(said, np.asarray(model.predict(numbers)).reshape(said.shape))
+        predicted = np.column_stack([found[one] for one in names if one.startswith("prediction")])
+        np.testing.assert_array_equal(
+            predicted, np.asarray(model.predict(numbers)).reshape(predicted.shape)
+        )
 
 
-def test_a_model_without_names_takes_columns_in_turn(rows, tmp_path):
+def test_a_model_without_names_takes_columns_by_position(rows, tmp_path):
     numbers = np.column_stack([rows[f"x{j}"] for j in range(4)])
     model = certree.BoostedTreesRegressor(max_iter=2).fit(numbers, numbers[:, 0])
     source = rows.select(["x0", "key", "x1", "x2", "x3"])
     pq.write_table(source, tmp_path / "rows.parquet")
-    predict_files(model, tmp_path / "rows.parquet", tmp_path / "told.parquet", keep=["key"])
-    said = pq.read_table(tmp_path / "told.parquet")["prediction"].to_numpy()
-    np.testing.assert_array_equal(said, model.predict(numbers))
-    with pytest.raises(ValueError, match="has 5 columns where it expects 4"):
-        predict_files(model, tmp_path / "rows.parquet", tmp_path / "told.parquet")
+    predict_files(model, tmp_path / "rows.parquet", tmp_path / "predicted.parquet", keep=["key"])
+    predicted = pq.read_table(tmp_path / "predicted.parquet")["prediction"].to_numpy()
+    np.testing.assert_array_equal(predicted, model.predict(numbers))
+    with pytest.raises(
+        ValueError, match="must have 4 columns, as the model has no names of features, got 5"
+    ):
+        predict_files(model, tmp_path / "rows.parquet", tmp_path / "predicted.parquet")
 
 
-def test_nothing_is_held_but_batches(model, rows, tmp_path, monkeypatch):
-    """Tables in memory have as many rows as a batch, and none is asked for before it is due."""
+def test_rows_are_predicted_in_batches(model, rows, tmp_path, monkeypatch):
+    """No more rows than a batch has are predicted at a time."""
     source = folder_of(rows, tmp_path / "rows", "parquet")
-    asked = []
-    say = type(model).predict_proba
+    batch_sizes = []
+    predict_proba = type(model).predict_proba
     monkeypatch.setattr(
-        type(model), "predict_proba", lambda self, X: asked.append(len(X)) or say(self, X)
+        type(model),
+        "predict_proba",
+        lambda self, X: batch_sizes.append(len(X)) or predict_proba(self, X),
     )
-    predict_files(model, source, tmp_path / "told.csv", batch_size=100)
-    assert max(asked) <= 100
-    assert sum(asked) == N
+    predict_files(model, source, tmp_path / "predicted.csv", batch_size=100)
+    assert max(batch_sizes) <= 100
+    assert sum(batch_sizes) == N
 
 
-def test_first_words_decide_no_type_of_text(rows, tmp_path, monkeypatch):
-    """Whole numbers in the first block are followed by others, and codes by words."""
+def test_the_first_block_does_not_decide_the_type_of_a_column(rows, tmp_path, monkeypatch):
+    """Later blocks have fractions after integers, and strings after codes that look like numbers."""
     monkeypatch.setattr(tables, "_HEAD", 64)
     (tmp_path / "rows.csv").write_text("x0,colour\n" + "1,7\n" * 50 + "1.5,red\n")
     some = rows.select(["x0", "colour"])
     model = certree.BoostedTreesClassifier(max_iter=2, random_state=0).fit(
         some, rows["y"].to_numpy(False)
     )
-    predict_files(model, tmp_path / "rows.csv", tmp_path / "told.parquet")
+    predict_files(model, tmp_path / "rows.csv", tmp_path / "predicted.parquet")
     X = pa.table({"x0": [1.0] * 50 + [1.5], "colour": ["7"] * 50 + ["red"]})
-    told = pq.read_table(tmp_path / "told.parquet")["probability_one"].to_numpy()
-    np.testing.assert_array_equal(told, model.predict_proba(X)[:, 0])
+    probability = pq.read_table(tmp_path / "predicted.parquet")["probability_one"].to_numpy()
+    np.testing.assert_array_equal(probability, model.predict_proba(X)[:, 0])
 
 
 # -- what is refused, and leaves nothing behind
@@ -164,17 +172,21 @@ def test_first_words_decide_no_type_of_text(rows, tmp_path, monkeypatch):
 @pytest.fixture
 def nothing_is_left(tmp_path):
     yield
-    assert not [*tmp_path.glob("told*"), *tmp_path.glob(".certree*")]
+    assert not [*tmp_path.glob("predicted*"), *tmp_path.glob(".certree*")]
 
 
 def test_a_column_that_a_later_file_lacks_is_named(model, rows, tmp_path, nothing_is_left):
     source = folder_of(rows, tmp_path / "rows", "parquet", tuple(range(0, N, 18)))
     pq.write_table(rows.drop_columns(["x2"]), source / "90.parquet")
-    with pytest.raises(ValueError, match=r"90\.parquet has no column 'x2'"):
-        predict_files(model, source, tmp_path / "told.csv")
+    with pytest.raises(
+        ValueError, match=r"90\.parquet must have all features of the model, but lacks 'x2'"
+    ):
+        predict_files(model, source, tmp_path / "predicted.csv")
     pq.write_table(rows.drop_columns(["key"]), source / "90.parquet")
-    with pytest.raises(ValueError, match=r"90\.parquet has no column 'key'"):
-        predict_files(model, source, tmp_path / "told.csv", keep=["key"])
+    with pytest.raises(
+        ValueError, match=r"keep must name columns of .*90\.parquet, but it has no column 'key'"
+    ):
+        predict_files(model, source, tmp_path / "predicted.csv", keep=["key"])
 
 
 def test_other_types_than_in_the_fit_are_named(model, rows, tmp_path, nothing_is_left):
@@ -184,11 +196,11 @@ def test_other_types_than_in_the_fit_are_named(model, rows, tmp_path, nothing_is
     with pytest.raises(
         ValueError, match="feature 'x0' must hold numbers as in the fit, got 'word'"
     ):
-        predict_files(model, source, tmp_path / "told.csv")
+        predict_files(model, source, tmp_path / "predicted.csv")
     text = "x0,x1,x2,x3,colour\n" + "1,2,3,4,red\n" * 400_000 + "one,2,3,4,red\n"
     (tmp_path / "rows.csv").write_text(text)
     with pytest.raises(ValueError, match=r"rows\.csv could not be read.*'one'"):
-        predict_files(model, tmp_path / "rows.csv", tmp_path / "told.csv")
+        predict_files(model, tmp_path / "rows.csv", tmp_path / "predicted.csv")
 
 
 def test_a_file_that_changes_while_it_is_read_is_named(
@@ -203,56 +215,58 @@ def test_a_file_that_changes_while_it_is_read_is_named(
 
     monkeypatch.setattr(type(model), "predict_proba", changed)
     with pytest.raises(ValueError, match=r"3\.parquet has changed while it was read"):
-        predict_files(model, source, tmp_path / "told.csv", batch_size=100)
+        predict_files(model, source, tmp_path / "predicted.csv", batch_size=100)
 
 
-def test_a_fault_in_the_middle_leaves_the_old_file(model, rows, tmp_path, monkeypatch):
+def test_an_interrupted_prediction_leaves_the_old_file(model, rows, tmp_path, monkeypatch):
     source = folder_of(rows, tmp_path / "rows", "csv")
-    (tmp_path / "told.csv").write_text("old")
+    (tmp_path / "predicted.csv").write_text("old")
     calls = []
-    say = type(model).predict_proba
+    predict_proba = type(model).predict_proba
 
-    def stopped(self, X):
+    def interrupted(self, X):
         calls.append(X)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return say(self, X)
+        return predict_proba(self, X)
 
-    monkeypatch.setattr(type(model), "predict_proba", stopped)
+    monkeypatch.setattr(type(model), "predict_proba", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        predict_files(model, source, tmp_path / "told.csv", batch_size=100)
-    assert (tmp_path / "told.csv").read_text() == "old"
+        predict_files(model, source, tmp_path / "predicted.csv", batch_size=100)
+    assert (tmp_path / "predicted.csv").read_text() == "old"
     assert not [*tmp_path.glob(".certree*")]
 
 
 def test_wrong_arguments(model, rows, tmp_path, nothing_is_left):
     source = folder_of(rows, tmp_path / "rows", "parquet")
-    told = tmp_path / "told.csv"
+    target = tmp_path / "predicted.csv"
     for how, message in (
         ({"keep": "key"}, "keep must be"),
         ({"batch_size": 0}, "batch_size must be"),
-        ({"threshold": 0.5}, "threshold is for two classes"),
+        ({"threshold": 0.5}, "threshold is for classifiers of two classes"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
-            predict_files(model, source, told, **how)
-    with pytest.raises(ValueError, match=r"lies in the folder .*rows, which is read"):
+            predict_files(model, source, target, **how)
+    with pytest.raises(
+        ValueError, match=r"must lie outside the folders .* lies in the folder .*rows"
+    ):
         predict_files(model, source, source / "deep.csv")
-    with pytest.raises(ValueError, match=r"expected a \.csv"):
-        predict_files(model, source, tmp_path / "told.txt")
+    with pytest.raises(ValueError, match=r"the file must be \.csv"):
+        predict_files(model, source, tmp_path / "predicted.txt")
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
-        predict_files(model, tmp_path / "nowhere", told)
+        predict_files(model, tmp_path / "nowhere", target)
     pq.write_table(rows.slice(0, 0), tmp_path / "none.parquet")
     with pytest.raises(ValueError, match="0 sample"):
-        predict_files(model, tmp_path / "none.parquet", told)
+        predict_files(model, tmp_path / "none.parquet", target)
     twice = rows.rename_columns(["prediction" if n == "key" else n for n in rows.column_names])
     pq.write_table(twice, tmp_path / "twice.parquet")
-    with pytest.raises(ValueError, match="keep='prediction' is the name of what is said"):
-        predict_files(model, tmp_path / "twice.parquet", told, keep=["prediction"])
+    with pytest.raises(
+        ValueError, match="keep must not name a column of the output, got 'prediction'"
+    ):
+        predict_files(model, tmp_path / "twice.parquet", target, keep=["prediction"])
 
 
-def test_progress_is_told_where_there_are_several_batches(
-    model, rows, tmp_path, monkeypatch, capsys
-):
+def test_progress_is_shown_for_several_batches(model, rows, tmp_path, monkeypatch, capsys):
     def absent(module, extra, before=certree.interface.progress.needed):
         if module.startswith("rich"):
             raise ImportError
@@ -260,7 +274,7 @@ def test_progress_is_told_where_there_are_several_batches(
 
     monkeypatch.setattr(certree.interface.progress, "needed", absent)
     source = folder_of(rows, tmp_path / "rows", "csv")
-    predict_files(model, source, tmp_path / "told.csv", batch_size=1000, verbose=1)
+    predict_files(model, source, tmp_path / "predicted.csv", batch_size=1000, verbose=1)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) > 1
     assert all(one.startswith("predicting, %: ") and "rows/s" in one for one in lines)
@@ -273,8 +287,8 @@ def test_progress_is_told_where_there_are_several_batches(
 def test_blocks_of_text_may_end_anywhere(head, model, rows, tmp_path, monkeypatch):
     write(rows, tmp_path / "rows.csv", "csv")
     monkeypatch.setattr(tables, "_HEAD", head)
-    predict_files(model, tmp_path / "rows.csv", tmp_path / "told.parquet")
-    found = pq.read_table(tmp_path / "told.parquet")["probability_one"].to_numpy()
+    predict_files(model, tmp_path / "rows.csv", tmp_path / "predicted.parquet")
+    found = pq.read_table(tmp_path / "predicted.parquet")["probability_one"].to_numpy()
     np.testing.assert_array_equal(found, expected(model, rows)["probability_one"])
 
 
@@ -283,8 +297,8 @@ def test_standard_input_is_read(model, rows, tmp_path, monkeypatch):
         pa.csv.write_csv(rows, file)
         file.seek(0)
         monkeypatch.setattr("sys.stdin", type("Stream", (), {"buffer": file}))
-        assert predict_files(model, "-", tmp_path / "told.parquet") == N
-    found = pq.read_table(tmp_path / "told.parquet")["probability_one"].to_numpy()
+        assert predict_files(model, "-", tmp_path / "predicted.parquet") == N
+    found = pq.read_table(tmp_path / "predicted.parquet")["probability_one"].to_numpy()
     np.testing.assert_array_equal(found, expected(model, rows)["probability_one"])
 
 
@@ -294,13 +308,13 @@ def test_a_threshold_is_compared_with_probabilities_and_not_with_standard_errors
     model = certree.BoostedTreesClassifier(standard_errors=True, max_iter=20, random_state=0).fit(
         X, y
     )
-    said = answers(model, X, 0.6)
-    np.testing.assert_array_equal(said["prediction"], model.predict_proba(X)[:, 1] >= 0.6)
-    assert "std_True" in said
+    columns = predict_columns(model, X, 0.6)
+    np.testing.assert_array_equal(columns["prediction"], model.predict_proba(X)[:, 1] >= 0.6)
+    assert "std_True" in columns
 
 
-def test_several_targets_of_classes_have_no_file_of_predictions():
+def test_classifiers_of_several_targets_are_refused():
     X = np.random.default_rng(0).normal(size=(60, 2))
     model = certree.TreeForestClassifier(n_estimators=3, random_state=0).fit(X, X > 0)
     with pytest.raises(ValueError, match="a file of predictions takes a model of one target"):
-        answers(model, X)
+        predict_columns(model, X)

@@ -32,7 +32,7 @@ COLUMNS = pa.table({"a": [1.5, 2.0, -3.0], "b": [1, 2, 3], "class": ["x", "y", "
 
 @pytest.fixture(autouse=True)
 def no_directory(monkeypatch):
-    """No test depends on where the tables of this machine are."""
+    """Hide the folder of data sets of this machine."""
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
 
 
@@ -71,7 +71,7 @@ def test_a_set_is_loaded_from_a_directory(tmp_path, monkeypatch, by_variable):
     assert table.X.dtype == np.float64
 
 
-def test_an_argument_goes_before_the_variable(tmp_path, monkeypatch):
+def test_the_argument_takes_precedence_over_the_variable(tmp_path, monkeypatch):
     (tmp_path / "other").mkdir()
     write(COLUMNS, tmp_path / "mine.parquet")
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "other"))
@@ -85,7 +85,7 @@ def test_the_last_column_is_the_target(tmp_path):
     np.testing.assert_array_equal(table.y, [1, 2, 3])
 
 
-def test_a_file_goes_before_a_bundled_set(tmp_path):
+def test_a_file_takes_precedence_over_a_bundled_set(tmp_path):
     write(COLUMNS, tmp_path / "iris.parquet")
     assert load("iris", tmp_path).X.shape == (3, 2)
 
@@ -123,7 +123,7 @@ def test_an_unknown_set_names_the_file_wanted_and_the_known_sets(no_network, tmp
         assert known in str(error.value)
 
 
-def test_without_a_directory_the_ways_to_name_one_are_said(no_network):
+def test_without_a_directory_the_error_names_option_and_variable(no_network):
     for name in ("epileptic", "wine"):
         with pytest.raises(FileNotFoundError, match=f"--data or variable {DATA_VARIABLE}"):
             load(name)
@@ -144,10 +144,10 @@ def test_a_failed_download_names_the_file_wanted_and_the_reason(tmp_path, monkey
 
 
 def test_a_downloaded_set_becomes_a_table(tmp_path, monkeypatch):
-    asked = []
+    requests = []
 
     def fetch_openml(**arguments):
-        asked.append(arguments)
+        requests.append(arguments)
         return Bunch(
             data=np.array([[1, 2], [3, 4]], dtype=np.int64),
             target=np.array(["A", "B"], dtype=object),
@@ -161,10 +161,10 @@ def test_a_downloaded_set_becomes_a_table(tmp_path, monkeypatch):
         assert table.X.dtype == np.float64
         np.testing.assert_array_equal(table.y, ["A", "B"])
         assert table.feature_names == ["one", "two"]
-    assert [arguments["data_id"] for arguments in asked] == [OPENML_IDS["letter"]] * 2
+    assert [arguments["data_id"] for arguments in requests] == [OPENML_IDS["letter"]] * 2
 
 
-def test_a_file_saves_the_download(no_network, tmp_path):
+def test_a_file_makes_the_download_unnecessary(no_network, tmp_path):
     write(COLUMNS, tmp_path / "wine.parquet")
     assert load("wine", tmp_path).X.shape == (3, 2)
 
@@ -172,7 +172,7 @@ def test_a_file_saves_the_download(no_network, tmp_path):
 # -- files -----------------------------------------------------------------------------------------
 
 
-def test_feather_files_are_read_where_nothing_else_is_imported(tmp_path):
+def test_feather_files_are_read_without_other_imports(tmp_path):
     # Other libraries, and the imports of this file, make up for one that is missing.
     write(COLUMNS, tmp_path / "table.feather")
     code = "import sys; from certree.files.tables import read; print(read(sys.argv[1]).num_rows)"
@@ -192,7 +192,7 @@ def test_an_unknown_suffix_is_refused(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(b"a,b\n1,2\n")
     with pytest.raises(
-        ValueError, match=r"expected a \.csv, \.csv\.gz, \.tsv, \.parquet, \.arrow or"
+        ValueError, match=r"the file must be \.csv, \.csv\.gz, \.tsv, \.parquet, \.arrow or"
     ):
         read(path)
 
@@ -203,7 +203,7 @@ def test_a_missing_file_is_named(tmp_path, name):
         read(tmp_path / name)
 
 
-def test_a_directory_is_no_file(tmp_path):
+def test_a_directory_in_place_of_a_file_is_refused(tmp_path):
     (tmp_path / "table.parquet").mkdir()
     with pytest.raises(FileNotFoundError, match="no such file"):
         read(tmp_path / "table.parquet")
@@ -239,7 +239,7 @@ def test_a_damaged_csv_file_is_a_value_error_that_names_it(tmp_path, content):
 # -- features and target ---------------------------------------------------------------------------
 
 
-def test_features_keep_their_order_and_the_target_leaves_them():
+def test_features_keep_their_order_without_the_target():
     table = split_target(COLUMNS.select(["b", "class", "a"]), "class")
     assert table.feature_names == ["b", "a"]
     np.testing.assert_array_equal(table.X, [[1, 1.5], [2, 2], [3, -3]])
@@ -301,7 +301,7 @@ def test_features_in_several_chunks_are_joined():
 @pytest.mark.parametrize("labels", [[1, None, 2], ["x", None, "y"]], ids=["numbers", "strings"])
 def test_a_missing_class_is_an_error(tmp_path, suffix, labels):
     path = write(pa.table({"a": [1.0, 2.0, 3.0], "class": labels}), tmp_path / f"table{suffix}")
-    with pytest.raises(ValueError, match="'class' has 1 missing value"):
+    with pytest.raises(ValueError, match="'class' must have no missing values, got 1"):
         split_target(read(path), "class")
 
 
@@ -314,25 +314,25 @@ def test_a_missing_class_is_an_error(tmp_path, suffix, labels):
     ],
     ids=["binary", "timestamp", "list"],
 )
-def test_a_feature_that_is_neither_number_nor_name_is_named(values):
+def test_a_feature_of_another_type_is_named(values):
     with pytest.raises(ValueError, match="feature 'bad' must hold numbers or strings"):
         split_target(pa.table({"good": [1.0, 2.0], "bad": values}), None)
 
 
-def test_a_missing_target_column_is_named_beside_those_there_are():
-    with pytest.raises(ValueError, match="no column 'label'; there are a, b, class"):
+def test_the_error_for_a_missing_target_names_the_columns():
+    with pytest.raises(ValueError, match="no column 'label': name one of a, b, class"):
         split_target(COLUMNS, "label")
 
 
 @pytest.mark.parametrize("target", ["class", None])
 def test_a_table_without_features_is_refused(target):
     columns = COLUMNS.select(["class"] if target else [])
-    with pytest.raises(ValueError, match="no feature column"):
+    with pytest.raises(ValueError, match="must have a feature column"):
         split_target(columns, target)
 
 
 @pytest.mark.parametrize("target", ["class", None])
-def test_columns_of_one_name_are_refused(target):
+def test_duplicate_column_names_are_refused(target):
     columns = pa.table([[1.0, 2.0], [3.0, 4.0], [0, 1]], names=["a", "a", "class"])
     with pytest.raises(ValueError, match=r"\ba\b"):
         split_target(columns, target)
@@ -376,7 +376,7 @@ def test_strings_are_categories(as_dictionary):
 
 @pytest.mark.parametrize("suffix", [".parquet", ".feather"])
 @pytest.mark.parametrize("index", [None, "key"])
-def test_the_index_of_a_data_frame_is_no_column(tmp_path, suffix, index):
+def test_the_index_of_a_data_frame_is_not_a_column(tmp_path, suffix, index):
     # Row numbers of a sorted table would tell the target.
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "y": [0, 0, 1, 1]}).iloc[[0, 2, 3]]
     frame.index.name = index
@@ -392,7 +392,7 @@ def test_the_index_of_a_data_frame_is_no_column(tmp_path, suffix, index):
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.tsv", "utf16.csv", "-"])
-def test_arrow_reads_no_memory_of_python(tmp_path, monkeypatch, name):
+def test_arrow_does_not_read_memory_of_python(tmp_path, monkeypatch, name):
     text = "a,b\n1,2\n" if name != "t.tsv" else "a\tb\n1\t2\n"
     content = text.encode("utf-16" if name == "utf16.csv" else "utf-8")
     place = name if name == "-" else tmp_path / name
@@ -420,7 +420,7 @@ def test_arrow_reads_no_memory_of_python(tmp_path, monkeypatch, name):
 
 
 @pytest.mark.parametrize("n_runs", [200 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 12])
-def test_a_command_that_fails_ends_as_it_says(tmp_path, n_runs):
+def test_a_failing_command_exits_with_1_and_its_message(tmp_path, n_runs):
     path = tmp_path / "t.csv"
     path.write_text("a,b,y\n" + "1.5,2.5,0\n" * 100_000)
     # Four at a time are more than there may be cores.
@@ -429,4 +429,6 @@ def test_a_command_that_fails_ends_as_it_says(tmp_path, n_runs):
     with ThreadPoolExecutor(4) as pool:
         ran = [*pool.map(lambda _: run(), range(n_runs))]
     assert {one.returncode for one in ran} == {1}
-    assert {one.stderr.split(b";")[0] for one in ran} == {b"error: no column 'nothing'"}
+    assert {one.stderr.split(b":")[1] for one in ran} == {
+        b" the target must be a column, but there is no column 'nothing'"
+    }

@@ -13,7 +13,7 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 import certree
-from certree.cli import side_by_side
+from certree.cli import method_comparison
 from certree.files.tables import Table, load
 from certree.paper import figure2, rates, table1, table2
 from certree.paper.protocol import (
@@ -742,17 +742,17 @@ class FeatureProbability:
         return np.column_stack([X[:, 0], 1 - X[:, 0]])
 
 
-def test_side_by_side_measures_error_log_loss_and_calibration(monkeypatch):
-    monkeypatch.setattr(side_by_side, "METHODS", {"feature": FeatureProbability})
+def test_comparison_measures_error_log_loss_and_calibration(monkeypatch):
+    monkeypatch.setattr(method_comparison, "METHODS", {"feature": FeatureProbability})
     rng = np.random.default_rng(0)
     X = rng.uniform(0.05, 0.95, size=(400, 1))
     y = np.where(rng.random(400) < X[:, 0], "a", "b")
     calls = []
-    (found,) = side_by_side.side_by_side(X, y, 2, lambda: calls.append(1))
+    (found,) = method_comparison.compare_methods(X, y, 2, lambda: calls.append(1))
     confidences, is_right, losses = [], [], []
     for seed in range(2):
         _, rows, _, truth = train_test_split(
-            X, y, test_size=side_by_side.TEST_SIZE, random_state=seed, stratify=y
+            X, y, test_size=method_comparison.TEST_SIZE, random_state=seed, stratify=y
         )
         for (first,), label in zip(rows, truth, strict=True):
             confidences.append(max(first, 1 - first))

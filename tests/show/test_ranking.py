@@ -21,58 +21,58 @@ from certree.show.ranking import Ranking
 
 
 @st.composite
-def ranked(draw):
+def ranked_rows(draw):
     n = draw(st.integers(2, 30))
     score = draw(
         hnp.arrays(np.float64, n, elements=st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9, 1.0]))
     )
-    came_true = draw(hnp.arrays(np.bool_, n))
-    came_true[:2] = True, False
-    return came_true, score
+    is_positive = draw(hnp.arrays(np.bool_, n))
+    is_positive[:2] = True, False
+    return is_positive, score
 
 
-@given(ranked())
-def test_rankings_are_those_of_others(drawn):
-    came_true, score = drawn
-    found = Ranking.of(came_true, score)
-    assert found.auc == pytest.approx(roc_auc_score(came_true, score))
-    assert found.average_precision == pytest.approx(average_precision_score(came_true, score))
-    low, high = found.auc_interval
-    assert low <= found.auc <= high
-    alarmed, recall, threshold = roc_curve(came_true, score, drop_intermediate=False)
-    np.testing.assert_allclose(found.false_positive_rate, alarmed[1:])
-    np.testing.assert_allclose(found.recall, recall[1:])
-    np.testing.assert_array_equal(found.threshold, threshold[1:])
-    precision, *_ = precision_recall_curve(came_true, score)
-    np.testing.assert_allclose(found.precision[::-1], precision[:-1])
-    distance, at = found.ks
-    expected = ks_2samp(score[came_true], score[~came_true], alternative="less").statistic
+@given(ranked_rows())
+def test_rankings_equal_those_of_scikit_learn_and_scipy(rows):
+    is_positive, score = rows
+    ranking = Ranking.from_scores(is_positive, score)
+    assert ranking.auc == pytest.approx(roc_auc_score(is_positive, score))
+    assert ranking.average_precision == pytest.approx(average_precision_score(is_positive, score))
+    low, high = ranking.auc_interval
+    assert low <= ranking.auc <= high
+    false_positive_rate, recall, threshold = roc_curve(is_positive, score, drop_intermediate=False)
+    np.testing.assert_allclose(ranking.false_positive_rate, false_positive_rate[1:])
+    np.testing.assert_allclose(ranking.recall, recall[1:])
+    np.testing.assert_array_equal(ranking.threshold, threshold[1:])
+    precision, *_ = precision_recall_curve(is_positive, score)
+    np.testing.assert_allclose(ranking.precision[::-1], precision[:-1])
+    distance, threshold_of_distance = ranking.ks
+    expected = ks_2samp(score[is_positive], score[~is_positive], alternative="less").statistic
     assert distance == pytest.approx(expected)
-    assert at in score
-    for cost, threshold in zip(found.cost(5, 2), found.threshold, strict=True):
-        taken = score >= threshold
-        total = 5 * (came_true & ~taken).sum() + 2 * (~came_true & taken).sum()
+    assert threshold_of_distance in score
+    for cost, threshold in zip(ranking.cost(5, 2), ranking.threshold, strict=True):
+        is_predicted = score >= threshold
+        total = 5 * (is_positive & ~is_predicted).sum() + 2 * (~is_positive & is_predicted).sum()
         assert cost == pytest.approx(total / len(score))
 
 
-@given(ranked())
-def test_the_interval_of_the_area_is_that_of_placements(drawn):
-    came_true, score = drawn
-    beats = (score[came_true][:, None] > score[~came_true]) + 0.5 * (
-        score[came_true][:, None] == score[~came_true]
+@given(ranked_rows())
+def test_the_interval_of_the_area_uses_placement_values(rows):
+    is_positive, score = rows
+    beats = (score[is_positive][:, None] > score[~is_positive]) + 0.5 * (
+        score[is_positive][:, None] == score[~is_positive]
     )
     variance = sum(
-        placed.var(ddof=1) / len(placed)
-        for placed in (beats.mean(axis=1), beats.mean(axis=0))
-        if len(placed) > 1
+        placements.var(ddof=1) / len(placements)
+        for placements in (beats.mean(axis=1), beats.mean(axis=0))
+        if len(placements) > 1
     )
-    low, high = Ranking.of(came_true, score).auc_interval
-    area, off = beats.mean(), 1.96 * np.sqrt(variance)
-    assert low == pytest.approx(max(area - off, 0.0))
-    assert high == pytest.approx(min(area + off, 1.0))
+    low, high = Ranking.from_scores(is_positive, score).auc_interval
+    area, half_width = beats.mean(), 1.96 * np.sqrt(variance)
+    assert low == pytest.approx(max(area - half_width, 0.0))
+    assert high == pytest.approx(min(area + half_width, 1.0))
 
 
-def test_a_ranking_is_drawn_in_four_pictures():
+def test_a_ranking_has_four_panels():
     X, y = load_breast_cancer(return_X_y=True)
     model = PrunedTreeClassifier(random_state=0).fit(X[:300], y[:300])
     figure = plot_ranking(model, X[300:], y[300:], 1, 5)
@@ -84,13 +84,15 @@ def test_a_ranking_is_drawn_in_four_pictures():
     assert point == figure.axes[3].lines[0].get_ydata().min()
 
 
-def test_what_has_no_order_of_two_classes_is_refused():
+def test_rankings_refuse_other_than_two_classes():
     X, y = load_iris(return_X_y=True)
     model = PrunedTreeClassifier().fit(X, y)
-    with pytest.raises(ValueError, match="of two classes, and the model has 3"):
+    with pytest.raises(ValueError, match="model must have two classes to rank rows, got 3"):
         plot_ranking(model, X, y)
     model = PrunedTreeClassifier().fit(X[:100], y[:100])
-    with pytest.raises(ValueError, match="rows of both classes, got those of one"):
+    with pytest.raises(
+        ValueError, match="y must have rows of both classes to rank them, got rows of one class"
+    ):
         plot_ranking(model, X[:50], y[:50])
     with pytest.raises(ValueError, match=r"costs must be finite and >= 0, .* got \(0, 0\)"):
         plot_ranking(model, X[:100], y[:100], 0, 0)

@@ -52,9 +52,9 @@ from certree.show import (
     plot_thresholds,
     plot_tree,
 )
-from certree.show.calibration import reliability
-from certree.show.certificate_picture import draw_by_rows
-from certree.show.style import titled
+from certree.show.calibration import reliability_curve
+from certree.show.certificate_picture import draw_bound_by_rows
+from certree.show.style import set_title
 
 X, Y = load_iris(return_X_y=True, as_frame=True)
 
@@ -95,7 +95,7 @@ CURVES = [
 
 
 def drawn(figure):
-    """Bytes of the picture: drawing must work and bring no warning."""
+    """Draw a figure and return the bytes of the PNG; a warning is an error."""
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=50)
     return file.getvalue()
@@ -107,7 +107,7 @@ def legend_of(figure):
 
 
 def points(ax, hollow):
-    """The marks of a panel, filled or hollow, as (value, row)."""
+    """Return the filled or hollow markers of a panel as (value, row)."""
     return {
         (round(float(x), 9), round(float(y)))
         for mark in ax.lines
@@ -274,7 +274,7 @@ def boxes(figure):
     return list(ax.patches)
 
 
-def said(figure):
+def predictions(figure):
     return [text.get_text() for text in texts(figure, "prediction")]
 
 
@@ -295,13 +295,13 @@ def test_a_tree_has_a_box_per_node_and_at_most_max_leaves_leaves(model, max_leav
     n_leaves = (len(boxes(figure)) + 1) // 2
     assert 1 <= n_leaves <= max_leaves
     assert len(boxes(figure)) == len(model.export_text(max_leaves).splitlines())
-    assert len(boxes(figure)) == len(texts(figure, "rule")) == len(said(figure))
+    assert len(boxes(figure)) == len(texts(figure, "rule")) == len(predictions(figure))
     (ax,) = figure.axes
     assert len(ax.lines) == len(boxes(figure)) - 1  # an edge to each node but the root
     assert drawn(figure)
 
 
-def test_a_tree_says_rules_rows_and_what_is_predicted_of_them():
+def test_a_tree_shows_rules_rows_and_predictions():
     classes = np.array(["one", "two", "three"])
     model = clone(SOME).fit(X, classes[Y])
     figure = plot_tree(model, 6)
@@ -311,15 +311,18 @@ def test_a_tree_says_rules_rows_and_what_is_predicted_of_them():
     place = rules.index("all rows")
     share = model.predict_proba(X).mean(axis=0)
     best = share.argmax()
-    assert said(figure)[place] == f"{model.classes_[best]}: {100 * share[best]:.0f} % · 150 rows"
+    assert (
+        predictions(figure)[place]
+        == f"{model.classes_[best]}: {100 * share[best]:.0f} % · 150 rows"
+    )
     # The root's first child holds the rows that its rule says.
     below = X.iloc[:, model.tree_.feature[0]] <= model.tree_.threshold[0]
     share = model.predict_proba(X)[below].mean(axis=0)
     expected = f"{model.classes_[share.argmax()]}: {percent(share.max())} · {below.sum()} rows"
-    assert expected in said(figure)
+    assert expected in predictions(figure)
 
 
-def test_dashed_boxes_say_how_many_cells_they_hide():
+def test_dashed_boxes_show_how_many_leaves_are_below_them():
     model = clone(SOME).fit(X, Y)
     for max_leaves in (2, 5, 1000):
         lines = model.export_text(max_leaves).splitlines()
@@ -327,9 +330,9 @@ def test_dashed_boxes_say_how_many_cells_they_hide():
         dashed = [box.get_linestyle() in ("--", "dashed") for box in boxes(figure)]
         assert sum(dashed) == sum(text.endswith("...") for text in lines)
         hidden = [
-            int(text.get_text().split(" cell")[0])
+            int(text.get_text().split(" lea")[0])
             for text in figure.axes[0].texts
-            if text.get_text().endswith(" inside")
+            if text.get_text().endswith(" below")
         ]
         assert len(hidden) == sum(dashed)
         n_shown = (len(dashed) + 1) // 2
@@ -339,7 +342,7 @@ def test_dashed_boxes_say_how_many_cells_they_hide():
 @pytest.mark.parametrize(
     "model", [clone(SOME), CertifiedTreeClassifier(random_state=0)], ids=["plain", "certified"]
 )
-def test_words_do_not_lie_on_each_other_and_stay_on_the_picture(model):
+def test_texts_do_not_overlap_and_stay_on_the_figure(model):
     long = X.rename(columns=lambda name: f"{name} of a plant that grows in the garden" * 3)
     model = model.fit(long, Y)
     figure = plot_tree(model, 10)
@@ -356,7 +359,7 @@ def test_words_do_not_lie_on_each_other_and_stay_on_the_picture(model):
             )
 
 
-def test_leaves_of_a_certified_tree_say_the_bound_on_their_error(tmp_path):
+def test_leaves_of_a_certified_tree_show_bounds_on_their_error(tmp_path):
     rows, y = coins(800)
     model = CertifiedTreeClassifier(random_state=0).fit(rows, y)
     for max_leaves in (1, 4):
@@ -369,7 +372,7 @@ def test_leaves_of_a_certified_tree_say_the_bound_on_their_error(tmp_path):
         assert {text.get_text() for text in bounds} == expected
         assert len(bounds) == len(model.rules(max_leaves))
         (ax,) = figure.axes
-        assert ax.get_title(loc="left").endswith("error hold with 95 %, all at once")
+        assert ax.get_title(loc="left").endswith("All bounds hold together with probability 95 %")
         drawn(figure)
         heights = [text.get_window_extent().y1 for text in bounds]
         assert max(heights) < figure.bbox.y1
@@ -380,10 +383,10 @@ def test_leaves_of_a_certified_tree_say_the_bound_on_their_error(tmp_path):
         assert "\n" not in figure.axes[0].get_title(loc="left")
 
 
-def test_lines_are_as_wide_as_rows_are_many():
+def test_line_widths_are_proportional_to_rows():
     model = clone(SOME).fit(X, Y)
     figure = plot_tree(model, 2)
-    rows = sorted(int(text.split(" · ")[1].split(" row")[0]) for text in said(figure))[:2]
+    rows = sorted(int(text.split(" · ")[1].split(" row")[0]) for text in predictions(figure))[:2]
     narrow, wide = sorted(line.get_linewidth() for line in figure.axes[0].lines)
     assert (wide - 0.6) / (narrow - 0.6) == pytest.approx(rows[1] / rows[0])
 
@@ -398,15 +401,15 @@ def test_a_tree_of_one_leaf_is_one_plain_box():
     ]
     assert box.get_linestyle() in ("-", "solid")
     assert figure.axes[0].lines[:] == []
-    assert figure.axes[0].get_title(loc="left") == "Nothing tells the rows apart · 1 cell"
+    assert figure.axes[0].get_title(loc="left") == "No feature has any importance · 1 leaf"
     assert drawn(figure)
 
 
-def test_classes_have_colours_of_their_own():
+def test_each_class_has_its_own_colour():
     model = PrunedTreeClassifier(alpha=0.5).fit(X, Y)
     figure = plot_tree(model, 30)
     strong = {}
-    for box, words in zip(boxes(figure), said(figure), strict=True):
+    for box, words in zip(boxes(figure), predictions(figure), strict=True):
         label, share = words.split(" · ")[0].split(": ")
         if share == "100 %":
             strong.setdefault(label, set()).add(tuple(np.round(box.get_facecolor(), 6)))
@@ -415,19 +418,19 @@ def test_classes_have_colours_of_their_own():
     assert len(set.union(*strong.values())) == 3
 
 
-def test_the_title_names_the_feature_that_decides_most():
+def test_the_title_names_the_most_important_feature():
     model = clone(SOME).fit(X, Y)
     share = model.feature_importances_.max()
     name = X.columns[model.feature_importances_.argmax()]
     (ax,) = plot_tree(model, 3).axes
     assert ax.get_title(loc="left") == (
-        f"{name} decides most: {100 * share:.0f} % of what all splits tell · "
-        f"3 of {model.get_n_leaves()} cells"
+        f"{name} is most important: {100 * share:.0f} % of the total · "
+        f"3 of {model.get_n_leaves()} leaves"
     )
 
 
 @pytest.mark.parametrize("name", ["a_b^c", "$_$", "price ($)", r"\alpha", "50 % & more"])
-def test_names_with_signs_that_mean_something_to_matplotlib_are_drawn(name):
+def test_names_with_characters_special_to_matplotlib_are_drawn(name):
     rng = np.random.default_rng(0)
     frame = X.iloc[:, :1].set_axis([name], axis=1)
     model = clone(SOME).fit(frame, np.array(["$", "_"])[rng.integers(0, 2, len(X))])
@@ -441,13 +444,13 @@ def test_names_with_signs_that_mean_something_to_matplotlib_are_drawn(name):
         assert drawn(each)
 
 
-def test_no_leaf_at_all_is_refused():
+def test_max_leaves_below_one_is_refused():
     model = PACBayesTreeClassifier(random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match="max_leaves must be at least 1"):
         plot_tree(model, 0)
 
 
-def test_what_has_no_tree_is_refused():
+def test_models_without_a_tree_are_refused():
     with pytest.raises(NotFittedError):
         plot_tree(PACBayesTreeClassifier())
     with pytest.raises(NotFittedError):
@@ -457,12 +460,12 @@ def test_what_has_no_tree_is_refused():
             plot_tree(model)
 
 
-def test_a_regression_tree_is_coloured_by_its_numbers():
+def test_a_regression_tree_is_coloured_by_its_predictions():
     X = np.arange(40.0)[:, None]
     model = certree.PrunedTreeRegressor(alpha=1.0).fit(X, np.repeat([1.0, 123456.7], 20))
     figure = plot_tree(model)
     assert len({box.get_facecolor() for box in boxes(figure)}) == 3
-    assert said(figure) == ["1 · 20 rows", "61,729 · 40 rows", "123,457 · 20 rows"]
+    assert predictions(figure) == ["1 · 20 rows", "61,729 · 40 rows", "123,457 · 20 rows"]
 
 
 @pytest.mark.parametrize(
@@ -474,23 +477,23 @@ def test_a_regression_tree_is_coloured_by_its_numbers():
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_a_tree_of_an_ensemble_counts_the_rows_given(model):
+def test_a_tree_of_an_ensemble_counts_given_rows(model):
     model.fit(X, Y == 1)
     figure = plot_tree(model, 3, number=1, X=X[:90])
     (ax,) = figure.axes
-    assert ax.get_title(loc="left").startswith("Tree 2 of 3 asks for ")
+    assert ax.get_title(loc="left").startswith("Tree 2 of 3 splits on ")
     tree = model.trees_.tree(1)
     value = tree.value
     mean = value[tree.apply(X[:90].to_numpy(), n_jobs=1), 0].mean()
     share = f"{100 * mean:.0f} %" if isinstance(model, TreeForestClassifier) else f"{mean:+.3g}"
-    assert f"True: {share} · 90 rows" in said(figure)
-    with pytest.raises(ValueError, match="number must be one of 3 trees, got 3"):
+    assert f"True: {share} · 90 rows" in predictions(figure)
+    with pytest.raises(ValueError, match="number must be the index of one of 3 trees, got 3"):
         plot_tree(model, number=3, X=X)
-    with pytest.raises(ValueError, match="an ensemble keeps no rows: give X"):
+    with pytest.raises(ValueError, match="X must be given for an ensemble"):
         plot_tree(model)
 
 
-def test_a_tree_is_drawn_where_it_is_told_to():
+def test_a_tree_is_drawn_on_the_given_axes():
     model = clone(SOME).fit(X, Y)
     figure = Figure(figsize=(14, 5))
     left, right = figure.subplots(1, 2)
@@ -500,12 +503,12 @@ def test_a_tree_is_drawn_where_it_is_told_to():
     assert drawn(figure)
 
 
-def test_a_notebook_shows_a_picture_without_magic():
+def test_a_notebook_displays_a_figure():
     model = clone(SOME).fit(X, Y)
     assert plot_tree(model, 2)._repr_png_().startswith(b"\x89PNG")
 
 
-def test_pictures_have_one_style_whatever_matplotlib_is_set_to():
+def test_figures_have_one_style_whatever_the_settings_of_matplotlib():
     model = clone(SOME).fit(X, Y)
     with matplotlib.rc_context({"font.size": 30, "axes.spines.top": True}):
         (ax,) = plot_importance(model).axes
@@ -517,8 +520,8 @@ def test_pictures_have_one_style_whatever_matplotlib_is_set_to():
 # -- calibration -----------------------------------------------------------------------------------
 
 
-class Saying:
-    """A classifier whose rows are the probabilities that it gives to its second class."""
+class IdentityClassifier:
+    """A classifier that takes the only feature as the probability of its second class."""
 
     classes_ = np.array(["no", "yes"])
 
@@ -526,16 +529,18 @@ class Saying:
         return np.column_stack([1 - np.ravel(X), np.ravel(X)])
 
 
-def test_calibration_compares_what_is_said_with_what_comes_true():
-    said = np.repeat([0.1, 0.4, 0.9], 100)
+def test_calibration_compares_predicted_and_observed_frequencies():
+    predicted = np.repeat([0.1, 0.4, 0.9], 100)
     came_true = np.concatenate([np.arange(100) < k for k in (10, 60, 90)])
-    figure = plot_calibration(Saying(), said[:, None], np.where(came_true, "yes", "no"))
+    figure = plot_calibration(
+        IdentityClassifier(), predicted[:, None], np.where(came_true, "yes", "no")
+    )
     (ax,) = figure.axes
     dots = ax.containers[0][0]
     np.testing.assert_allclose(dots.get_xdata(), [0.1, 0.4, 0.9])
     np.testing.assert_allclose(dots.get_ydata(), [0.1, 0.6, 0.9])
     assert ax.get_title(loc="left") == (
-        "Probabilities are off by 6.7 points on average;\n1 of 3 groups lie outside their interval"
+        "Mean calibration error: 6.7 percentage points.\n1 of 3 groups are outside their 95 % interval"
     )
     assert ax.get_xlabel() == "predicted probability of yes"
     (low, high), *_ = ax.containers[0][2][0].get_segments()
@@ -544,7 +549,7 @@ def test_calibration_compares_what_is_said_with_what_comes_true():
     assert drawn(figure)
 
 
-def test_of_several_classes_the_predicted_one_is_compared():
+def test_calibration_of_several_classes_is_that_of_the_predicted_class():
     model = clone(SOME).fit(X, Y)
     (ax,) = plot_calibration(model, X, Y, bins=4).axes
     shares = model.predict_proba(X)
@@ -554,25 +559,25 @@ def test_of_several_classes_the_predicted_one_is_compared():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_groups_of_like_probability_hold_all_rows(seed):
+def test_groups_of_similar_probability_contain_all_rows(seed):
     rng = np.random.default_rng(seed)
-    said = np.round(rng.random(200), 1)
-    came_true = rng.random(200) < said
-    found = reliability(came_true, said, bins=7)
-    assert found.rows.sum() == 200
-    assert found.rows @ found.found == pytest.approx(came_true.sum())
-    assert found.rows @ found.said == pytest.approx(said.sum())
-    assert (found.low <= found.found).all()
-    assert (found.found <= found.high).all()
+    predicted = np.round(rng.random(200), 1)
+    came_true = rng.random(200) < predicted
+    curve = reliability_curve(came_true, predicted, bins=7)
+    assert curve.n_rows.sum() == 200
+    assert curve.n_rows @ curve.observed == pytest.approx(came_true.sum())
+    assert curve.n_rows @ curve.predicted == pytest.approx(predicted.sum())
+    assert (curve.low <= curve.observed).all()
+    assert (curve.observed <= curve.high).all()
 
 
-def test_what_cannot_be_calibrated_is_refused():
+def test_calibration_refuses_invalid_arguments():
     with pytest.raises(TypeError, match="model must have predict_proba"):
         plot_calibration(certree.PACBayesTreeRegressor(), X, Y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        plot_calibration(Saying(), [[0.5]], [1, 0])
+        plot_calibration(IdentityClassifier(), [[0.5]], [1, 0])
     with pytest.raises(ValueError, match="bins must be at least 1"):
-        plot_calibration(Saying(), [[0.5]], ["yes"], bins=0)
+        plot_calibration(IdentityClassifier(), [[0.5]], ["yes"], bins=0)
 
 
 # -- certificates ----------------------------------------------------------------------------------
@@ -584,7 +589,7 @@ def coins(n, seed=0):
     return rows, (rows.sum(axis=1) > 10) ^ (rng.random(n) < 0.1)
 
 
-def test_certificates_are_drawn_against_rows():
+def test_bounds_and_test_errors_are_drawn_against_rows_of_the_fit():
     rows, y = coins(400)
     model = CertifiedTreeClassifier(train_size=0.35, random_state=0)
     figure = plot_certificate(model, rows, y, sizes=[300, 100], random_state=7)
@@ -597,16 +602,16 @@ def test_certificates_are_drawn_against_rows():
         assert bounds.get_ydata()[i] == fitted.certificate_.bound
         wrong = fitted.predict(rows[order[300:]]) != y[order[300:]]
         assert errors.get_ydata()[i] == wrong.mean()
-    promised = f"at most {rounded_up(fitted.certificate_.bound)} is promised"
-    assert promised in ax.get_title(loc="left")
-    assert legend_of(figure) == ["certified bound, holds with 95 %", "error on 100 other rows"]
+    bound = f"the certified bound is {rounded_up(fitted.certificate_.bound)}"
+    assert bound in " ".join(ax.get_title(loc="left").split())
+    assert legend_of(figure) == ["certified bound, holds with 95 %", "error on 100 test rows"]
     assert drawn(figure)
 
 
-def test_a_certificate_is_drawn_against_the_rows_that_would_certify():
+def test_a_bound_is_drawn_against_calibration_rows():
     rows, y = coins(400)
     certificate = CertifiedTreeClassifier(random_state=0).fit(rows, y).certificate_
-    figure = draw_by_rows(certificate)
+    figure = draw_bound_by_rows(certificate)
     (ax,) = figure.axes
     bounds, own, error = ax.lines
     for n, bound in zip(*bounds.get_data(), strict=True):
@@ -615,7 +620,7 @@ def test_a_certificate_is_drawn_against_the_rows_that_would_certify():
     assert (own.get_xdata(), own.get_ydata()) == ([certificate.n], [certificate.bound])
     assert set(error.get_ydata()) == {certificate.risk}
     assert ax.get_title(loc="left").endswith(rounded_up(bounds.get_ydata()[-1]))
-    assert ax.get_xlabel() == "rows that certify"
+    assert ax.get_xlabel() == "rows in the calibration set"
     assert drawn(figure)
 
 
@@ -634,43 +639,49 @@ def test_selective_certificates_are_drawn_against_coverage():
     rows, y = coins(1000)
     y ^= (rows[:, 0] < 4) & (np.random.default_rng(1).random(1000) < 0.4)
     model = CertifiedTreeClassifier(train_size=0.35, random_state=0).fit(rows, y)
-    found = model.selective_certificates(0.1)
+    certificates = model.selective_certificates(0.1)
     figure = plot_selective(model, 0.1)
     (ax,) = figure.axes
     bounds, risks = ax.lines[:2]
-    np.testing.assert_array_equal(bounds.get_xdata(), [each.coverage for each in found])
-    np.testing.assert_array_equal(bounds.get_ydata(), [each.certificate.bound for each in found])
-    np.testing.assert_array_equal(risks.get_ydata(), [each.certificate.risk for each in found])
-    best = min(found, key=lambda each: each.certificate.bound)
-    title = ax.get_title(loc="left")
-    assert title.startswith(f"Answering {percent(best.coverage)} of the rows lowers the promise")
+    np.testing.assert_array_equal(bounds.get_xdata(), [each.coverage for each in certificates])
+    np.testing.assert_array_equal(
+        bounds.get_ydata(), [each.certificate.bound for each in certificates]
+    )
+    np.testing.assert_array_equal(
+        risks.get_ydata(), [each.certificate.risk for each in certificates]
+    )
+    best = min(certificates, key=lambda each: each.certificate.bound)
+    title = " ".join(ax.get_title(loc="left").split())
+    assert title.startswith(
+        f"Predicting only {percent(best.coverage)} of the rows lowers the bound"
+    )
     assert title.endswith(f"to {rounded_up(best.certificate.bound)}")
     assert "hold with 90 %" in legend_of(figure)[0]
     assert drawn(figure)
 
 
-def test_every_threshold_is_drawn_with_what_is_promised():
+def test_every_threshold_is_drawn_with_its_guarantees():
     rows, y = coins(1000)
     y ^= np.random.default_rng(1).random(1000) < 0.1
     model = CertifiedTreeClassifier(train_size=0.35, random_state=0).fit(rows, y)
-    found = model.guarantees_.thresholds(costs=(5, 1))
-    figure = plot_thresholds(found, 5, 1)
+    thresholds = model.guarantees_.thresholds(costs=(5, 1))
+    figure = plot_thresholds(thresholds, 5, 1)
     roc, precision, cost = figure.axes
     certified, observed = roc.lines[:2]
-    np.testing.assert_array_equal(observed.get_xdata(), found.false_positive_rate.observed)
+    np.testing.assert_array_equal(observed.get_xdata(), thresholds.false_positive_rate.observed)
     for x, y_low in zip(certified.get_xdata(), certified.get_ydata(), strict=True):
-        sure = found.recall.lowest[found.false_positive_rate.highest <= x]
-        assert y_low == sure.max(initial=0.0)
-    np.testing.assert_array_equal(precision.lines[0].get_ydata(), found.precision.lowest)
-    np.testing.assert_array_equal(cost.lines[0].get_ydata(), found.cost(5, 1).highest[1:])
-    point = found.lowest_cost(5, 1)
+        lowest_recalls = thresholds.recall.lowest[thresholds.false_positive_rate.highest <= x]
+        assert y_low == lowest_recalls.max(initial=0.0)
+    np.testing.assert_array_equal(precision.lines[0].get_ydata(), thresholds.precision.lowest)
+    np.testing.assert_array_equal(cost.lines[0].get_ydata(), thresholds.cost(5, 1).highest[1:])
+    point = thresholds.lowest_cost(5, 1)
     chosen = cost.lines[-1]
     assert (chosen.get_xdata()[0], chosen.get_ydata()[0]) == (point.threshold, point.cost_at_most)
     title = figure.get_suptitle()
     assert f"costs at most {point.certificate.promised} (5 for a missed True, 1 for" in title
     assert title.endswith("hold together with 95 %")
     assert drawn(figure)
-    assert drawn(plot_thresholds(found))
+    assert drawn(plot_thresholds(thresholds))
 
 
 # -- importances -----------------------------------------------------------------------------------
@@ -686,7 +697,7 @@ def test_every_threshold_is_drawn_with_what_is_promised():
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_importances_are_bars_the_largest_on_top(model):
+def test_importances_are_bars_with_the_largest_on_top(model):
     model = clone(model).fit(X, Y)
     figure = plot_importance(model, max_features=2)
     (ax,) = figure.axes
@@ -699,24 +710,24 @@ def test_importances_are_bars_the_largest_on_top(model):
     assert names[-1] == "2 others"
     bottom, top = ax.get_ylim()
     assert top < bottom
-    assert ax.get_title(loc="left").startswith(f"{best} decides most: {percent(values[0])}")
+    assert ax.get_title(loc="left").startswith(f"{best} is most important: {percent(values[0])}")
     assert drawn(figure)
 
 
-def test_permutations_need_rows_and_ask_the_score():
+def test_permutation_importance_needs_rows_and_uses_the_score():
     model = clone(SOME).fit(X, Y)
     (ax,) = plot_importance(model, X, Y, "permutation", random_state=3).axes
     found = permutation_importance(model, X, Y, n_repeats=5, random_state=3, max_samples=150)
     expected = np.sort(found.importances_mean)[::-1]
     np.testing.assert_allclose([bar.get_width() for bar in ax.patches], expected)
-    assert ax.get_title(loc="left").endswith(f"the score falls by {expected[0]:.3g}")
-    with pytest.raises(ValueError, match="needs X and y"):
+    assert ax.get_title(loc="left").endswith(f"lowers the score by {expected[0]:.3g}")
+    with pytest.raises(ValueError, match="X and y must be given"):
         plot_importance(model, kind="permutation")
     with pytest.raises(ValueError, match="kind must be"):
         plot_importance(model, kind="shapley")
     with pytest.raises(ValueError, match="max_features must be at least 1"):
         plot_importance(model, max_features=0)
-    with pytest.raises(TypeError, match="has no feature_importances_"):
+    with pytest.raises(TypeError, match="must have feature_importances_"):
         plot_importance(LogisticRegression(max_iter=1000).fit(X, Y))
     with pytest.raises(NotFittedError):
         plot_importance(PACBayesTreeClassifier())
@@ -731,35 +742,33 @@ def test_the_training_error_and_its_bound_are_drawn():
     bound, error = (line.get_ydata() for line in axes.lines)
     np.testing.assert_array_equal(bound, model.error_bounds_)
     np.testing.assert_array_equal(error, model.training_errors_)
-    assert (
-        axes.get_title(loc="left") == f"Training error {error[-1]:.3g}, bounded by {bound[-1]:.3g}"
-    )
+    assert axes.get_title(loc="left") == f"Training error {error[-1]:.3g}, bound {bound[-1]:.3g}"
     assert plot_adaboost(model, axes) is axes.figure
     alone = AdaBoostTreeClassifier().fit([[0.0], [1.0]], [0, 1])
-    assert plot_adaboost(alone).axes[0].get_title(loc="left") == "Training error 0, bounded by 0"
+    assert plot_adaboost(alone).axes[0].get_title(loc="left") == "Training error 0, bound 0"
 
 
 def test_the_loss_is_drawn_by_round():
     model = BoostedTreesClassifier(max_iter=15, random_state=0).fit(X[::2], Y[::2])
-    with pytest.raises(ValueError, match="fitted without X_val and y_val"):
+    with pytest.raises(ValueError, match="fitted without a validation set"):
         plot_loss(model)
     model.fit(X[::2], Y[::2], X_val=X[1::2], y_val=Y[1::2])
     figure = plot_loss(model)
     assert isinstance(figure, Figure)
     (axes,) = figure.axes
     best = int(model.validation_score_[1:].argmax()) + 1
-    assert f"smallest after {best} of 15 rounds" in axes.get_title(loc="left")
+    assert f"lowest after {best} of 15 rounds" in axes.get_title(loc="left")
     np.testing.assert_allclose(axes.lines[0].get_ydata(), -model.validation_score_[1:])
     assert plot_loss(model, ax=Figure().add_subplot()).axes
 
 
-def test_rounds_that_were_dropped_are_drawn_and_other_scores_are_not():
+def test_rounds_after_the_best_are_drawn_and_scores_other_than_the_loss_refused():
     model = BoostedTreesClassifier(early_stopping=True, n_iter_no_change=3, random_state=0)
     (axes,) = plot_loss(model.fit(X, Y)).axes
-    made = len(model.validation_score_) - 1
-    assert len(axes.lines[0].get_ydata()) == made > model.n_iter_
+    n_rounds = len(model.validation_score_) - 1
+    assert len(axes.lines[0].get_ydata()) == n_rounds > model.n_iter_
     model.set_params(scoring="accuracy").fit(X, Y)
-    with pytest.raises(ValueError, match="are no losses"):
+    with pytest.raises(ValueError, match="fitted with a scoring other than 'loss'"):
         plot_loss(model)
 
 
@@ -770,7 +779,7 @@ def test_the_loss_of_other_rows_is_drawn_by_round():
     np.testing.assert_allclose(axes.lines[0].get_ydata(), expected)
     np.testing.assert_array_equal(model.staged_loss(X[1::2], Y[1::2]), axes.lines[0].get_ydata())
     assert axes.get_ylabel() == "loss on 75 rows"
-    with pytest.raises(ValueError, match="X and y must be given together"):
+    with pytest.raises(ValueError, match="X and y must both be given"):
         plot_loss(model, X)
     with pytest.raises(TypeError, match="model must be a BoostedTrees"):
         plot_loss(SOME)
@@ -790,7 +799,7 @@ def explained():
     )
 
 
-def test_an_explanation_leads_from_the_base_to_the_prediction():
+def test_bars_lead_from_the_base_to_the_prediction():
     figure = plot_explanation(explained())
     (ax,) = figure.axes
     starts = [bar.get_x() for bar in ax.patches]
@@ -806,12 +815,12 @@ def test_an_explanation_leads_from_the_base_to_the_prediction():
     assert [text.get_text() for text in ax.texts] == ["0.25", "+0.40", "+0.10", "-0.02"]
     up, _, down = (bar.get_facecolor() for bar in ax.patches)
     assert up != down
-    assert ax.get_title(loc="left") == "yes: 73 %, most of all by d = missing"
+    assert ax.get_title(loc="left") == "yes: 73 %, mostly due to d = missing"
     assert ax.get_xlabel() == "probability of yes"
     assert drawn(figure)
 
 
-def test_what_is_left_of_an_explanation_is_one_bar():
+def test_the_other_features_share_one_bar():
     (ax,) = plot_explanation(explained(), output="no", max_features=1).axes
     np.testing.assert_allclose([bar.get_width() for bar in ax.patches], [-0.4, -0.08])
     assert ax.get_yticklabels()[-1].get_text() == "2 others"
@@ -829,7 +838,7 @@ def test_what_is_left_of_an_explanation_is_one_bar():
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_explanations_of_models_end_at_what_they_predict(model):
+def test_explanations_end_at_the_prediction(model):
     model = clone(model).fit(X, Y)
     explanation = model.explain(X)
     for row in (0, -1):
@@ -841,9 +850,9 @@ def test_explanations_of_models_end_at_what_they_predict(model):
         assert drawn(figure)
 
 
-def test_what_is_not_explained_is_refused():
+def test_explanations_refuse_invalid_arguments():
     for row in (1, -2):
-        with pytest.raises(ValueError, match=f"row must be one of 1 rows, got {row}"):
+        with pytest.raises(ValueError, match=f"row must be the index of one of 1 rows, got {row}"):
             plot_explanation(explained(), row)
     with pytest.raises(ValueError, match=r"output must be one of \['no', 'yes'\], got 'maybe'"):
         plot_explanation(explained(), output="maybe")
@@ -864,8 +873,8 @@ def test_interactions_are_bars_and_a_heat_map():
     widths = [bar.get_width() for bar in bars.patches]
     assert widths == pytest.approx([0.4, 0.3, 0.1, 0.0, 0.2])
     labels = [label.get_text() for label in bars.get_yticklabels()]
-    assert labels == ["b & c", "a", "c", "2 others", "three features or more"]
-    assert bars.get_title(loc="left") == "Single features make 40 %, pairs 40 %"
+    assert labels == ["b & c", "a", "c", "2 others", "three or more features"]
+    assert bars.get_title(loc="left") == "Single features: 40 %, pairs: 40 %"
     # The features with the most variance come first, and the diagonal is empty.
     assert [label.get_text() for label in heat.get_yticklabels()] == ["c", "b", "a"]
     drawn = heat.collections[0].get_array()
@@ -890,9 +899,7 @@ def test_interactions_of_models():
     }
     assert len(bars.patches) == 11
     nothing = Interactions(np.zeros(2), np.zeros((0, 2), int), np.zeros(0), 0.0, 0.0, "ab")
-    assert (
-        plot_interactions(nothing).axes[0].get_title(loc="left") == "The model says the same of all"
-    )
+    assert plot_interactions(nothing).axes[0].get_title(loc="left") == "All predictions are equal"
     for name, least in (("max_terms", 1), ("max_features", 2)):
         with pytest.raises(ValueError, match=f"{name} must be at least {least}"):
             plot_interactions(nothing, **{name: 0})
@@ -906,7 +913,7 @@ def test_interactions_of_models():
     ["$\\frac$ \x1b[31m\0two\nlines\u202e --> <b>&]]>", "n" * 5000, ""],
     ids=["odd", "long", "no"],
 )
-def test_pictures_with_any_name_are_drawn_and_are_valid(name):
+def test_figures_with_any_name_are_valid(name):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({name: rng.normal(size=60), "b": rng.normal(size=60)})
     frame["words"] = np.where(frame[name] > 0.5, name, "other")
@@ -926,7 +933,7 @@ def test_pictures_with_any_name_are_drawn_and_are_valid(name):
             assert not set("\x1b\u202e\0") & set(text.get_text())
 
 
-def test_labels_of_another_table_are_not_compared_with_what_was_said():
+def test_calibration_refuses_unknown_labels():
     tree = PrunedTreeClassifier().fit(X, Y)
     with pytest.raises(ValueError, match="y must hold classes"):
         plot_calibration(tree, X, np.array(["a", "b", "c"])[Y])
@@ -937,7 +944,7 @@ def test_labels_of_another_table_are_not_compared_with_what_was_said():
 @pytest.mark.parametrize(
     ("number", "n_classes"), [(0.0, 2), (np.nan, 2), (np.nan, 1), (1.7e308, 2), (5e-324, 2)]
 )
-def test_pictures_of_any_numbers_are_drawn(number, n_classes):
+def test_figures_of_extreme_numbers_are_drawn(number, n_classes):
     x = np.full((60, 2), number)
     x[::2] *= -1
     y = np.arange(60) % n_classes
@@ -968,36 +975,36 @@ OUTCOMES = [
 ]
 
 
-def pictures_of_long_names():
-    """Every picture of models of features and classes whose names have sixty letters."""
+def figures_with_long_names():
+    """Draw every figure for models whose features and classes have names of sixty letters."""
     rng = np.random.default_rng(0)
     rows = pd.DataFrame(rng.normal(size=(700, len(WORDY))), columns=WORDY)
     odds = 2 * rows[WORDY[0]] * rows[WORDY[1]] + rows[WORDY[2]] + rng.normal(size=700)
     y = np.array(OUTCOMES)[(odds > 1).astype(int)]
-    old, new, known, truth = rows[:400], rows[400:], y[:400], y[400:]
-    certified = CertifiedTreeClassifier(max_leaf_nodes=8, random_state=0).fit(old, known)
-    boosted = BoostedTreesClassifier(max_iter=5, random_state=0).fit(old, known)
-    thresholds = Guarantees.by_rows(boosted, new, truth).thresholds()
+    old, new, y_old, y_new = rows[:400], rows[400:], y[:400], y[400:]
+    certified = CertifiedTreeClassifier(max_leaf_nodes=8, random_state=0).fit(old, y_old)
+    boosted = BoostedTreesClassifier(max_iter=5, random_state=0).fit(old, y_old)
+    thresholds = Guarantees.by_rows(boosted, new, y_new).thresholds()
     return {
         "tree": plot_tree(certified),
         "tree of boosting": plot_tree(boosted, X=old),
         "importance": plot_importance(boosted),
-        "permutation": plot_importance(boosted, new, truth, kind="permutation"),
-        "calibration": plot_calibration(boosted, new, truth),
-        "ranking": plot_ranking(boosted, new, truth, 5, 1),
+        "permutation": plot_importance(boosted, new, y_new, kind="permutation"),
+        "calibration": plot_calibration(boosted, new, y_new),
+        "ranking": plot_ranking(boosted, new, y_new, 5, 1),
         "thresholds": plot_thresholds(thresholds, 5, 1),
-        "selective": plot_selective(CertifiedTreeClassifier(random_state=0).fit(old, known)),
+        "selective": plot_selective(CertifiedTreeClassifier(random_state=0).fit(old, y_old)),
         "certificate": plot_certificate(certified, rows, y, sizes=[100, 200, 400]),
-        "by rows": draw_by_rows(certified.certificate_),
-        "loss": plot_loss(boosted, new, truth),
-        "adaboost": plot_adaboost(AdaBoostTreeClassifier(n_estimators=4).fit(old, known)),
+        "by rows": draw_bound_by_rows(certified.certificate_),
+        "loss": plot_loss(boosted, new, y_new),
+        "adaboost": plot_adaboost(AdaBoostTreeClassifier(n_estimators=4).fit(old, y_old)),
         "explanation": plot_explanation(boosted.explain(new[:1])),
         "interactions": plot_interactions(interaction_fractions(boosted, new)),
     }
 
 
 def overlaps(figure):
-    """Words that leave a picture, and pairs of words that lie on each other."""
+    """Return texts that leave the figure, and pairs of texts that overlap."""
     texts, slack = [], 2.0  # dots: letters do not fill their boxes
     # Ticks beyond the ends of an axis are texts that nobody draws.
     with patch.object(Text, "draw", lambda text, _: texts.append(text)):
@@ -1014,8 +1021,8 @@ def overlaps(figure):
     return found
 
 
-def test_words_of_pictures_with_long_names_do_not_overlap():
-    figures = pictures_of_long_names()
+def test_texts_of_figures_with_long_names_do_not_overlap():
+    figures = figures_with_long_names()
     assert {name: found for name, figure in figures.items() if (found := overlaps(figure))} == {}
     # What is cut is the name of a feature, and not its value.
     labels = figures["explanation"].axes[0].get_yticklabels()[1:]
@@ -1034,10 +1041,10 @@ def test_overlaps_are_found():
 
 
 @pytest.mark.parametrize("width", np.arange(1.5, 7, 0.25))
-def test_a_number_and_its_percent_sign_stand_on_one_line(width):
+def test_no_line_breaks_between_a_number_and_its_percent_sign(width):
     ax = Figure(figsize=(width, 2)).add_subplot()
-    words = "Answering 12 % of the rows lowers the promise from 15.1 % to 0.7 %"
-    titled(ax, words)
+    text = "Predicting only 12 % of the rows lowers the bound from 15.1 % to 0.7 %"
+    set_title(ax, text)
     title = ax.get_title()
-    assert title.split() == words.split()
+    assert title.split() == text.split()
     assert "\n%" not in title

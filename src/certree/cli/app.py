@@ -1,4 +1,4 @@
-"""What all commands share: the app, errors in one line, and options of one meaning."""
+"""The Typer application, and what all commands share: options, one-line messages, and output files."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,55 +12,68 @@ from rich.console import Console
 from rich.markup import escape
 
 import certree
-from certree.files.places import expect_writable
+from certree.files.output_paths import expect_writable
 from certree.interface.extras import needed
 from certree.interface.whole import write_whole
 from certree.interface.words import visible
 
 app = typer.Typer(
-    help="Trees that prune themselves, boosted trees and forests, with certificates on their error.",
+    help="Pruned trees, boosted trees and forests, with certified bounds on their error.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
 
-MODELS, ANSWERS, PAPER = "Models", "What a model says", "The paper's experiments"
+# Panels of the help page.
+MODELS, EXPLANATIONS, PAPER = (
+    "Fit, predict and certify",
+    "Explain, draw and export",
+    "Experiments of the paper",
+)
 
-Jobs = Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+Jobs = Annotated[int, typer.Option(metavar="N", help="Number of threads; -1: all cores.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress bar.")]
 Delta = Annotated[
     float, typer.Option(metavar="P", help="Probability with which the certificate may fail.")
 ]
 
 
 def command(panel: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command whose errors are one line each."""
+    """Return a decorator that registers a function as a command of the app.
 
-    def add(function: Callable[..., None]) -> Callable[..., None]:
+    The command prints errors and warnings as one line each. The function itself is returned unchanged.
+
+    Parameters
+    ----------
+    panel : str
+        Heading of the help page under which the command is listed.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
         @wraps(function)
         def run(*args: Any, **kwargs: Any) -> None:
-            with _one_line_errors(), _one_line_warnings():
+            with _print_errors_in_one_line(), _print_warnings_in_one_line():
                 function(*args, **kwargs)
 
         app.command(rich_help_panel=panel)(run)
         return function
 
-    return add
+    return register
 
 
-# An option that names a file to write, which nobody has to be able to read.
-file_to_write = partial(typer.Option, readable=False)
+# An option for a file to write. The file need not be readable.
+output_file_option = partial(typer.Option, readable=False)
 
 
 @contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Say what went wrong in one line, and exit with 1; after Ctrl-C as shells do, with 130."""
+def _print_errors_in_one_line() -> Iterator[None]:
+    """Print an error of the body as one line and exit with status 1; with 130 after Ctrl-C."""
     try:
         yield
     except BrokenPipeError:
-        raise  # who reads the output has seen enough: nobody needs to be told
+        raise  # The reader of the output has closed it on purpose: this is no error to print.
     except (ImportError, MemoryError, OSError, TypeError, ValueError) as error:
-        _complain("[bold red]error:[/]", _words_of(error) or "not enough memory")
+        _print_message("[bold red]error:[/]", _describe_error(error) or "not enough memory")
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted")
@@ -68,60 +81,80 @@ def _one_line_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _one_line_warnings() -> Iterator[None]:
-    """Say warnings at the end, without the lines of source that they come from."""
-    with catch_warnings(record=True) as found:
-        # Rows come in the order of the model's features, and without their names.
+def _print_warnings_in_one_line() -> Iterator[None]:
+    """Print warnings of the body when it ends, without the source lines that caused them."""
+    with catch_warnings(record=True) as warnings:
+        # Commands pass columns in the order of the model's features, but without their names.
         filterwarnings("ignore", "X does not have valid feature names")
         try:
             yield
         finally:
-            for one in found:
-                _complain("[bold yellow]warning:[/]", str(one.message))
+            for warning in warnings:
+                _print_message("[bold yellow]warning:[/]", str(warning.message))
 
 
-def _words_of(error: BaseException) -> str:
-    """What went wrong; of an error of the system also where, without its number."""
+def _describe_error(error: BaseException) -> str:
+    """Return an error's message; for an error of the operating system with the file, if known."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
 
 
-def _complain(kind: str, words: str) -> None:
-    text = f"{kind} {escape(visible(' '.join(words.split())))}"
+def _print_message(label: str, message: str) -> None:
+    """Print a label and a message as one line on standard error, with control characters escaped."""
+    text = f"{label} {escape(visible(' '.join(message.split())))}"
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)
 
 
-def say(text: str) -> None:
-    """Print text as it is, whatever brackets it holds."""
+def print_text(text: str) -> None:
+    """Print text on standard output without interpreting brackets; control characters are escaped."""
     lines = "\n".join(map(visible, text.split("\n")))
     Console().print(lines, highlight=False, markup=False, soft_wrap=True)
 
 
-def expect_to_draw(picture: Path | None) -> None:
-    """Say what drawing to a file needs before anything is computed."""
-    expect_writable(picture)
-    if picture:
-        known = needed("matplotlib.backend_bases", "plot").FigureCanvasBase.filetypes
-        if _kind_of_picture(picture) not in known:
+def expect_figure_path(path: Path | None) -> None:
+    """Check that a figure can be written to a path, before anything is computed.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    OSError
+        If the file cannot be written.
+    ValueError
+        If matplotlib does not write the format that the suffix names.
+    """
+    expect_writable(path)
+    if path:
+        formats = needed("matplotlib.backend_bases", "plot").FigureCanvasBase.filetypes
+        if _figure_format(path) not in formats:
             raise ValueError(
-                f"expected a file .{', .'.join(sorted(known))} to draw to, got {picture}"
+                f"a figure must be written to a file .{', .'.join(sorted(formats))}, got {path}"
             )
 
 
-def _kind_of_picture(picture: Path) -> str:
-    """Format that the suffix of a file names."""
-    return picture.suffix[1:].lower() or "png"
+def _figure_format(path: Path) -> str:
+    """Return the format that the suffix of a path names; without a suffix "png"."""
+    return path.suffix[1:].lower() or "png"
 
 
-def draw_to(picture: Path, draw: Callable[[], Any]) -> None:
-    """Draw a figure and write it to a file, whole or not at all."""
-    kind = _kind_of_picture(picture)
-    write_whole(picture, lambda file: draw().savefig(file, format=kind, dpi=150))
+def save_figure(path: Path, draw: Callable[[], Any]) -> None:
+    """Draw a matplotlib figure and write it to a file, atomically.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its suffix names the format.
+    draw : callable
+        Takes nothing and returns the figure.
+    """
+    figure_format = _figure_format(path)
+    write_whole(path, lambda file: draw().savefig(file, format=figure_format, dpi=150))
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:
+    """Print the version and exit, if the option was passed."""
+    if is_requested:
         typer.echo(f"certree {certree.__version__}")
         raise typer.Exit
 
@@ -131,8 +164,8 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
-    """Trees that prune themselves, boosted trees and forests, with certificates on their error."""
+    """Pruned trees, boosted trees and forests, with certified bounds on their error."""

@@ -1,4 +1,4 @@
-"""Files: models without code, and tables."""
+"""Model files, which contain no code, and tables in files."""
 
 from certree.files.models import load, save
 from certree.files.predictions import predict_files

@@ -1,7 +1,10 @@
-"""Archives of arrays, for files that nobody vouches for: what is declared is checked before it is read.
+"""Reading and writing of zip archives of NumPy arrays, safe for untrusted files.
 
-An archive is what `numpy.savez` writes: a zip file of .npy files. One may not ask for more memory than
-it pays for with its size, and no stream is read beyond what it has declared.
+An archive is what `numpy.savez` writes: a zip file of .npy files. Declared sizes are checked before
+anything is read: the memory that an archive needs is limited by its file size, and no member is read
+beyond its declared size.
+
+Messages describe the file. `certree.files.models.load` puts the path in front of them.
 """
 
 from __future__ import annotations
@@ -22,46 +25,61 @@ from numpy.typing import NDArray
 
 from certree.interface.arrays import are_truths
 
-# All arrays may have 64 MB and a hundred times the size of their file. Deflate makes a thousand of one.
-_FREE, _RATIO = 2**26, 100
-# JSON takes up to 24 times its own size once it is read.
-_FREE_TEXT, _TEXT_RATIO = 2**22, 4
-# More members than any form has, and more bytes than their directory takes.
-_MOST_MEMBERS, _LARGEST_DIRECTORY = 64, 2**14
-# NumPy's headers of arrays of numbers have 128 bytes.
-_LARGEST_HEADER = 1024
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# Bytes that the arrays of any file may have in memory, and the ratio to the file size beyond which they
+# may not have more. Deflate alone would allow a ratio of 1000.
+_MIN_BYTE_LIMIT, _MAX_BYTE_RATIO = 2**26, 100
+# The same for the JSON header, which takes up to 24 times its size once it is parsed.
+_MIN_TEXT_LIMIT, _MAX_TEXT_RATIO = 2**22, 4
+# Upper limits that no model file reaches: members of the zip file, and bytes of their directory.
+_MAX_MEMBERS, _MAX_DIRECTORY_BYTES = 64, 2**14
+# Upper limit for the header of one .npy file (bytes); NumPy writes 128 for arrays of numbers.
+_MAX_ARRAY_HEADER_BYTES = 1024
+_COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
 _SUFFIX = ".npy"
 HEADER = "header"
 
 
 def write_archive(file: BinaryIO, text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write a header and arrays, compressed unless that makes them smaller than `opened` trusts."""
-    plain: dict[str, Any] = {name: np.ascontiguousarray(values) for name, values in arrays.items()}
-    plain[HEADER] = np.frombuffer(text, dtype=np.uint8)
-    np.savez_compressed(file, **plain)
+    """Write a header and arrays as a zip archive.
+
+    It is compressed, unless the ratio of compression would exceed what `open_archive` accepts.
+
+    Parameters
+    ----------
+    file : binary file
+        Open for writing, at its start, and seekable.
+    text : bytes
+        The header.
+    arrays : dict of ndarray
+        Arrays by name; none is called "header".
+    """
+    members: dict[str, Any] = {
+        name: np.ascontiguousarray(values) for name, values in arrays.items()
+    }
+    members[HEADER] = np.frombuffer(text, dtype=np.uint8)
+    np.savez_compressed(file, **members)
     size = file.tell()
-    whole = sum(values.nbytes + _LARGEST_HEADER for values in plain.values())
-    if len(text) > _most_text(size) or whole > _most_bytes(size):
+    n_bytes = sum(values.nbytes + _MAX_ARRAY_HEADER_BYTES for values in members.values())
+    if len(text) > _max_header_bytes(size) or n_bytes > _max_array_bytes(size):
         file.seek(0)
         file.truncate()
-        np.savez(file, **plain)
+        np.savez(file, **members)
 
 
-def _most_bytes(size: int) -> int:
-    """How many bytes the arrays of a file of this size may have."""
-    return max(_FREE, _RATIO * size)
+def _max_array_bytes(file_size: int) -> int:
+    """Return how many bytes all arrays of a file of this size may have in memory."""
+    return max(_MIN_BYTE_LIMIT, _MAX_BYTE_RATIO * file_size)
 
 
-def _most_text(size: int) -> int:
-    """How many bytes the header of a file of this size may have."""
-    return max(_FREE_TEXT, _TEXT_RATIO * size)
+def _max_header_bytes(file_size: int) -> int:
+    """Return how many bytes the JSON header of a file of this size may have."""
+    return max(_MIN_TEXT_LIMIT, _MAX_TEXT_RATIO * file_size)
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
-    """Open an archive.
+def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
+    """Open an archive for reading, and close its file when the context ends.
 
     Parameters
     ----------
@@ -77,11 +95,11 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is no regular file, no archive, or declares what it may not hold.
+        If it is not a regular file or not an archive, or if it declares more than is allowed.
     """
-    # A pipe would be waited for, and a device may never end.
+    # Reading a pipe could block, and a device may never end.
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ValueError("not a regular file")
+        raise ValueError("it is not a regular file")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         _expect_directory(file, size)
@@ -90,75 +108,86 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
 
 
 def _expect_directory(file: BinaryIO, size: int) -> None:
-    """Refuse what is no zip file, or has a directory that is larger than that of any model."""
+    """Check that a file is a zip file whose directory is not larger than that of any model."""
     end = struct.Struct("<4s4H2LH")
     file.seek(0)
     first = file.read(4)
-    # Without a comment, which none of our files has, this is how a zip file ends.
+    # The end record of a zip file. A comment could follow it, but certree writes none.
     file.seek(max(size - end.size - 20, 0))
     last = file.read()
     if first != b"PK\x03\x04" or len(last) < end.size or last[-end.size :][:4] != b"PK\x05\x06":
-        raise ValueError("not a zip archive of arrays")
+        raise ValueError("it is not a zip archive of NumPy arrays")
     _, _, _, _, members, directory, _, comment = end.unpack(last[-end.size :])
-    larger = last.startswith(b"PK\x06\x07") and size <= zipfile.ZIP64_LIMIT
-    if larger or comment or members > _MOST_MEMBERS or directory > _LARGEST_DIRECTORY:
-        raise ValueError(f"its directory says that it has {members} parts or more")
+    is_zip64 = last.startswith(b"PK\x06\x07") and size <= zipfile.ZIP64_LIMIT
+    if is_zip64 or comment or members > _MAX_MEMBERS or directory > _MAX_DIRECTORY_BYTES:
+        raise ValueError(
+            f"its directory lists {members} arrays or more, but a model file has at most "
+            f"{_MAX_MEMBERS}"
+        )
 
 
 class Archive(Mapping[str, NDArray[Any]]):
-    """The arrays of an open zip file, the header among them, of which none has been read yet.
+    """The arrays of an open zip file by name, the header among them; each is read on first access.
 
     Parameters
     ----------
     archive : ZipFile
-        The file.
+        The open zip file.
     size : int
-        Its bytes.
+        Size of the file in bytes.
+
+    Raises
+    ------
+    ValueError
+        If a member is not an array, or all together declare more bytes than the file size allows.
     """
 
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
         self._archive, self.size = archive, size
         self._members: dict[str, zipfile.ZipInfo] = {}
         self._arrays: dict[str, NDArray[Any]] = {}
-        for one in archive.infolist():
-            self._add(one)
-        declared = sum(one.file_size for one in self._members.values())
-        if declared > _most_bytes(size):
+        for member in archive.infolist():
+            self._add_member(member)
+        n_bytes = sum(member.file_size for member in self._members.values())
+        if n_bytes > _max_array_bytes(size):
             raise ValueError(
-                f"its parts have {declared:,} bytes, where a file of {size:,} bytes may hold "
-                f"{_most_bytes(size):,}"
+                f"its arrays declare {n_bytes:,} bytes, where a file of {size:,} bytes may hold "
+                f"{_max_array_bytes(size):,}"
             )
 
-    def _add(self, one: zipfile.ZipInfo) -> None:
-        name = one.filename.removesuffix(_SUFFIX)
-        if name == one.filename:
-            raise ValueError(f"its part {one.filename!r} is no array")
+    def _add_member(self, member: zipfile.ZipInfo) -> None:
+        """Register a member of the zip file under the name of its array, without reading it."""
+        name = member.filename.removesuffix(_SUFFIX)
+        if name == member.filename:
+            raise ValueError(f"its member {member.filename!r} is not an array (.npy)")
         if name in self._members:
-            raise ValueError(f"it has two parts of the name {name!r}")
-        if one.flag_bits & _ENCRYPTED:
-            raise ValueError(f"its part {name!r} is encrypted")
-        if one.compress_type not in _METHODS:
-            raise ValueError(f"its part {name!r} is compressed in another way than by deflate")
-        self._members[name] = one
+            raise ValueError(f"it has two arrays called {name!r}")
+        if member.flag_bits & _ENCRYPTED:
+            raise ValueError(f"its array {name!r} is encrypted")
+        if member.compress_type not in _COMPRESSION_METHODS:
+            raise ValueError(f"its array {name!r} is compressed by another method than deflate")
+        self._members[name] = member
 
     def header(self) -> bytes:
-        """The text of the header."""
-        most = _most_text(self.size)
-        if HEADER in self._members and self._members[HEADER].file_size > most:
-            raise ValueError(f"its header has more than {most:,} bytes")
+        """Return the JSON text of the header."""
+        limit = _max_header_bytes(self.size)
+        if HEADER in self._members and self._members[HEADER].file_size > limit:
+            raise ValueError(f"its header has more than {limit:,} bytes")
         text = self[HEADER]
         if text.dtype != np.uint8 or text.ndim != 1:
-            raise ValueError(f"its header is no text, but {text.dtype} of shape {text.shape}")
+            raise ValueError(
+                f"its header must be a vector of uint8, got {text.dtype} of shape {text.shape}"
+            )
         return text.tobytes()
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """An array, which is read when it is asked for first."""
+        """Return an array; it is read from the file on first access and kept."""
         if name not in self._arrays:
             if name not in self._members:
                 raise ValueError(f"it lacks {name}")
             stream = self._archive.open(self._members[name])
-            dtype, shape = _declared(stream, self._members[name].file_size)
-            self._arrays[name] = _read(stream, dtype, shape)
+            dtype, shape = _read_array_header(stream, self._members[name].file_size)
+            self._arrays[name] = _read_array(stream, dtype, shape)
         return self._arrays[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -171,32 +200,40 @@ class Archive(Mapping[str, NDArray[Any]]):
         return name in self._members
 
 
-def _declared(stream: Any, size: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Type and shape of a .npy file that is open at its start, if they go with its size."""
+def _read_array_header(stream: Any, size: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Read dtype and shape of a .npy file, and check that they match its size (bytes).
+
+    The stream must be at the start of the file; afterwards it is at the start of the data.
+    """
     start = stream.read(np.lib.format.MAGIC_LEN + 2)
     if np.lib.format.read_magic(io.BytesIO(start)) != (1, 0):
-        raise ValueError("it has an array of another version of .npy")
+        raise ValueError("it has an array whose .npy version is not 1.0")
     (length,) = struct.unpack("<H", start[-2:])
-    if length > _LARGEST_HEADER:
-        raise ValueError(f"an array has a header of {length} bytes")
+    if length > _MAX_ARRAY_HEADER_BYTES:
+        raise ValueError(
+            f"the .npy header of an array has {length} bytes, more than {_MAX_ARRAY_HEADER_BYTES}"
+        )
     header = io.BytesIO(start[-2:] + stream.read(length))
-    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(header)
-    if dtype.hasobject or by_columns or min(shape, default=0) < 0:
-        raise ValueError(f"it has an array of shape {shape} and dtype {dtype} that is no column")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(header)
+    if dtype.hasobject or is_fortran or min(shape, default=0) < 0:
+        raise ValueError(
+            f"it has an array of shape {shape} and dtype {dtype} with objects or in Fortran order"
+        )
     if prod(shape) * dtype.itemsize != size - len(start) - length:
         raise ValueError(f"an array of shape {shape} and dtype {dtype} cannot have {size:,} bytes")
     return dtype, shape
 
 
-def _read(stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    # One byte more than there may be, so that the end is seen and the checksum is looked at.
+def _read_array(stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Read the data of a .npy file behind its header, and check that text and booleans are valid."""
+    # Reading one byte beyond the data reaches the end of the member, where zipfile checks the checksum.
     content = stream.read(prod(shape) * dtype.itemsize + 1)
     if len(content) != prod(shape) * dtype.itemsize:
-        raise ValueError("an array ends early")
-    # NumPy makes letters of any numbers, and Python takes those that are none for corrupt memory.
+        raise ValueError("an array is shorter than it declares")
+    # NumPy accepts code points that do not exist, but Python aborts on them.
     if dtype.kind == "U" and (np.frombuffer(content, "<u4") > sys.maxunicode).any():
-        raise ValueError("it holds text that is none")
+        raise ValueError("an array of text holds invalid code points")
     array = np.frombuffer(content, dtype).reshape(shape)
     if not are_truths(array):
-        raise ValueError("it has truth values with bytes other than 0 and 1")
+        raise ValueError("an array of booleans holds bytes other than 0 and 1")
     return array

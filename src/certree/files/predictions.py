@@ -1,4 +1,4 @@
-"""What a model says of the rows of tables, from files to a file."""
+"""Prediction of rows from files to a file, batch by batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from certree.certificates.certified_numbers import CertifiedNumbers
 from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.files import tables
-from certree.files.rows_of_models import named_rows_for, types_of
+from certree.files.model_rows import column_types, select_feature_table
 from certree.interface.extras import needed
 from certree.interface.fitted import expect_one_target
 from certree.interface.progress import Pace, progress
@@ -28,44 +28,74 @@ from certree.interface.signatures import checked
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Rows that are told at a time.
-BATCH = 2**17
+# Default number of rows that are read, predicted and written at a time.
+ROWS_PER_BATCH = 2**17
 
 
-def answers(model: Any, X: Any, threshold: float | None = None) -> dict[str, Any]:
-    """What a model says of rows (n, p), column by column; see `predict_files`."""
-    beside: dict[str, Any] = {}
+def predict_columns(model: Any, X: Any, threshold: float | None = None) -> dict[str, Any]:
+    """Predict rows and return the columns of the output table by name.
+
+    Parameters
+    ----------
+    model : fitted estimator of certree
+        The model.
+    X : array-like of shape (n, p)
+        Rows.
+    threshold : float or None
+        As in `predict_files`.
+
+    Returns
+    -------
+    dict of ndarray of shape (n,)
+        "prediction" and further columns; see the parameter `target` of `predict_files`.
+    """
+    columns: dict[str, Any] = {}
     predicted = model.predict(X) if threshold is None else None
     if is_classifier(model):
         expect_one_target("a file of predictions", model)
     if is_classifier(model) and hasattr(model, "predict_proba"):
-        shares = model.predict_proba(X)
-        beside = {f"probability_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
+        probabilities = model.predict_proba(X)
+        columns = {f"probability_{c}": probabilities[:, k] for k, c in enumerate(model.classes_)}
     elif isinstance(model, TreeVoteRegressor):
-        beside = dict(zip(("between", "within"), model.predict_std(X).T, strict=True))
+        columns = dict(zip(("between", "within"), model.predict_std(X).T, strict=True))
     if threshold is not None:
-        predicted = by_threshold(model, beside, threshold)
+        predicted = apply_threshold(model, columns, threshold)
     if isinstance(model, BoostedTrees) and hasattr(model, "predict_std"):
-        names = [name.replace("probability", "std", 1) for name in beside] or ["std"]
-        beside |= dict(zip(names, np.atleast_2d(model.predict_std(X).T), strict=True))
+        names = [name.replace("probability", "std", 1) for name in columns] or ["std"]
+        columns |= dict(zip(names, np.atleast_2d(model.predict_std(X).T), strict=True))
     if isinstance(model, CertifiedNumbers) and len(model.certificates_) > 1:
-        beside |= dict(zip(("lower", "upper"), model.predict_interval(X).T, strict=True))
-    said: NDArray[Any] = np.asarray(predicted)
-    if said.ndim > 1:
-        numbered = {f"prediction_{k}": one for k, one in enumerate(said.T)}
-        return {**numbered, **beside}
-    return {"prediction": said, **beside}
+        columns |= dict(zip(("lower", "upper"), model.predict_interval(X).T, strict=True))
+    predictions: NDArray[Any] = np.asarray(predicted)
+    if predictions.ndim > 1:
+        outputs = {f"prediction_{k}": output for k, output in enumerate(predictions.T)}
+        return {**outputs, **columns}
+    return {"prediction": predictions, **columns}
 
 
-def by_threshold(model: Any, shares: dict[Any, Any], threshold: float) -> NDArray[Any]:
-    """The second class where its probability, the last of the shares, is at least a threshold."""
-    second = [*shares.values()][-1] if is_classifier(model) and len(model.classes_) == 2 else None
-    if second is None:
-        raise ValueError("threshold is for two classes")
+def apply_threshold(model: Any, probabilities: dict[Any, Any], threshold: float) -> NDArray[Any]:
+    """Return the class (n,) of each row: the second if its probability is at least the threshold.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Must be a classifier of two classes.
+    probabilities : dict of ndarray of shape (n,)
+        Probabilities of the classes, in their order.
+    threshold : float
+        Number in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If the model is not a classifier of two classes, or the threshold is out of range.
+    """
+    if not is_classifier(model) or len(model.classes_) != 2:
+        raise ValueError("threshold is for classifiers of two classes: leave it out")
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must lie in [0, 1], got {threshold}")
-    taken: NDArray[Any] = np.asarray(model.classes_)[(second >= threshold).astype(np.intp)]
-    return taken
+    is_second = [*probabilities.values()][-1] >= threshold
+    labels: NDArray[Any] = np.asarray(model.classes_)[is_second.astype(np.intp)]
+    return labels
 
 
 @checked
@@ -76,50 +106,51 @@ def predict_files(
     *,
     keep: Sequence[str] = (),
     threshold: float | None = None,
-    batch_size: int = BATCH,
+    batch_size: int = ROWS_PER_BATCH,
     verbose: int = 0,
 ) -> int:
-    """Predict the rows of files, and write what is said of them to a file.
+    """Predict the rows of files and write the predictions to a file.
 
-    Rows are read, predicted and written batch by batch, so that tables of any size are told in little
-    memory. What is said of a row is what `predict` and `predict_proba` say of it in memory. Parquet and
-    Arrow are read by columns, of which others than features and those to keep cost nothing.
+    Rows are read, predicted and written batch by batch, so memory does not grow with the table.
+    Predictions equal those of `predict` and `predict_proba` in memory. Of Parquet and Arrow files only
+    the columns of features and of `keep` are read.
 
     Parameters
     ----------
     model : fitted estimator of certree
-        The model. Where it knows names of features, columns are found by these.
+        The model. If it was fitted with names of features, columns are found by name.
     source : path, list of paths, or pyarrow.dataset.Dataset
-        Parquet, Arrow or CSV files, or folders of them, whose files are taken in the order of their
-        names; a single one may be "-", CSV from standard input.
+        Parquet, Arrow or CSV files, or folders of them; files of a folder are read in the order of
+        their names. "-" is CSV from standard input.
     target : path
-        File to write, ``.csv``, ``.csv.gz``, ``.tsv`` or ``.parquet``, whole or not at all; "-" prints
-        CSV. Rows stand in the order of the source. Columns are those of `keep`; "prediction"; of
-        classes ``probability_`` and its name for each. Single trees for numbers add "between" and
-        "within", certified ones "lower" and "upper", and boosted trees "std" where they tell standard
-        errors. Of several outputs there is ``prediction_0`` and so on.
+        File to write, ``.csv``, ``.csv.gz``, ``.tsv`` or ``.parquet``, atomically; "-" prints CSV. Rows
+        are in the order of the source. The columns are those of `keep`, then "prediction", then
+        ``probability_<class>`` for each class. Regression trees add "between" and "within", certified
+        regressors "lower" and "upper", and boosted trees with standard errors "std". With several
+        outputs the predictions are ``prediction_0`` and so on.
     keep : sequence of str
-        Columns of the source that are written in front, such as a key; of CSV as they are written.
+        Columns of the source, such as a key, to copy to the output as first columns. Those of CSV files
+        are copied as text.
     threshold : float or None
-        The second of two classes is predicted where its probability is at least this; None: the
-        likelier one.
+        Predict the second of two classes if its probability is at least this; None: predict the more
+        probable class.
     batch_size : int
-        Rows of a batch.
+        Number of rows that are processed at a time.
     verbose : int
-        Whether progress is shown.
+        If above 0, show a progress bar.
 
     Returns
     -------
     int
-        Number of rows.
+        Number of rows that were predicted.
 
     Raises
     ------
     OSError
-        If there are no such files, or the target cannot be written.
+        If a file does not exist, or the target cannot be written.
     ValueError
-        If a file lacks a column, holds other types than the fit, cannot be read, or changes while it
-        is read; if there are no rows; if the target lies in a folder of the source.
+        If a file lacks a column, has a column of another type than in the fit, cannot be read, or
+        changes while it is read; if there are no rows; if the target lies in a folder of the source.
 
     Examples
     --------
@@ -133,44 +164,47 @@ def predict_files(
     >>> rows = pa.table({"key": np.arange(99), "x": np.arange(99) / 7})
     >>> model = BoostedTreesClassifier(max_iter=5).fit(rows.select(["x"]), np.arange(99) > 50)
     >>> parquet.write_table(rows, folder / "new.parquet")
-    >>> predict_files(model, folder / "new.parquet", folder / "told.csv", keep=["key"])
+    >>> predict_files(model, folder / "new.parquet", folder / "predicted.csv", keep=["key"])
     99
-    >>> (folder / "told.csv").read_text().splitlines()[0]
+    >>> (folder / "predicted.csv").read_text().splitlines()[0]
     '"key","prediction","probability_False","probability_True"'
     """
     check_is_fitted(model)
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     if isinstance(keep, str):
-        raise TypeError(f"keep must be a sequence of names of columns, got {keep!r}")
+        raise TypeError(f"keep must be a sequence of column names, got {keep!r}: use [{keep!r}]")
     tables.expect_table_place(target)
-    _expect_beside(source, target)
-    told = _told(model, source, [*keep], threshold, batch_size, verbose)
-    n = 0
+    _expect_outside_source(source, target)
+    predictions = _predict_batches(model, source, [*keep], threshold, batch_size, verbose)
+    n_rows = 0
 
-    def counted() -> Iterator[pa.Table]:
-        nonlocal n
-        for one in told:
-            n += len(one)
-            yield one
+    def count_rows() -> Iterator[pa.Table]:
+        nonlocal n_rows
+        for table in predictions:
+            n_rows += len(table)
+            yield table
 
-    tables.write_all(counted(), target)
-    return n
+    tables.write_all(count_rows(), target)
+    return n_rows
 
 
-def _expect_beside(source: Any, target: str | os.PathLike[str]) -> None:
-    """Refuse to write into a folder that is read: the next time its predictions would be rows."""
+def _expect_outside_source(source: Any, target: str | os.PathLike[str]) -> None:
+    """Refuse a target in a folder of the source: a second run would read predictions as rows."""
     if str(target) == tables.STANDARD_STREAM:
         return
-    place = Path(os.path.realpath(target))
-    given = source if isinstance(source, list | tuple) else [source]
-    for one in given:
-        is_folder = isinstance(one, str | os.PathLike) and os.path.isdir(one)
-        if is_folder and Path(os.path.realpath(one)) in place.parents:
-            raise ValueError(f"{target} lies in the folder {one}, which is read")
+    target_path = Path(os.path.realpath(target))
+    sources = source if isinstance(source, list | tuple) else [source]
+    for path in sources:
+        is_folder = isinstance(path, str | os.PathLike) and os.path.isdir(path)
+        if is_folder and Path(os.path.realpath(path)) in target_path.parents:
+            raise ValueError(
+                f"target must lie outside the folders that are read, but {target} lies in the folder "
+                f"{path}"
+            )
 
 
-def _told(
+def _predict_batches(
     model: Any,
     source: Any,
     keep: list[str],
@@ -178,64 +212,100 @@ def _told(
     batch_size: int,
     verbose: int,
 ) -> Iterator[pa.Table]:
-    """Tables of what is said, batch by batch; of no rows at all what the model says of these."""
+    """Yield output tables batch by batch, at least one, all with the schema of the first."""
     schema: Any = None
-    read = rows_of_files(model, source, beside=keep, n_rows=batch_size)
-    with closing(shown_batches("predicting", read, verbose > 0)) as batches:
+    reader = read_model_batches(model, source, extra_columns=keep, n_rows=batch_size)
+    with closing(show_progress("predicting", reader, verbose > 0)) as batches:
         for batch in batches:
             if len(batch.table) or (batch.is_last and schema is None):
-                told = _table(model, batch, keep, threshold)
-                schema = told.schema if schema is None else schema
-                yield _cast(told, schema, batch.where)
+                table = _predict_batch(model, batch, keep, threshold)
+                schema = table.schema if schema is None else schema
+                yield _cast_to_schema(table, schema, batch.where)
 
 
-def shown_batches(
-    what: str, batches: Iterator[tables.Batch], shown: bool
+def show_progress(
+    description: str, batches: Iterator[tables.Batch], is_shown: bool
 ) -> Generator[tables.Batch, None, None]:
-    """The same batches; of several it is shown how much is done, how fast, and what is left."""
+    """Yield the same batches and show a progress bar if there is more than one.
+
+    The bar shows the fraction of the input that has been read, rows per second and the time left.
+    """
     first = next(batches)
-    with progress(shown and not first.is_last, 100, f"{what}, %") as show:
-        pace, done = Pace(), 0
+    with progress(is_shown and not first.is_last, 100, f"{description}, %") as advance:
+        pace, percent_shown = Pace(), 0
         for batch in chain([first], batches):
             yield batch
             percent = int(100 * batch.share)
-            show(percent - done, pace.of(len(batch.table)))
-            done = percent
+            advance(percent - percent_shown, pace.of(len(batch.table)))
+            percent_shown = percent
 
 
-def rows_of_files(
-    model: Any, source: Any, target: str | None = None, *, beside: Sequence[str] = (), n_rows: int
+def read_model_batches(
+    model: Any,
+    source: Any,
+    target: str | None = None,
+    *,
+    extra_columns: Sequence[str] = (),
+    n_rows: int,
 ) -> Iterator[tables.Batch]:
-    """Batches of what a model reads of files, of a target, and of other columns."""
+    """Read batches of the columns that a model needs, with the types that they had in the fit.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        If it has no names of features, all columns are read.
+    source : path, list of paths, or pyarrow.dataset.Dataset
+        Files, or folders of them; "-" is standard input.
+    target : str or None
+        Column of the target, if it is to be read.
+    extra_columns : sequence of str
+        Columns that are neither feature nor target.
+    n_rows : int
+        Rows of a batch at most.
+
+    Returns
+    -------
+    iterator of Batch
+    """
     names = getattr(model, "feature_names_in_", None)
-    columns = None if names is None else [*names, *([] if target is None else [target]), *beside]
-    types = partial(types_of, model, target, beside=beside)
+    targets = [] if target is None else [target]
+    columns = None if names is None else [*names, *targets, *extra_columns]
+    types = partial(column_types, model, target, extra_columns=extra_columns)
     return tables.read_batches(source, types, n_rows, columns)
 
 
-def _table(model: Any, batch: tables.Batch, keep: list[str], threshold: float | None) -> pa.Table:
+def _predict_batch(
+    model: Any, batch: tables.Batch, keep: list[str], threshold: float | None
+) -> pa.Table:
+    """Return the output table of one batch: the columns to keep, then the predictions."""
     pa = needed("pyarrow", "files")
     missing = [name for name in keep if name not in batch.table.column_names]
     if missing:
-        raise ValueError(f"{batch.where} has no column {tables.listed(map(repr, missing))}")
-    rows = batch.table
+        raise ValueError(
+            f"keep must name columns of {batch.where}, but it has no column "
+            f"{tables.listed(map(repr, missing))}"
+        )
+    table = batch.table
     if getattr(model, "feature_names_in_", None) is None:
-        rows = rows.drop_columns(keep)
-    said = answers(model, named_rows_for(model, rows, batch.where), threshold)
-    twice = [name for name in keep if name in said]
-    if twice:
-        raise ValueError(f"keep={twice[0]!r} is the name of what is said: give the column another")
+        table = table.drop_columns(keep)
+    predictions = predict_columns(model, select_feature_table(model, table, batch.where), threshold)
+    clashing = [name for name in keep if name in predictions]
+    if clashing:
+        raise ValueError(
+            f"keep must not name a column of the output, got {clashing[0]!r}: rename this column"
+        )
     kept = {name: batch.table[name] for name in keep}
-    return pa.table({**kept, **{name: pa.array(one) for name, one in said.items()}})
+    return pa.table({**kept, **{name: pa.array(column) for name, column in predictions.items()}})
 
 
-def _cast(told: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
-    """The same with the types of the first batch."""
-    if told.schema == schema:
-        return told
+def _cast_to_schema(table: pa.Table, schema: pa.Schema, table_name: str) -> pa.Table:
+    """Cast a table to the schema of the first batch, or raise ValueError if values do not fit."""
+    if table.schema == schema:
+        return table
     try:
-        return told.cast(schema)
+        return table.cast(schema)
     except needed("pyarrow", "files").ArrowInvalid as error:
         raise ValueError(
-            f"a column to keep has other types in {where} than before: {error}"
+            f"keep must name columns of one type, but {table_name} has another type than the files "
+            f"before it: {error}"
         ) from None

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.files.places import expect_writable
+from certree.files.output_paths import expect_writable
 from certree.interface.extras import needed
 from certree.interface.whole import write_whole
 from certree.parts.table_files import DataSet, file_of, files_of
@@ -126,15 +126,15 @@ def load(name: str, directory: str | os.PathLike[str] | None = None) -> Table:
     if name in BUNDLED:
         return BUNDLED[name]()
     looked = (
-        f"{file} is no file"
+        f"there is no file {file}"
         if file
-        else f"no directory of Parquet files was given (option --data or variable {DATA_VARIABLE})"
+        else f"no folder of Parquet files is set (option --data or variable {DATA_VARIABLE})"
     )
     if name in OPENML_IDS:
         return _download(name, looked)
     known = ", ".join(sorted({*BUNDLED, *OPENML_IDS}))
     raise FileNotFoundError(
-        f"data set {name!r}: {looked}, and it can be had without one only for {known}"
+        f"data set {name!r} was not found: {looked}. Without one there are only {known}"
     )
 
 
@@ -146,8 +146,8 @@ def _download(name: str, looked: str) -> Table:
         bunch = fetch_openml(data_id=number, as_frame=False, parser="liac-arff")
     except (OSError, ValueError, HTTPException) as error:
         raise FileNotFoundError(
-            f"data set {name!r}: {looked}, and data set {number} could not be downloaded from "
-            f"OpenML ({error})"
+            f"data set {name!r} was not found: {looked}, and data set {number} could not be downloaded "
+            f"from OpenML ({error})"
         ) from error
     return _numbers(bunch.data, bunch.target, bunch.feature_names)
 
@@ -413,7 +413,7 @@ def _suffix_of(file: Path, known: Iterable[str], expected: str) -> str:
     for suffix in known:
         if file.name.lower().endswith(suffix):
             return suffix
-    raise ValueError(f"expected a {expected} file, got {file}")
+    raise ValueError(f"the file must be {expected}, got {file}")
 
 
 def _named(file: Path) -> str:
@@ -469,7 +469,8 @@ def _text_of(file: Path) -> bytes:
             content = content.decode(encoding).encode()
         except UnicodeError:
             raise ValueError(
-                f"{_named(file)} has the byte order mark of {encoding.upper()}, but is no text in it"
+                f"{_named(file)} has the byte order mark of {encoding.upper()}, but is not valid "
+                "text in this encoding"
             ) from None
     _expect_no_zeros(content, _named(file))
     return content
@@ -478,8 +479,8 @@ def _text_of(file: Path) -> bytes:
 def _expect_no_zeros(content: bytes, file: str) -> None:
     if b"\0" in content:
         raise ValueError(
-            f"{file} must be text in UTF-8, but has bytes that are 0, as binary files have, "
-            "and UTF-16 without a byte order mark"
+            f"{file} must be text in UTF-8, but contains zero bytes: it is a binary file, or text in "
+            "UTF-16 without a byte order mark"
         )
 
 
@@ -493,7 +494,7 @@ def _expect_delimiter(content: bytes, delimiter: str, file: str) -> None:
         if other.encode() in first:
             raise ValueError(
                 f"the columns of {file} must be separated by {words[delimiter]}, but its first line "
-                f"has {words[other]} and none of them"
+                f"has {words[other]} instead"
             )
 
 
@@ -503,7 +504,7 @@ def _expect_utf8(table: "pa.Table", file: str) -> None:
     try:
         names = table.column_names
     except UnicodeDecodeError:
-        raise ValueError(f"{wanted} the names of its columns are in another encoding") from None
+        raise ValueError(f"{wanted} its column names are in another encoding") from None
     is_binary = needed("pyarrow", "files").types.is_binary
     kinds = zip(names, table.schema.types, strict=True)
     other = [name for name, kind in kinds if is_binary(kind)]
@@ -632,7 +633,9 @@ def expect_distinct(names: Iterable[str]) -> None:
     """Refuse names of columns that are alike."""
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
-        raise ValueError(f"the names of columns must differ, got {listed(twice)} more than once")
+        raise ValueError(
+            f"column names must be distinct, but {listed(twice)} occurs more than once"
+        )
 
 
 def listed(names: Iterable[str]) -> str:
@@ -668,7 +671,7 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
         columns = columns.drop_columns([target])
     features = [feature_of(columns, name) for name in columns.column_names]
     if not features:
-        raise ValueError("there is no feature column")
+        raise ValueError("the table must have a feature column, but has none besides the target")
     kind = np.result_type(*features)  # object as soon as one of them is
     X = np.empty((columns.num_rows, len(features)), dtype=kind)
     for j, feature in enumerate(features):
@@ -679,17 +682,26 @@ def split_target(columns: "pa.Table", target: str | None) -> Table:
 def target_of(columns: "pa.Table", target: str) -> NDArray[Any]:
     """The target (n,) of a table; see `split_target`."""
     if target not in columns.column_names:
-        raise ValueError(f"no column {target!r}; there are {listed(columns.column_names)}")
+        raise ValueError(
+            f"the target must be a column, but there is no column {target!r}: name one of "
+            f"{listed(columns.column_names)}"
+        )
     values = columns.column(target).combine_chunks()
     if values.null_count:
-        raise ValueError(f"the target {target!r} has {values.null_count} missing values")
+        raise ValueError(
+            f"the target {target!r} must have no missing values, got {values.null_count}: "
+            "drop these rows"
+        )
     y: NDArray[Any] = np.asarray(values.to_numpy(zero_copy_only=False))
     return _strings(y, target) if y.dtype == object else y
 
 
 def _strings(values: NDArray[Any], target: str) -> NDArray[Any]:
     if any(isinstance(value, str) and value.endswith("\0") for value in values):
-        raise ValueError(f"the target {target!r} has values that end in a NUL, which NumPy drops")
+        raise ValueError(
+            f"the target {target!r} must not have values that end in NUL, as NumPy drops "
+            "it: rename them"
+        )
     return values.astype(str)
 
 
@@ -708,6 +720,6 @@ def feature_of(columns: "pa.Table", name: str) -> NDArray[Any]:
         return np.asarray(values.cast(pa.float64()).to_numpy())
     except pa.ArrowInvalid:
         raise ValueError(
-            f"feature {name!r} holds whole numbers beyond 2^53, of which several are one number of "
-            "float64: leave it out if it is an identifier, or write it as text"
+            f"feature {name!r} must hold numbers that float64 can represent, got integers beyond 2^53: "
+            "drop the column if it is an identifier, or store it as text"
         ) from None

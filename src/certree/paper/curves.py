@@ -20,7 +20,7 @@ from certree.show.style import (
     SKY,
     Figure,
     new_figure,
-    styled,
+    use_style,
 )
 
 # Colour of each method in all plots.
@@ -46,7 +46,7 @@ def _make_handle(**style: Any) -> Any:
     return needed("matplotlib.lines", "plot").Line2D([], [], **style)
 
 
-@styled
+@use_style
 def plot_table2(table: Sequence[Line]) -> Figure:
     """Plot the ratios of Table 2: filled marks with error bars are ours, open marks the paper's.
 
@@ -105,7 +105,7 @@ def _draw_ratios(ax: Any, line: Line, row: int) -> None:
             ax.plot(paper, y, "o", markerfacecolor="none", **style)
 
 
-@styled
+@use_style
 def plot_figure2(curves: Sequence[Curve]) -> Figure:
     """Plot the error against the number of training rows, with bands of one standard error.
 
@@ -142,7 +142,7 @@ def plot_figure2(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
-@styled
+@use_style
 def plot_rates(rates: Sequence[Rate]) -> Figure:
     """Plot the excess error against the number of training rows, on logarithmic axes.
 

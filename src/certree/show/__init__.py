@@ -1,4 +1,4 @@
-"""Pictures and pages; they need matplotlib, which ``pip install "certree[plot]"`` brings."""
+"""Figures of models, and the HTML report. They need matplotlib: ``pip install "certree[plot]"``."""
 
 from certree.show.calibration import plot_calibration
 from certree.show.certificate_picture import plot_certificate

@@ -1,4 +1,4 @@
-"""How often a classifier is right where it says how sure it is."""
+"""Reliability of predicted probabilities: how often predictions of a probability come true."""
 
 from __future__ import annotations
 
@@ -16,90 +16,110 @@ from certree.interface.arrays import Float64
 from certree.interface.fitted import expect_one_target
 from certree.interface.signatures import checked
 from certree.interface.words import cut
-from certree.show.style import BLUE, LINE, Figure, axes_of, styled, titled
+from certree.show.style import BLUE, LINE, Figure, get_axes, set_title, use_style
 
-# Probability that an interval misses, and letters of a class at most.
-_DELTA, _LETTERS = 0.05, 24
+# Probability that an interval does not contain the frequency.
+_DELTA = 0.05
+# Most letters of a class in a label.
+_MAX_LETTERS = 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reliability:
-    """Rows in groups of like predicted probability, and how often each came true.
+class ReliabilityCurve:
+    """Predicted probabilities and observed frequencies in groups of rows of similar probability.
 
     Parameters
     ----------
-    said : ndarray of shape (b,)
-        Mean predicted probability of every group.
-    found : ndarray of shape (b,)
-        Share of its rows that have the class.
+    predicted : ndarray of shape (b,)
+        Mean predicted probability of each group.
+    observed : ndarray of shape (b,)
+        Fraction of the rows of each group for which the prediction came true.
     low, high : ndarray of shape (b,)
-        Interval that contains the frequency of the class there with probability 95 %, exact
-        (Clopper and Pearson, Biometrika 1934).
-    rows : ndarray of shape (b,)
-        Rows in every group.
+        Ends of the exact 95 % interval of that frequency (Clopper and Pearson, Biometrika 1934).
+    n_rows : ndarray of shape (b,)
+        Number of rows of each group.
     """
 
-    said: Float64
-    found: Float64
+    predicted: Float64
+    observed: Float64
     low: Float64
     high: Float64
-    rows: Float64
+    n_rows: Float64
 
     @property
     def error(self) -> float:
-        """The expected calibration error: how far groups are off, on average over rows."""
-        return float(np.average(np.abs(self.said - self.found), weights=self.rows))
+        """Expected calibration error: mean over rows of the distance of predicted and observed."""
+        return float(np.average(np.abs(self.predicted - self.observed), weights=self.n_rows))
 
     @property
-    def misses(self) -> int:
-        """Groups whose interval does not contain what was said."""
-        return int(((self.said < self.low) | (self.said > self.high)).sum())
+    def n_misses(self) -> int:
+        """Number of groups whose interval does not contain the predicted probability."""
+        return int(((self.predicted < self.low) | (self.predicted > self.high)).sum())
 
 
-def exact_interval(hits: float, n: float, delta: float = _DELTA) -> tuple[float, float]:
-    """Where the probability of a hit lies, with probability 1 - delta: Clopper and Pearson."""
+def clopper_pearson_interval(hits: float, n: float, delta: float = _DELTA) -> tuple[float, float]:
+    """Return the exact interval of a binomial probability after `hits` of `n` draws.
+
+    It contains the probability with probability at least 1 - delta.
+    """
     log_delta = math.log(delta / 2)
     return 1 - binomial_upper(n - hits, n, log_delta), binomial_upper(hits, n, log_delta)
 
 
-def reliability(came_true: ArrayLike, said: ArrayLike, bins: int = 10) -> Reliability:
-    """Compare predicted probabilities with what came true, in groups of equally many rows.
+def reliability_curve(
+    came_true: ArrayLike, probabilities: ArrayLike, bins: int = 10
+) -> ReliabilityCurve:
+    """Group rows by predicted probability and compare the mean of each group with its frequency.
 
-    Equal probabilities stay together, so there may be fewer groups than asked for.
+    Parameters
+    ----------
+    came_true : array-like of bool, shape (n,)
+        Whether the prediction came true.
+    probabilities : array-like of shape (n,)
+        Its predicted probability.
+    bins : int
+        Number of groups of about equal size. Rows of equal probability share a group, so there may be
+        fewer.
+
+    Returns
+    -------
+    ReliabilityCurve
     """
-    came_true, said = np.asarray(came_true, dtype=np.float64), np.asarray(said, dtype=np.float64)
-    edges = np.unique(np.quantile(said, np.linspace(0, 1, bins + 1)[1:-1]))
-    group = np.searchsorted(edges, said, side="left")
-    sums = [np.bincount(group, values) for values in (np.ones(len(said)), came_true, said)]
-    rows, hits, total = np.array([one[sums[0] > 0] for one in sums])
-    ends = [exact_interval(hit, n) for hit, n in zip(hits, rows, strict=True)]
-    low, high = np.array(ends).T
-    return Reliability(total / rows, hits / rows, low, high, rows)
+    came_true = np.asarray(came_true, dtype=np.float64)
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    edges = np.unique(np.quantile(probabilities, np.linspace(0, 1, bins + 1)[1:-1]))
+    group = np.searchsorted(edges, probabilities, side="left")
+    columns = (np.ones(len(probabilities)), came_true, probabilities)
+    sums = [np.bincount(group, values) for values in columns]
+    n_rows, hits, total = np.array([values[sums[0] > 0] for values in sums])
+    intervals = [clopper_pearson_interval(hit, n) for hit, n in zip(hits, n_rows, strict=True)]
+    low, high = np.array(intervals).T
+    return ReliabilityCurve(total / n_rows, hits / n_rows, low, high, n_rows)
 
 
-@styled
+@use_style
 @checked
 def plot_calibration(
     model: Any, X: ArrayLike, y: ArrayLike, bins: int = 10, ax: Any = None
 ) -> Figure:
-    """Draw how often predictions come true against how probable they were said to be.
+    """Draw a reliability diagram: observed frequencies against predicted probabilities.
 
-    Rows are in groups of like probability, equally many in each. Of two classes it is that of the
-    second; of more, that of the predicted class. Bars are exact intervals that hold with 95 % for each
-    group.
+    Rows are grouped by probability; the groups have about equal size. With two classes the probability
+    is that of the second class, with more that of the predicted class. Error bars are exact 95 %
+    intervals, each for its own group.
 
     Parameters
     ----------
     model : fitted classifier with `predict_proba`
-        Any classifier in scikit-learn's sense.
+        Any classifier with scikit-learn's interface.
     X : array-like of shape (n, p)
-        Rows, best such that the model has not seen.
+        Rows, preferably rows that were not used to fit the model.
     y : array-like of shape (n,)
-        Their classes.
+        Classes of the rows.
     bins : int, default=10
-        Number of groups at most.
+        Largest number of groups.
     ax : matplotlib Axes or None
-        Where to draw; None: on a new figure.
+        Axes to draw on; None: those of a new figure.
 
     Returns
     -------
@@ -110,49 +130,71 @@ def plot_calibration(
     TypeError
         If the model has no `predict_proba`.
     ValueError
-        If rows and classes do not go together, or there is no group.
+        If X and y differ in length, y has classes that the model lacks, or `bins` is below 1.
     """
     if not hasattr(model, "predict_proba"):
-        raise TypeError(f"model must have predict_proba, {type(model).__name__} has none")
+        raise TypeError(f"model must have predict_proba, but {type(model).__name__} has none")
     if bins < 1:
         raise ValueError(f"bins must be at least 1, got {bins!r}")
     expect_one_target("a picture of probabilities", model)
-    shares, truth = np.asarray(model.predict_proba(X)), column_or_1d(y)
-    check_consistent_length(shares, truth)
-    expect_known_labels("y", truth, np.asarray(model.classes_))
-    return draw_reliability(*compared(np.asarray(model.classes_), shares, truth, bins), ax)
+    probabilities, labels = np.asarray(model.predict_proba(X)), column_or_1d(y)
+    check_consistent_length(probabilities, labels)
+    classes = np.asarray(model.classes_)
+    expect_known_labels("y", labels, classes)
+    return draw_reliability(*classifier_reliability(classes, probabilities, labels, bins), ax)
 
 
-def compared(
-    classes: NDArray[Any], shares: Float64, y: NDArray[Any], bins: int = 10
-) -> tuple[str, Reliability]:
-    """The class whose probability is asked about, and what came true of it."""
+def classifier_reliability(
+    classes: NDArray[Any], probabilities: Float64, y: NDArray[Any], bins: int = 10
+) -> tuple[str, ReliabilityCurve]:
+    """Compute the reliability of a classifier's probabilities.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (K,)
+        The classes.
+    probabilities : ndarray of shape (n, K)
+        Predicted probabilities.
+    y : ndarray of shape (n,)
+        True classes.
+    bins : int
+        As in `reliability_curve`.
+
+    Returns
+    -------
+    subject : str
+        What the probability is about: the second of two classes, else "the predicted class".
+    curve : ReliabilityCurve
+    """
     if len(classes) == 2:
-        return str(classes[1]), reliability(y == classes[1], shares[:, 1], bins)
-    is_right = y == classes[shares.argmax(axis=1)]
-    return "the predicted class", reliability(is_right, shares.max(axis=1), bins)
+        return str(classes[1]), reliability_curve(y == classes[1], probabilities[:, 1], bins)
+    is_right = y == classes[probabilities.argmax(axis=1)]
+    return "the predicted class", reliability_curve(is_right, probabilities.max(axis=1), bins)
 
 
-@styled
-def draw_reliability(subject: str, found: Reliability, ax: Any = None) -> Figure:
-    """Draw groups of rows beside the line of what was said."""
-    ax = axes_of(ax, (4.8, 4.6))
-    ax.plot([0, 1], [0, 1], color=LINE, lw=1, ls="--", label="as said", zorder=1)
-    bars = [np.maximum(found.found - found.low, 0), np.maximum(found.high - found.found, 0)]
-    label = f"{len(found.rows)} groups of some {found.rows.mean():,.0f} rows, 95 % intervals"
-    ax.errorbar(
-        found.said, found.found, bars, fmt="o-", color=BLUE, lw=1, elinewidth=1.2, label=label
-    )
+@use_style
+def draw_reliability(subject: str, curve: ReliabilityCurve, ax: Any = None) -> Figure:
+    """Draw a reliability diagram; `subject` names the class whose probability is predicted."""
+    ax = get_axes(ax, (4.8, 4.6))
+    ax.plot([0, 1], [0, 1], color=LINE, lw=1, ls="--", label="perfectly calibrated", zorder=1)
+    bars = [
+        np.maximum(curve.observed - curve.low, 0),
+        np.maximum(curve.high - curve.observed, 0),
+    ]
+    mean_rows = curve.n_rows.mean()
+    label = f"{len(curve.n_rows)} groups of about {mean_rows:,.0f} rows, 95 % intervals"
+    points = curve.predicted, curve.observed
+    ax.errorbar(*points, bars, fmt="o-", color=BLUE, lw=1, elinewidth=1.2, label=label)
     ax.set_xlim(-0.02, 1.02)
     ax.set_ylim(-0.02, 1.02)
     ax.set_aspect("equal")
-    ax.set_xlabel(f"predicted probability of {cut(subject, _LETTERS)}", parse_math=False)
-    ax.set_ylabel("share of rows that have it")
+    ax.set_xlabel(f"predicted probability of {cut(subject, _MAX_LETTERS)}", parse_math=False)
+    ax.set_ylabel("observed frequency")
     ax.legend(loc="upper left")
-    titled(
+    set_title(
         ax,
-        f"Probabilities are off by {100 * found.error:.1f} points on average;\n"
-        f"{found.misses} of {len(found.rows)} groups lie outside their interval",
+        f"Mean calibration error: {100 * curve.error:.1f} percentage points.\n"
+        f"{curve.n_misses} of {len(curve.n_rows)} groups are outside their 95 % interval",
     )
-    drawn: Figure = ax.figure
-    return drawn
+    figure: Figure = ax.figure
+    return figure

@@ -1,4 +1,4 @@
-"""What is promised with more and more rows, and what is found."""
+"""Figures of certified bounds against the number of rows."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 from certree.interface.words import percent, rounded_up
 from certree.rows.columns import rows_at
-from certree.show.style import BLUE, GREEN, ORANGE, Figure, axes_of, styled, titled
+from certree.show.style import BLUE, GREEN, ORANGE, Figure, get_axes, set_title, use_style
 
-# Share of the rows that no fit sees, and how many sizes of fits there are.
-_TEST, _SIZES = 0.25, 6
-# Fewer rows have no two sides that learn and certify.
-_FEWEST = 8
-# How far the planned numbers of rows go, in multiples of those that certify, and how many there are.
-_FROM, _TO, _POINTS = 1 / 8, 64, 46
+# Fraction of the rows in the test set, and number of fits.
+_TEST_SIZE, _N_SIZES = 0.25, 6
+# Fewest rows of a fit, which needs a training and a calibration set.
+_MIN_ROWS = 8
+# Smallest and largest hypothetical number of calibration rows, as multiples of the actual number, and
+# how many numbers are drawn.
+_MIN_MULTIPLE, _MAX_MULTIPLE, _N_POINTS = 1 / 8, 64, 46
 
 
-@styled
+@use_style
 @checked
 def plot_certificate(
     model: CertifiedTreeClassifier | CertifiedBoostedTreesClassifier | CertifiedForestClassifier,
@@ -36,27 +37,27 @@ def plot_certificate(
     random_state: Any = 0,
     ax: Any = None,
 ) -> Figure:
-    """Draw the certified bound and the error on other rows against the number of rows of the fit.
+    """Draw certified bound and test error against the number of rows of the fit.
 
-    Copies of the model are fitted to the first rows of a random order, each to more of them. The error
-    is that on the last quarter of the rows, which no fit sees. Where a promise is broken, the error
-    lies above the bound; that may happen to one fit in 1 / delta.
+    Copies of the model are fitted to growing numbers of rows in a random order. The test set is the
+    last quarter of the rows, which no fit uses. A guarantee fails if the true error is above the bound;
+    each fit has this with probability at most delta.
 
     Parameters
     ----------
     model : certified classifier
-        Its parameters are those of the fits; it need not be fitted.
+        The model whose parameters are used; it need not be fitted.
     X : array-like of shape (n, p)
         Rows.
     y : array-like of shape (n,)
-        Their classes.
+        Classes of the rows.
     sizes : array-like of int, or None
-        Numbers of rows of the fits; None: six, each about half of the next, up to three quarters of
-        all.
+        Numbers of rows of the fits; None: six numbers, each about half the next, up to three quarters
+        of all rows.
     random_state : int, RandomState or None, default=0
-        Draws the order of the rows.
+        Seed or generator of the random order.
     ax : matplotlib Axes or None
-        Where to draw; None: on a new figure.
+        Axes to draw on; None: those of a new figure.
 
     Returns
     -------
@@ -65,33 +66,35 @@ def plot_certificate(
     Raises
     ------
     ValueError
-        If rows and classes do not go together, or a size is out of range.
+        If X and y differ in length, or a size is out of range.
     """
-    classes: NDArray[Any] = column_or_1d(y)
-    check_consistent_length(X, classes)
-    order = check_random_state(random_state).permutation(len(classes))
-    most = len(order) - int(np.ceil(_TEST * len(order)))
-    given = most // 2 ** np.arange(_SIZES) if sizes is None else np.asarray(sizes)
-    used = np.unique(given[given >= _FEWEST] if sizes is None else given)
-    if not len(used) or used.dtype.kind != "i" or used[0] < _FEWEST or used[-1] > most:
+    labels: NDArray[Any] = column_or_1d(y)
+    check_consistent_length(X, labels)
+    order = check_random_state(random_state).permutation(len(labels))
+    n_most = len(order) - int(np.ceil(_TEST_SIZE * len(order)))
+    numbers = n_most // 2 ** np.arange(_N_SIZES) if sizes is None else np.asarray(sizes)
+    n_rows = np.unique(numbers[numbers >= _MIN_ROWS] if sizes is None else numbers)
+    if not len(n_rows) or n_rows.dtype.kind != "i" or n_rows[0] < _MIN_ROWS or n_rows[-1] > n_most:
         raise ValueError(
-            f"sizes must hold numbers of rows in {_FEWEST} .. {most}, got {given.tolist()}"
+            f"sizes must hold numbers of rows in {_MIN_ROWS} .. {n_most}, got {numbers.tolist()}"
         )
-    X_test, y_test = rows_at(X, order[most:]), classes[order[most:]]
-    bounds, errors = np.empty((2, len(used)))
-    for i, n in enumerate(used):
-        fitted = clone(model).fit(rows_at(X, order[:n]), classes[order[:n]])
+    X_test, y_test = rows_at(X, order[n_most:]), labels[order[n_most:]]
+    bounds, errors = np.empty((2, len(n_rows)))
+    for i, n in enumerate(n_rows):
+        fitted = clone(model).fit(rows_at(X, order[:n]), labels[order[:n]])
         bounds[i] = fitted.certificate_.bound
         errors[i] = np.mean(fitted.predict(X_test) != y_test)
-    return _drawn(used, bounds, errors, len(y_test), model.delta, axes_of(ax))
+    ax = get_axes(ax)
+    return _draw_bounds_and_errors(n_rows, bounds, errors, len(y_test), model.delta, ax)
 
 
-def _drawn(
+def _draw_bounds_and_errors(
     sizes: NDArray[np.integer], bounds: Float64, errors: Float64, n_test: int, delta: float, ax: Any
 ) -> Figure:
+    """Draw certified bounds and test errors of fits to several numbers of rows."""
     label = f"certified bound, holds with {percent(1 - delta)}"
     ax.plot(sizes, bounds, "o-", color=BLUE, label=label)
-    ax.plot(sizes, errors, "o-", color=GREEN, label=f"error on {n_test:,} other rows")
+    ax.plot(sizes, errors, "o-", color=GREEN, label=f"error on {n_test:,} test rows")
     ax.fill_between(sizes, errors, bounds, color=BLUE, alpha=0.1, lw=0)
     ax.set_xscale("log")
     ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
@@ -99,42 +102,47 @@ def _drawn(
     ax.set_xlabel("rows of the fit")
     ax.set_ylabel("error")
     ends = float(min(bounds.min(), errors.min())), float(max(bounds.max(), errors.max()))
-    # Room above for the legend, which lies on no curve there.
+    # The legend fits into the space above the curves.
     height = max(ends[1] - ends[0], 0.01)
     ax.set_ylim(max(ends[0] - 0.1 * height, 0.0), ends[1] + 0.35 * height)
     ax.legend(loc="upper right")
-    titled(
+    set_title(
         ax,
-        f"With {sizes[-1]:,} rows at most {rounded_up(bounds[-1])} is promised, "
-        f"{100 * errors[-1]:.1f} % is found",
+        f"With {sizes[-1]:,} rows the certified bound is {rounded_up(bounds[-1])}, "
+        f"the test error {100 * errors[-1]:.1f} %",
     )
-    drawn: Figure = ax.figure
-    return drawn
+    figure: Figure = ax.figure
+    return figure
 
 
-@styled
-def draw_by_rows(certificate: Certificate) -> Figure:
-    """The bound that other numbers of rows would give, if the error stayed as observed."""
+@use_style
+def draw_bound_by_rows(certificate: Certificate) -> Figure:
+    """Draw the bound for other numbers of calibration rows, if the observed error stayed the same."""
     n = certificate.n
     sizes = np.unique(
-        np.round(np.geomspace(max(1.0, _FROM * n), _TO * n, _POINTS)).astype(np.int64)
+        np.round(np.geomspace(max(1.0, _MIN_MULTIPLE * n), _MAX_MULTIPLE * n, _N_POINTS)).astype(
+            np.int64
+        )
     )
     bounds = np.array([certificate.bound_by(size) for size in sizes.tolist()])
     units = "groups" if certificate.grouped else "rows"
-    ax = axes_of(None, (6.4, 2.8))
+    ax = get_axes(None, (6.4, 2.8))
     ax.plot(sizes, bounds, color=BLUE, label="bound")
     ax.plot(n, certificate.bound, "o", color=BLUE, label=f"the {n:,} {units} of this fit")
     ax.axhline(certificate.risk, color=ORANGE, label="observed error")
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:,.0f}")
-    ax.set_xlabel(f"{units} that certify")
+    ax.set_xlabel(f"{units} in the calibration set")
     ax.set_ylabel("error")
-    # The curve falls to the observed error: what is below would be empty, and the top right is.
+    # No curve is below the observed error, so the axis starts there. The top right has no curve.
     ends = certificate.risk, float(bounds.max())
     margin = 0.08 * max(ends[1] - ends[0], 0.01)
     ax.set_ylim(ends[0] - margin, ends[1] + margin)
     ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
     ax.legend(loc="upper right")
-    titled(ax, f"{_TO} times as many {units} would bring the bound to {rounded_up(bounds[-1])}")
-    drawn: Figure = ax.figure
-    return drawn
+    set_title(
+        ax,
+        f"{_MAX_MULTIPLE} times as many {units} would lower the bound to {rounded_up(bounds[-1])}",
+    )
+    figure: Figure = ax.figure
+    return figure

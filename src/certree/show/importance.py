@@ -1,4 +1,4 @@
-"""Which features decide."""
+"""Figure of feature importances."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 from certree.interface.words import counted, cut, percent
 from certree.rows.training import names_of_features
-from certree.show.style import BLUE, GREY, Figure, axes_of, styled, titled
+from certree.show.style import BLUE, GREY, Figure, get_axes, set_title, use_style
 
-# Times that every column is permuted, and rows that are asked at most.
-_REPEATS, _ROWS = 5, 5000
+# Permutations of each column, and most rows that they use.
+_N_REPEATS, _MAX_ROWS = 5, 5000
 
 
-@styled
+@use_style
 @checked
 def plot_importance(
     model: Any,
@@ -30,27 +30,27 @@ def plot_importance(
     random_state: Any = 0,
     ax: Any = None,
 ) -> Figure:
-    """Draw how much each feature matters, the largest first.
+    """Draw the importance of each feature, the largest first.
 
     Parameters
     ----------
     model : fitted estimator
-        A tree, a forest or boosted trees of certree, or anything with `feature_importances_`;
-        permutations take any fitted estimator with a `score`.
+        An estimator with `feature_importances_`, such as a tree, a forest or boosted trees of certree.
+        Permutation importance takes any estimator with a `score` method.
     X : array-like of shape (n, p), or None
-        Rows, best such that the model has not seen; only permutations need them.
+        Rows, preferably rows that were not used to fit the model. Needed for kind="permutation".
     y : array-like of shape (n,), or None
-        Their classes or numbers.
+        Classes or numbers of the rows.
     kind : {"impurity", "permutation"}, default="impurity"
-        "impurity": `feature_importances_`, shares of what splits tell about the rows of the fit.
-        "permutation": by how much the score of `X` falls when a column is permuted, with the standard
-        deviation of five permutations of at most 5000 rows; scikit-learn's.
+        "impurity": `feature_importances_`, fractions of the impurity reduction of all splits.
+        "permutation": the decrease of the score when a column is permuted, with the standard deviation
+        over five permutations of at most 5000 rows; scikit-learn's `permutation_importance`.
     max_features : int, default=15
-        So many features are drawn, the rest is one bar.
+        Largest number of features with a bar of their own; one more bar has the sum of the others.
     random_state : int, RandomState or None, default=0
-        Draws rows and permutations.
+        Seed or generator of the rows and permutations.
     ax : matplotlib Axes or None
-        Where to draw; None: on a new figure.
+        Axes to draw on; None: those of a new figure.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def plot_importance(
     TypeError
         If the model has no `feature_importances_`.
     ValueError
-        If permutations come without rows.
+        If `max_features` is below 1, or kind="permutation" is used without X and y.
     """
     if max_features < 1:
         raise ValueError(f"max_features must be at least 1, got {max_features!r}")
@@ -69,43 +69,52 @@ def plot_importance(
     if kind == "impurity":
         if not hasattr(model, "feature_importances_"):
             raise TypeError(
-                f"{type(model).__name__} has no feature_importances_; "
-                'kind="permutation" takes any model'
+                f"model must have feature_importances_, but {type(model).__name__} has none: use "
+                'kind="permutation"'
             )
         values, spread = np.asarray(model.feature_importances_), None
-        words = "share of what splits tell"
+        axis_label = "fraction of the impurity reduction"
     else:
         if X is None or y is None:
-            raise ValueError('kind="permutation" needs X and y')
-        values, spread = permuted(model, X, y, random_state)
-        words = "fall of the score when its values are permuted"
+            raise ValueError('X and y must be given for kind="permutation"')
+        values, spread = compute_permutation_importance(model, X, y, random_state)
+        axis_label = "decrease of the score when permuted"
     names = np.array(names_of_features(model), dtype=object)
-    return _drawn(names, values, spread, words, max_features, ax)
+    return _draw_bars(names, values, spread, axis_label, max_features, ax)
 
 
-def permuted(model: Any, X: ArrayLike, y: ArrayLike, random_state: Any) -> tuple[Float64, Float64]:
-    """By how much the score falls when a feature is permuted, and the spread of that, (p,) each."""
-    n = min(_ROWS, len(np.asarray(y)))
-    found = permutation_importance(
-        model, X, y, n_repeats=_REPEATS, random_state=random_state, max_samples=n
+def compute_permutation_importance(
+    model: Any, X: ArrayLike, y: ArrayLike, random_state: Any
+) -> tuple[Float64, Float64]:
+    """Return the decrease of the score when each feature is permuted.
+
+    Returns
+    -------
+    mean, standard_deviation : ndarray of shape (p,)
+        Over the permutations.
+    """
+    n = min(_MAX_ROWS, len(np.asarray(y)))
+    importance = permutation_importance(
+        model, X, y, n_repeats=_N_REPEATS, random_state=random_state, max_samples=n
     )
-    return found.importances_mean, found.importances_std
+    return importance.importances_mean, importance.importances_std
 
 
-def _drawn(
+def _draw_bars(
     names: NDArray[Any],
     values: Float64,
     spread: Float64 | None,
-    words: str,
+    axis_label: str,
     max_features: int,
     ax: Any,
 ) -> Figure:
+    """Draw a bar for each importance; `spread` has the lengths of error bars, or is None."""
     order = np.argsort(-values, kind="stable")
     shown, rest = order[:max_features], order[max_features:]
-    ax = axes_of(ax, (6.4, 0.9 + 0.26 * (len(shown) + bool(len(rest)))))
-    places = np.arange(len(shown))
+    ax = get_axes(ax, (6.4, 0.9 + 0.26 * (len(shown) + bool(len(rest)))))
+    positions = np.arange(len(shown))
     errors = None if spread is None else spread[shown]
-    ax.barh(places, values[shown], 0.7, xerr=errors, color=BLUE, ecolor=GREY)
+    ax.barh(positions, values[shown], 0.7, xerr=errors, color=BLUE, ecolor=GREY)
     labels = [cut(str(name)) for name in names[shown]]
     if len(rest):
         labels.append(counted(len(rest), "other"))
@@ -113,15 +122,16 @@ def _drawn(
     ax.set_yticks(range(len(labels)), labels, parse_math=False)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(words)
-    titled(ax, _title(labels[0], values, shown[0], spread is None))
-    drawn: Figure = ax.figure
-    return drawn
+    ax.set_xlabel(axis_label)
+    set_title(ax, _describe_most_important(labels[0], values[shown[0]], spread is None))
+    figure: Figure = ax.figure
+    return figure
 
 
-def _title(name: str, values: Float64, first: int, are_shares: bool) -> str:
-    if not values[first] > 0:
-        return "No feature matters"
-    if are_shares:
-        return f"{name} decides most: {percent(values[first])} of what all splits tell"
-    return f"Without {name} the score falls by {values[first]:.3g}"
+def _describe_most_important(name: str, importance: float, is_fraction: bool) -> str:
+    """Return the title: the most important feature and its importance."""
+    if not importance > 0:
+        return "No feature has any importance"
+    if is_fraction:
+        return f"{name} is most important: {percent(importance)} of the total"
+    return f"Permuting {name} lowers the score by {importance:.3g}"

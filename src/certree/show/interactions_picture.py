@@ -1,4 +1,4 @@
-"""Which features act alone, and which together."""
+"""Figure of the variance due to single features, and to interactions of features."""
 
 from typing import Any
 
@@ -18,36 +18,38 @@ from certree.show.style import (
     Figure,
     Panel,
     new_figure,
-    styled,
-    titled,
+    set_title,
+    use_style,
 )
 
-# Pairs of no variance, and those of most: the colour of their bars.
-_PAIRS = ["#F4F4F4", ORANGE]
-_CELL, _LETTERS = 0.42, 20  # inches of a cell, letters of a name beside it
-_BARS, _NAMES = 6.4, 1.9  # inches of the bars, and of the names on two sides of the cells
+# Colours of the heat map, from no variance to the most; the last is that of the bars of pairs.
+_HEAT_COLOURS = ["#F4F4F4", ORANGE]
+_CELL_SIZE = 0.42  # inches, width and height of a cell of the heat map
+_MAX_LETTERS = 20  # of a feature's name beside the heat map
+_BARS_WIDTH, _NAMES_WIDTH = 6.4, 1.9  # inches
 
 
-@styled
+@use_style
 @checked
 def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: int = 10) -> Figure:
-    """Draw which share of the variance is due to which features and pairs.
+    """Draw which fraction of the variance is due to each feature and each pair of features.
 
     Parameters
     ----------
     shares : Interactions
-        What `certree.explain.interaction_fractions` says of a model.
+        The result of `certree.explain.interaction_fractions`.
     max_terms : int, default=12
-        So many features and pairs have a bar, the largest; the rest is one.
+        Number of features and pairs with a bar of their own, the largest; one more bar has the sum
+        of the others.
     max_features : int, default=10
-        So many features stand in the heat map of pairs: those with the most variance, their pairs
-        included.
+        Number of features in the heat map of pairs: those with the largest variance, including that of
+        their pairs.
 
     Returns
     -------
     matplotlib Figure
-        On the left a bar for each term, on the right the pairs: in colour and in percent what two
-        features make beyond what either makes alone.
+        On the left a bar for each feature and pair. On the right a heat map of the variance (percent)
+        due to the interaction of two features, beyond what each contributes alone.
 
     Raises
     ------
@@ -64,12 +66,14 @@ def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: i
     >>> model = TreeForestRegressor(10, random_state=0).fit(X, y)
     >>> figure = plot_interactions(interaction_fractions(model, X))
     """
-    for name, given, least in (("max_terms", max_terms, 1), ("max_features", max_features, 2)):
-        if given < least:
-            raise ValueError(f"{name} must be at least {least}, got {given}")
-    (wide, high), (heat_wide, heat_high) = interaction_sizes(shares, max_terms, max_features)
-    figure = new_figure((wide + heat_wide, max(high, heat_high)))
-    axes = figure.subplots(1, 2, width_ratios=[wide, heat_wide])
+    for name, value, minimum in (("max_terms", max_terms, 1), ("max_features", max_features, 2)):
+        if value < minimum:
+            raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    (bar_width, bar_height), (map_width, map_height) = interaction_sizes(
+        shares, max_terms, max_features
+    )
+    figure = new_figure((bar_width + map_width, max(bar_height, map_height)))
+    axes = figure.subplots(1, 2, width_ratios=[bar_width, map_width])
     for draw, ax in zip(interaction_panels(shares, max_terms, max_features), axes, strict=True):
         draw(ax)
     return figure
@@ -78,16 +82,16 @@ def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: i
 def interaction_sizes(
     shares: Interactions, max_terms: int = 12, max_features: int = 10
 ) -> list[tuple[float, float]]:
-    """Inches of the bars, and of the heat map with its names."""
+    """Return width and height (inches) of the bar chart, and of the heat map with its names."""
     n_terms = min(max_terms, len(shares.single) + len(shares.pairs))
-    heat = _NAMES + _CELL * min(max_features, len(shares.single))
-    return [(_BARS, 1.0 + 0.26 * (n_terms + 2)), (heat, heat)]
+    heat = _NAMES_WIDTH + _CELL_SIZE * min(max_features, len(shares.single))
+    return [(_BARS_WIDTH, 1.0 + 0.26 * (n_terms + 2)), (heat, heat)]
 
 
 def interaction_panels(
     shares: Interactions, max_terms: int = 12, max_features: int = 10
 ) -> tuple[Panel, Panel]:
-    """What draws the bars, and the heat map."""
+    """Return the functions that draw the bar chart, and the heat map, on axes."""
     return (
         lambda ax: _draw_bars(ax, shares, max_terms),
         lambda ax: _draw_pairs(ax, shares, max_features),
@@ -95,10 +99,11 @@ def interaction_panels(
 
 
 def _draw_bars(ax: Any, shares: Interactions, max_terms: int) -> None:
+    """Draw the fraction of the variance of each feature and pair, the largest first."""
     terms = shares.terms()
     shown, rest = terms[:max_terms], terms[max_terms:]
     labels = [
-        cut(name) if other is None else f"{cut(name, _LETTERS)} & {cut(other, _LETTERS)}"
+        cut(name) if other is None else f"{cut(name, _MAX_LETTERS)} & {cut(other, _MAX_LETTERS)}"
         for name, other, _ in shown
     ]
     values = [share for *_, share in shown]
@@ -107,7 +112,7 @@ def _draw_bars(ax: Any, shares: Interactions, max_terms: int) -> None:
         labels.append(counted(len(rest), "other"))
         values.append(sum(share for *_, share in rest))
         colours.append(GREY)
-    labels.append("three features or more")
+    labels.append("three or more features")
     values.append(shares.share(shares.higher))
     colours.append(GREY)
     errors = [0.0] * (len(values) - 1) + [shares.share(shares.error)]
@@ -116,34 +121,39 @@ def _draw_bars(ax: Any, shares: Interactions, max_terms: int) -> None:
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_formatter(lambda value, _: percent(value))
-    ax.set_xlabel("share of the variance")
-    titled(ax, _title(shares))
+    ax.set_xlabel("fraction of the variance")
+    set_title(ax, _describe_fractions(shares))
 
 
-def _title(shares: Interactions) -> str:
+def _describe_fractions(shares: Interactions) -> str:
+    """Return the title: the fractions of variance of single features, and of pairs."""
     if not shares.total > 0:
-        return "The model says the same of all"
-    alone = percent(shares.share(shares.single.sum()))
-    return f"Single features make {alone}, pairs {percent(shares.share(shares.paired.sum()))}"
+        return "All predictions are equal"
+    single = percent(shares.share(shares.single.sum()))
+    paired = percent(shares.share(shares.paired.sum()))
+    return f"Single features: {single}, pairs: {paired}"
 
 
 def _draw_pairs(ax: Any, shares: Interactions, max_features: int) -> None:
+    """Draw the heat map of pairs, with the percentage in each cell."""
     matrix = shares.matrix()
     order = np.argsort(-matrix.sum(axis=1), kind="stable")[:max_features]
     pairs = matrix[np.ix_(order, order)]
     np.fill_diagonal(pairs, np.nan)
-    most = max(float(np.nanmax(pairs, initial=0.0)), np.finfo(float).tiny)
-    colours = needed("matplotlib.colors", "plot").LinearSegmentedColormap.from_list("", _PAIRS)
+    largest = max(float(np.nanmax(pairs, initial=0.0)), np.finfo(float).tiny)
+    colours = needed("matplotlib.colors", "plot").LinearSegmentedColormap.from_list(
+        "", _HEAT_COLOURS
+    )
     edges = np.arange(len(order) + 1) - 0.5
-    # Cells and not an image, so that a page has the same lines at every size.
-    ax.pcolormesh(edges, edges, pairs, cmap=colours, vmin=0.0, vmax=most)
+    # Drawn as cells and not as an image, so that lines stay sharp at every size of a page.
+    ax.pcolormesh(edges, edges, pairs, cmap=colours, vmin=0.0, vmax=largest)
     ax.set_aspect("equal")
     ax.invert_yaxis()
     for (row, column), share in np.ndenumerate(pairs):
-        words = f"{100 * share:.1f}"
-        if words not in ("nan", "0.0"):
-            ax.text(column, row, words, ha="center", va="center", fontsize=SMALL, color=ON_LIGHT)
-    names = [cut(shares.feature_names[j], _LETTERS) for j in order]
+        text = f"{100 * share:.1f}"
+        if text not in ("nan", "0.0"):
+            ax.text(column, row, text, ha="center", va="center", fontsize=SMALL, color=ON_LIGHT)
+    names = [cut(shares.feature_names[j], _MAX_LETTERS) for j in order]
     ax.set_xticks(range(len(order)), names, rotation=90, parse_math=False)
     ax.set_yticks(range(len(order)), names, parse_math=False)
     ax.tick_params(length=0)

@@ -1,4 +1,4 @@
-"""The loss of boosted trees, round by round."""
+"""Figure of the loss of boosted trees by boosting round."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from numpy.typing import ArrayLike
 from certree.ensembles.boosting import BoostedTrees
 from certree.interface.fitted import state_of
 from certree.interface.signatures import checked
-from certree.show.style import BLUE, VERMILLION, Figure, axes_of, styled, titled
+from certree.show.style import BLUE, VERMILLION, Figure, get_axes, set_title, use_style
 
 
-@styled
+@use_style
 @checked
 def plot_loss(
     model: BoostedTrees, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None
 ) -> Figure:
-    """Draw the loss after each round of boosting, that of some rows or of the evaluation set.
+    """Draw the loss after each boosting round, on given rows or on the validation set of the fit.
 
-    Of a fit that stopped early, rounds behind the best one are drawn, too, though it dropped them.
+    If the fit stopped early, the loss on the validation set is also drawn for the rounds after the best
+    one, which the model does not keep.
 
     Parameters
     ----------
     model : BoostedTreesClassifier or BoostedTreesRegressor
-        Fitted.
+        The fitted model.
     X : array-like of shape (n, p), or None
-        Rows; None: the evaluation set of the fit, ``X_val`` and ``y_val`` or rows that were held out.
+        Rows; None: the validation set of the fit: ``X_val`` and ``y_val``, or rows that it held out.
     y : array-like of shape (n,), or None
-        Their classes or numbers.
+        Classes or numbers of the rows.
     ax : matplotlib Axes or None
-        Where to draw; None: on a new figure.
+        Axes to draw on; None: those of a new figure.
 
     Returns
     -------
@@ -40,37 +41,37 @@ def plot_loss(
     Raises
     ------
     ValueError
-        If there are no rows, and the model was fitted without an evaluation set, or with another
-        `scoring` than the loss.
+        If one of X and y is missing, or if both are None and the model was fitted without a validation
+        set or with another `scoring` than the loss.
     """
     if (X is None) != (y is None):
-        raise ValueError("X and y must be given together")
+        raise ValueError("X and y must both be given, or both be None")
     if X is not None and y is not None:
-        losses, of = model.staged_loss(X, y), f"{len(np.asarray(y)):,} rows"
+        losses, source = model.staged_loss(X, y), f"{len(np.asarray(y)):,} rows"
     elif hasattr(model, "validation_score_"):
         if state_of(model).scoring != "loss":
             raise ValueError(
-                "scores of the evaluation set are no losses by scoring=...: give X and y"
+                "X and y must be given, as the model was fitted with a scoring other than 'loss'"
             )
-        # Entry 0 is of no round.
-        losses, of = -np.asarray(model.validation_score_)[1:], "the evaluation set"
+        # Entry 0 is the score before the first round.
+        losses, source = -np.asarray(model.validation_score_)[1:], "the validation set"
     else:
         raise ValueError(
-            "the model was fitted without X_val and y_val, so there is no loss to draw: give X and y"
+            "X and y must be given, as the model was fitted without a validation set (X_val and y_val)"
         )
-    rounds, ax = np.arange(1, len(losses) + 1), axes_of(ax)
+    rounds, ax = np.arange(1, len(losses) + 1), get_axes(ax)
     best = int(losses.argmin())
     ax.plot(rounds, losses, color=BLUE)
     ax.plot(rounds[best], losses[best], "o", color=VERMILLION)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.set_xlabel("rounds")
-    ax.set_ylabel(f"loss on {of}")
-    beyond = losses[-1] / losses[best] - 1 if losses[best] > 0 else 0.0
-    titled(
+    ax.set_ylabel(f"loss on {source}")
+    increase = losses[-1] / losses[best] - 1 if losses[best] > 0 else 0.0
+    set_title(
         ax,
-        f"The loss is smallest after {rounds[best]} of {len(rounds):,} rounds, "
-        f"{beyond:.1%} larger at the end",
+        f"The loss is lowest after {rounds[best]} of {len(rounds):,} rounds, "
+        f"and {increase:.1%} higher after the last",
     )
-    drawn: Figure = ax.figure
-    return drawn
+    figure: Figure = ax.figure
+    return figure

@@ -1,4 +1,4 @@
-"""Figures that a notebook shows without `pyplot` and without a magic command."""
+"""Matplotlib figures that a notebook shows without `pyplot` and without a magic command."""
 
 import io
 
@@ -8,7 +8,7 @@ _DOTS_PER_INCH = 110
 
 
 class Picture(Figure):
-    """A figure that shows itself where a cell of a notebook ends with it."""
+    """A matplotlib figure that is displayed when it is the last value of a notebook cell."""
 
     def _repr_png_(self) -> bytes:
         file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""How well scores put two classes in order: ROC, precision, Kolmogorov-Smirnov, and costs."""
+"""Ranking by scores of two classes: ROC curve, precision and recall, Kolmogorov-Smirnov, costs."""
 
 from __future__ import annotations
 
@@ -26,124 +26,146 @@ from certree.show.style import (
     Figure,
     Panel,
     new_figure,
-    styled,
+    use_style,
 )
 
-_HEIGHT, _LETTERS = 7.2, 24  # inches, and letters of a class at most
-_STANDARD_ERRORS = 1.96  # to either side, for 95 %
+_HEIGHT = 7.2  # inches
+_MAX_LETTERS = 24  # of a class in a legend
+_STANDARD_ERRORS = 1.96  # half the width of a 95 % interval
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """What is met above each threshold of a score, observed on some rows.
+    """True and false positives at each threshold of a score, counted on some rows.
+
+    A row is predicted positive if its score is at least the threshold.
 
     Parameters
     ----------
     threshold : ndarray of shape (t,)
-        The scores that occur, falling; rows with at least that score are taken for positive.
-    hits : ndarray of shape (t,)
-        Positive rows with at least that score.
-    alarms : ndarray of shape (t,)
-        Negative rows with at least that score.
+        The distinct scores, in decreasing order.
+    true_positives : ndarray of shape (t,)
+        Number of positive rows with at least that score.
+    false_positives : ndarray of shape (t,)
+        Number of negative rows with at least that score.
     """
 
     threshold: Float64
-    hits: Float64
-    alarms: Float64
+    true_positives: Float64
+    false_positives: Float64
 
     @classmethod
-    def of(cls, came_true: NDArray[np.bool_], score: Float64) -> Ranking:
-        """Count rows of both classes by their score."""
-        distinct, place = np.unique(-score, return_inverse=True)
-        both = [np.bincount(place[one], minlength=len(distinct)) for one in (came_true, ~came_true)]
-        hits, alarms = (np.cumsum(each).astype(np.float64) for each in both)
-        return cls(-distinct, hits, alarms)
+    def from_scores(cls, is_positive: NDArray[np.bool_], score: Float64) -> Ranking:
+        """Count the rows (n,) of both classes at each threshold."""
+        distinct, index = np.unique(-score, return_inverse=True)
+        counts = [
+            np.bincount(index[is_class], minlength=len(distinct))
+            for is_class in (is_positive, ~is_positive)
+        ]
+        positives, negatives = (np.cumsum(count).astype(np.float64) for count in counts)
+        return cls(-distinct, positives, negatives)
 
     @property
     def recall(self) -> Float64:
-        """Share of the positive rows that are taken, (t,)."""
-        return self.hits / self.hits[-1]
+        """Fraction of the positive rows that are predicted positive, (t,)."""
+        return self.true_positives / self.true_positives[-1]
 
     @property
     def false_positive_rate(self) -> Float64:
-        """Share of the negative rows that are taken, (t,)."""
-        return self.alarms / self.alarms[-1]
+        """Fraction of the negative rows that are predicted positive, (t,)."""
+        return self.false_positives / self.false_positives[-1]
 
     @property
     def precision(self) -> Float64:
-        """Share of the taken rows that are positive, (t,)."""
-        return self.hits / (self.hits + self.alarms)
+        """Fraction of the rows predicted positive that are positive, (t,)."""
+        return self.true_positives / (self.true_positives + self.false_positives)
 
     @property
     def prevalence(self) -> float:
-        """Share of all rows that are positive."""
-        return float(self.hits[-1] / (self.hits[-1] + self.alarms[-1]))
+        """Fraction of all rows that are positive."""
+        n_positive, n_negative = self.true_positives[-1], self.false_positives[-1]
+        return float(n_positive / (n_positive + n_negative))
 
     @cached_property
     def _placements(self) -> tuple[Float64, Float64, Float64, Float64]:
-        """Of each score its rows of both classes, and the share of the other class that it beats."""
-        of_class = [np.diff(each, prepend=0.0) for each in (self.hits, self.alarms)]
-        below = 1 - self.false_positive_rate + of_class[1] / 2 / self.alarms[-1]
-        above = self.recall - of_class[0] / 2 / self.hits[-1]
-        return of_class[0], of_class[1], below, above
+        """Counts of positive and negative rows at each score, and DeLong's placement values.
+
+        The latter are the fraction of negative rows with a lower score, and the fraction of positive
+        rows with a higher score; ties count half. All have shape (t,).
+        """
+        positive = np.diff(self.true_positives, prepend=0.0)
+        negative = np.diff(self.false_positives, prepend=0.0)
+        below = 1 - self.false_positive_rate + negative / 2 / self.false_positives[-1]
+        above = self.recall - positive / 2 / self.true_positives[-1]
+        return positive, negative, below, above
 
     @property
     def auc(self) -> float:
-        """The area under the ROC curve: how often a positive row scores above a negative one."""
+        """Area under the ROC curve: probability that a positive row scores above a negative one."""
         positive, _, below, _ = self._placements
         return float(np.average(below, weights=positive))
 
     @property
     def auc_interval(self) -> tuple[float, float]:
-        """Where the area lies on new rows with about 95 %.
+        """Approximate 95 % interval of the area under the ROC curve on new rows.
 
-        By the standard error of DeLong, DeLong and Clarke-Pearson, Biometrics 1988.
+        It uses the standard error of DeLong, DeLong and Clarke-Pearson, Biometrics 1988.
         """
         area, variance = self.auc, 0.0
         positive, negative, below, above = self._placements
-        for rows, placed in ((positive, below), (negative, above)):
-            n = rows.sum()
+        for counts, placements in ((positive, below), (negative, above)):
+            n = counts.sum()
             if n > 1:
-                variance += float(rows @ (placed - area) ** 2) / (n - 1) / n
-        off = _STANDARD_ERRORS * math.sqrt(variance)
-        return max(area - off, 0.0), min(area + off, 1.0)
+                variance += float(counts @ (placements - area) ** 2) / (n - 1) / n
+        half_width = _STANDARD_ERRORS * math.sqrt(variance)
+        return max(area - half_width, 0.0), min(area + half_width, 1.0)
 
     @property
     def average_precision(self) -> float:
-        """The mean precision over the positive rows, each at its own score."""
-        return float(np.average(self.precision, weights=np.diff(self.hits, prepend=0.0)))
+        """Mean of the precision at the scores of the positive rows."""
+        return float(np.average(self.precision, weights=np.diff(self.true_positives, prepend=0.0)))
 
     @property
     def ks(self) -> tuple[float, float]:
-        """Kolmogorov and Smirnov's distance of the classes' scores, and the threshold where it is."""
-        apart = self.recall - self.false_positive_rate
-        place = int(np.argmax(apart))
-        return max(float(apart[place]), 0.0), float(self.threshold[place])
+        """Kolmogorov-Smirnov distance of the scores of the two classes, and its threshold."""
+        distance = self.recall - self.false_positive_rate
+        best = int(np.argmax(distance))
+        return max(float(distance[best]), 0.0), float(self.threshold[best])
 
     def cost(self, false_negative: float, false_positive: float) -> Float64:
-        """Mean cost of a row at every threshold, (t,)."""
-        n = self.hits[-1] + self.alarms[-1]
-        return (false_negative * (self.hits[-1] - self.hits) + false_positive * self.alarms) / n
+        """Return the mean cost of a row at every threshold, (t,), from the costs of both errors."""
+        n = self.true_positives[-1] + self.false_positives[-1]
+        n_missed = self.true_positives[-1] - self.true_positives
+        return (false_negative * n_missed + false_positive * self.false_positives) / n
 
 
-def ranking_of(model: Any, shares: Float64, y: NDArray[Any]) -> Ranking:
-    """How the shares of the second of two classes put rows in order.
+def rank_rows(model: Any, probabilities: Float64, y: NDArray[Any]) -> Ranking:
+    """Return the ranking of rows by the probability of the second of two classes.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        Gives the classes.
+    probabilities : ndarray of shape (n, 2)
+        Predicted probabilities.
+    y : ndarray of shape (n,)
+        True classes.
 
     Raises
     ------
     ValueError
-        If there are not two classes, or no row of one of them.
+        If the model has not two classes, or y has rows of only one of them.
     """
     classes = np.asarray(model.classes_)
     if len(classes) != 2:
-        raise ValueError(f"a ranking is of two classes, and the model has {len(classes)}")
-    came_true = y == classes[1]
-    if came_true.all() or not came_true.any():
-        raise ValueError("a ranking takes rows of both classes, got those of one")
-    return Ranking.of(came_true, shares[:, 1])
+        raise ValueError(f"model must have two classes to rank rows, got {len(classes)}")
+    is_positive = y == classes[1]
+    if is_positive.all() or not is_positive.any():
+        raise ValueError("y must have rows of both classes to rank them, got rows of one class")
+    return Ranking.from_scores(is_positive, probabilities[:, 1])
 
 
-@styled
+@use_style
 @checked
 def plot_ranking(
     model: Any,
@@ -152,22 +174,22 @@ def plot_ranking(
     false_negative: float = 1.0,
     false_positive: float = 1.0,
 ) -> Figure:
-    """Draw how well the probabilities of a classifier put rows of two classes in order.
+    """Draw how well the probabilities of a classifier rank rows of two classes.
 
-    Four pictures: the ROC curve; precision against recall; the share of each class with a score below
-    each threshold, whose largest distance is the statistic of Kolmogorov and Smirnov; and the mean cost
-    of a row. All is observed on the rows given; `plot_thresholds` draws what is promised.
+    Four panels: the ROC curve; precision against recall; the score distribution functions of both
+    classes, whose largest distance is the Kolmogorov-Smirnov statistic; and the mean cost of a row.
+    All are measured on the given rows, without guarantees; `plot_thresholds` draws certified bounds.
 
     Parameters
     ----------
     model : fitted classifier of two classes with `predict_proba`
-        Any classifier in scikit-learn's sense.
+        Any classifier of two classes with scikit-learn's interface.
     X : array-like of shape (n, p)
-        Rows, best such that the model has not seen.
+        Rows, preferably rows that were not used to fit the model.
     y : array-like of shape (n,)
-        Their classes.
+        Classes of the rows.
     false_negative, false_positive : float, default=1
-        What a missed row of the second class costs, and a false alarm.
+        Cost of a missed row of the second class, and of a false alarm.
 
     Returns
     -------
@@ -178,94 +200,98 @@ def plot_ranking(
     TypeError
         If the model has no `predict_proba`.
     ValueError
-        If there are not two classes, no row of one of them, or a cost is negative, or both are 0.
+        If there are not two classes, a class has no rows, a cost is negative, or both costs are 0.
     """
     if not hasattr(model, "predict_proba"):
-        raise TypeError(f"model must have predict_proba, {type(model).__name__} has none")
+        raise TypeError(f"model must have predict_proba, but {type(model).__name__} has none")
     expect_one_target("a picture of ranks", model)
-    shares, truth = np.asarray(model.predict_proba(X)), column_or_1d(y)
-    check_consistent_length(shares, truth)
-    expect_known_labels("y", truth, np.asarray(model.classes_))
-    found = ranking_of(model, shares, truth)
-    return draw_ranking(found, str(model.classes_[1]), false_negative, false_positive)
+    probabilities, labels = np.asarray(model.predict_proba(X)), column_or_1d(y)
+    check_consistent_length(probabilities, labels)
+    expect_known_labels("y", labels, np.asarray(model.classes_))
+    ranking = rank_rows(model, probabilities, labels)
+    return draw_ranking(ranking, str(model.classes_[1]), false_negative, false_positive)
 
 
 def expect_costs(false_negative: float, false_positive: float) -> None:
-    """Check what two errors cost.
+    """Check the costs of the two kinds of errors.
 
     Raises
     ------
     ValueError
         If a cost is negative or not finite, or both are 0.
     """
-    both = (false_negative, false_positive)
-    if not all(0 <= cost < math.inf for cost in both) or max(both) == 0:
-        raise ValueError(f"costs must be finite and >= 0, and not both 0, got {both}")
+    costs = (false_negative, false_positive)
+    if not all(0 <= cost < math.inf for cost in costs) or max(costs) == 0:
+        raise ValueError(f"costs must be finite and >= 0, and not both 0, got {costs}")
 
 
-@styled
+@use_style
 def draw_ranking(
-    found: Ranking, positive: str, false_negative: float = 1.0, false_positive: float = 1.0
+    ranking: Ranking, positive: str, false_negative: float = 1.0, false_positive: float = 1.0
 ) -> Figure:
-    """Draw the four pictures."""
+    """Draw the four panels; `positive` is the name of the second class."""
     expect_costs(false_negative, false_positive)
     figure = new_figure((WIDE * 0.8, _HEIGHT))
-    panels = ranking_panels(found, positive, (false_negative, false_positive))
+    panels = ranking_panels(ranking, positive, (false_negative, false_positive))
     for draw, ax in zip(panels, figure.subplots(2, 2).flat, strict=True):
         draw(ax)
     return figure
 
 
 def ranking_panels(
-    found: Ranking, positive: str, costs: tuple[float, float]
+    ranking: Ranking, positive: str, costs: tuple[float, float]
 ) -> tuple[Panel, Panel, Panel, Panel]:
-    """What draws each of the four."""
+    """Return four functions that draw a panel on axes: ROC, precision, Kolmogorov-Smirnov, cost."""
     return (
-        lambda ax: _draw_roc(ax, found),
-        lambda ax: _draw_precision(ax, found),
-        lambda ax: _draw_ks(ax, found, cut(positive, _LETTERS)),
-        lambda ax: _draw_cost(ax, found, *costs),
+        lambda ax: _draw_roc(ax, ranking),
+        lambda ax: _draw_precision(ax, ranking),
+        lambda ax: _draw_ks(ax, ranking, cut(positive, _MAX_LETTERS)),
+        lambda ax: _draw_cost(ax, ranking, *costs),
     )
 
 
-def _draw_roc(ax: Any, found: Ranking) -> None:
+def _draw_roc(ax: Any, ranking: Ranking) -> None:
+    """Draw the ROC curve."""
     ax.plot([0, 1], [0, 1], color=LINE, lw=1, ls="--")
-    ax.plot(np.append(0, found.false_positive_rate), np.append(0, found.recall), color=BLUE)
+    ax.plot(np.append(0, ranking.false_positive_rate), np.append(0, ranking.recall), color=BLUE)
     ax.set_xlabel("false positive rate")
     ax.set_ylabel("recall")
-    ax.set_title(f"ROC curve: area {found.auc:.3f}")
+    ax.set_title(f"ROC curve: area {ranking.auc:.3f}")
 
 
-def _draw_precision(ax: Any, found: Ranking) -> None:
-    ax.axhline(found.prevalence, color=LINE, lw=1, ls="--")
-    ax.plot(found.recall, found.precision, color=BLUE)
+def _draw_precision(ax: Any, ranking: Ranking) -> None:
+    """Draw precision against recall."""
+    ax.axhline(ranking.prevalence, color=LINE, lw=1, ls="--")
+    ax.plot(ranking.recall, ranking.precision, color=BLUE)
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1.02)
     ax.set_xlabel("recall")
     ax.set_ylabel("precision")
-    ax.set_title(f"Precision: {found.average_precision:.3f} on average")
+    ax.set_title(f"Average precision: {ranking.average_precision:.3f}")
 
 
-def _draw_ks(ax: Any, found: Ranking, positive: str) -> None:
-    distance, threshold = found.ks
-    at, place = found.threshold, int(np.argmax(found.recall - found.false_positive_rate))
-    below = [1 - found.recall, 1 - found.false_positive_rate]
-    ax.step(at, below[1], where="post", color=GREY, label="all others")
-    ax.step(at, below[0], where="post", color=ORANGE, label=positive)
-    ax.plot([threshold] * 2, [below[0][place], below[1][place]], "o-", color=VERMILLION, lw=1)
+def _draw_ks(ax: Any, ranking: Ranking, positive: str) -> None:
+    """Draw the distribution functions of the scores of both classes and their largest distance."""
+    distance, threshold = ranking.ks
+    best = int(np.argmax(ranking.recall - ranking.false_positive_rate))
+    below = [1 - ranking.recall, 1 - ranking.false_positive_rate]
+    ax.step(ranking.threshold, below[1], where="post", color=GREY, label="other class")
+    ax.step(ranking.threshold, below[0], where="post", color=ORANGE, label=positive)
+    ax.plot([threshold] * 2, [below[0][best], below[1][best]], "o-", color=VERMILLION, lw=1)
     ax.set_ylim(-0.02, 1.02)
     ax.set_xlabel("threshold")
-    ax.set_ylabel("share of the class below it")
+    ax.set_ylabel("fraction of the class below it")
     ax.legend(loc="best").get_texts()[1].set_parse_math(False)
-    ax.set_title(f"Kolmogorov-Smirnov: {distance:.3f} at {threshold:.3g}")
+    ax.set_title(f"Kolmogorov-Smirnov: {distance:.3f} at threshold {threshold:.3g}")
 
 
-def _draw_cost(ax: Any, found: Ranking, false_negative: float, false_positive: float) -> None:
-    cost = found.cost(false_negative, false_positive)
-    place = int(np.argmin(cost))
-    ax.step(found.threshold, cost, where="post", color=BLUE)
-    ax.plot(found.threshold[place], cost[place], "o", color=VERMILLION)
+def _draw_cost(ax: Any, ranking: Ranking, false_negative: float, false_positive: float) -> None:
+    """Draw the mean cost of a row against the threshold."""
+    cost = ranking.cost(false_negative, false_positive)
+    cheapest = int(np.argmin(cost))
+    ax.step(ranking.threshold, cost, where="post", color=BLUE)
+    ax.plot(ranking.threshold[cheapest], cost[cheapest], "o", color=VERMILLION)
     ax.set_ylim(0, 1.05 * float(cost.max()) or 1.0)
     ax.set_xlabel("threshold")
     ax.set_ylabel("mean cost of a row")
-    ax.set_title(f"Cost: least at {found.threshold[place]:.3g}")
+    ax.set_title(f"Cost: lowest at threshold {ranking.threshold[cheapest]:.3g}")

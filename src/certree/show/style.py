@@ -1,4 +1,4 @@
-"""How every picture looks: colours that colour-blind readers tell apart, letters and sizes."""
+"""The style of all figures: colours that colour-blind readers can distinguish, fonts and sizes."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from certree.interface.extras import needed
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Figure
 else:
-    Figure = Any  # signatures are read at the door, where matplotlib may be missing
+    Figure = Any  # Signatures are evaluated at import, when matplotlib may be missing.
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -18,25 +18,25 @@ _R = TypeVar("_R")
 # Okabe and Ito's palette.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#999999"
-# Less of something, neither, more of it.
+# Low, middle and high end of a diverging scale.
 DIVERGING = (BLUE, "#EDEDED", VERMILLION)
 # Ten classes: Paul Tol's "muted" palette, and grey.
 CLASSES = (
     "#332288", "#DDCC77", "#117733", "#CC6677", "#88CCEE",
     "#882255", "#44AA99", "#999933", "#AA4499", "#777777",
 )  # fmt: skip
-# Numbers from low to high.
+# Colormap for numbers from low to high.
 SEQUENTIAL = "cividis"
 
 INK, FAINT, LINE = "#222222", "#777777", "#AAAAAA"
-SIZE = (6.4, 4.0)  # inches, of a picture that does not say otherwise
-WIDE = 11.0  # inches, of a page
-SMALL = 8.0  # points, of words within a picture
-ON_LIGHT = "#111111"  # words on cells that are light in every surrounding
-PANEL = (4.2, 3.6)  # inches, of one of several pictures that stand alone
-_TITLE, _TICKS = 10.5, 8.5  # points
+SIZE = (6.4, 4.0)  # inches, default size of a figure
+WIDE = 11.0  # inches, width of a page
+SMALL = 8.0  # points, font size of text inside a figure
+ON_LIGHT = "#111111"  # colour of text on cells that stay light in dark mode
+PANEL = (4.2, 3.6)  # inches, size of a panel that is drawn as a figure of its own
+_TITLE, _TICKS = 10.5, 8.5  # points, font sizes
 
-# Draws a part of a picture on axes.
+# A function that draws one panel of a figure on the axes it is given.
 Panel = Callable[[Any], None]
 
 _SETTINGS = {
@@ -62,55 +62,55 @@ _SETTINGS = {
 }
 
 
-def styled(plot: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Draw a picture in the style of all others, whatever matplotlib is set to elsewhere."""
+def use_style(plot: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Decorate a function that draws, so that it uses certree's style whatever matplotlib's is."""
 
     @wraps(plot)
-    def drawn(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def draw_in_style(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         with needed("matplotlib", "plot").rc_context(_SETTINGS):
             return plot(*args, **kwargs)
 
-    return drawn
+    return draw_in_style
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
-    """An empty figure of so many inches, which a notebook shows by itself."""
+    """Return an empty figure of this width and height (inches), which a notebook can display."""
     needed("matplotlib", "plot")
-    # Its base class comes with the extra.
+    # Importing this module imports matplotlib, which may be missing until here.
     from certree.show.picture import Picture
 
     return Picture(figsize=size, layout="constrained")
 
 
-def axes_of(ax: Any, size: tuple[float, float] = SIZE) -> Any:
-    """The axes to draw on: those given, or those of a new figure."""
+def get_axes(ax: Any, size: tuple[float, float] = SIZE) -> Any:
+    """Return `ax` or, if it is None, the axes of a new figure of this size (inches)."""
     return new_figure(size).add_subplot() if ax is None else ax
 
 
-def titled(ax: Any, words: str) -> None:
-    """Give axes a title, in as many lines as it takes beside the names along the axis."""
-    names = [len(line) for tick in ax.get_yticklabels() for line in tick.get_text().split("\n")]
-    beside = 0.58 * _TICKS / 72 * max(names, default=4) + 0.5
+def set_title(ax: Any, title: str) -> None:
+    """Set the title of axes, wrapped to their width. Call it after the tick labels are set."""
+    lengths = [len(line) for tick in ax.get_yticklabels() for line in tick.get_text().split("\n")]
+    label_width = 0.58 * _TICKS / 72 * max(lengths, default=4) + 0.5
     width: float = ax.figure.get_size_inches()[0]
     if (spec := ax.get_subplotspec()) is not None:
         ratios = spec.get_gridspec().get_width_ratios()
         width *= sum(ratios[k] for k in spec.colspan) / sum(ratios)
-    room = letters(width - beside, _TITLE)
-    # A number and its % are one word.
-    lines = [textwrap.fill(line.replace(" %", "\xa0%"), room) for line in words.split("\n")]
+    line_length = count_letters(width - label_width, _TITLE)
+    # No line break between a number and its percent sign.
+    lines = [textwrap.fill(line.replace(" %", "\xa0%"), line_length) for line in title.split("\n")]
     ax.set_title("\n".join(lines).replace("\xa0", " "), parse_math=False)
 
 
-@styled
-def each_alone(panels: Sequence[Panel], sizes: Sequence[tuple[float, float]]) -> list[Figure]:
-    """Parts of a picture as pictures of their own, which may stand below each other."""
+@use_style
+def draw_separately(panels: Sequence[Panel], sizes: Sequence[tuple[float, float]]) -> list[Figure]:
+    """Draw each panel on a figure of its own, of the size (inches) in the same place."""
     figures = [new_figure(size) for size in sizes]
     for draw, figure in zip(panels, figures, strict=True):
         draw(figure.add_subplot())
     return figures
 
 
-def letters(inches: float, points: float) -> int:
-    """Number of letters of a size that a width has room for, at least ten."""
+def count_letters(inches: float, points: float) -> int:
+    """Return how many letters of a font size fit into a width, at least ten."""
     # A letter of DejaVu Sans is .58 of its size wide on average, and a point is 1/72 inch.
     return max(10, int(inches * 72 / (0.58 * points)))

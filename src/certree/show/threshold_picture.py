@@ -1,4 +1,4 @@
-"""What is promised at every threshold: three curves with their bands, and a point on each."""
+"""Figure of certified rates and costs at every threshold of a probability."""
 
 import textwrap
 from typing import Any
@@ -18,33 +18,33 @@ from certree.show.style import (
     WIDE,
     Figure,
     Panel,
-    letters,
+    count_letters,
     new_figure,
-    styled,
+    use_style,
 )
 
 _HEIGHT = 4.0  # inches
-_LETTERS = 24  # of a class at most
-_MOST = 400  # thresholds that are drawn, spread over all
+_MAX_LETTERS = 24  # of a class in the title
+_N_DRAWN = 400  # most thresholds that are drawn, evenly spread
 
 
-@styled
+@use_style
 @checked
 def plot_thresholds(
     thresholds: ThresholdGuarantees, false_negative: float = 1.0, false_positive: float = 1.0
 ) -> Figure:
-    """Draw rates and costs at every threshold with what holds of all of them at once.
+    """Draw observed and certified rates and costs at every threshold.
 
-    The first picture has the ROC curve, the second precision against recall, the third the mean cost
-    of a row. Of the first two the lines are what is observed, and the darker ends of the bands what is
-    promised; the point is the threshold with the lowest bound on the cost.
+    Three panels: the ROC curve; precision against recall; and the mean cost of a row. Grey lines are
+    observed values, bands contain the true values, and blue lines are the certified ends of the bands.
+    The marked point is the threshold with the lowest bound on the cost. All bands hold together.
 
     Parameters
     ----------
     thresholds : ThresholdGuarantees
-        What `thresholds` of `Guarantees` gives.
+        The result of `Guarantees.thresholds`.
     false_negative, false_positive : float
-        What a missed row of the second class costs, and a false alarm.
+        Cost of a missed row of the second class, and of a false alarm.
 
     Returns
     -------
@@ -56,65 +56,79 @@ def plot_thresholds(
         If a cost is negative or not finite, or both are 0.
     """
     point = thresholds.lowest_cost(false_negative, false_positive)
-    assert point.certificate is not None  # asked for by costs
+    assert point.certificate is not None  # It has one, as costs were given.
     figure = new_figure((WIDE, _HEIGHT))
     panels = threshold_panels(thresholds, point, (false_negative, false_positive))
     for draw, ax in zip(panels, figure.subplots(1, 3), strict=True):
         draw(ax)
     sure = percent(1 - thresholds.terms.delta)
-    words = (
+    title = (
         f"At threshold {point.threshold:.3g} a row costs at most {point.certificate.promised} "
-        f"({false_negative:.4g} for a missed {cut(str(thresholds.positive), _LETTERS)}, "
+        f"({false_negative:.4g} for a missed {cut(str(thresholds.positive), _MAX_LETTERS)}, "
         f"{false_positive:.4g} for a false alarm); all bounds hold together with {sure}"
     )
-    title = textwrap.fill(words, letters(WIDE, 10.5))
-    figure.suptitle(title, x=0.01, ha="left", fontsize=10.5, parse_math=False)
+    wrapped = textwrap.fill(title, count_letters(WIDE, 10.5))
+    figure.suptitle(wrapped, x=0.01, ha="left", fontsize=10.5, parse_math=False)
     return figure
 
 
 def threshold_panels(
-    found: ThresholdGuarantees, point: OperatingPoint, costs: tuple[float, float]
+    thresholds: ThresholdGuarantees, point: OperatingPoint, costs: tuple[float, float]
 ) -> tuple[Panel, Panel, Panel]:
-    """What draws the ROC curve, precision against recall, and the cost."""
+    """Return three functions that draw a panel on axes: ROC curve, precision, cost."""
     return (
-        lambda ax: _roc(ax, found, point),
-        lambda ax: _precision(ax, found, point),
-        lambda ax: _cost(ax, found, found.cost(*costs), point),
+        lambda ax: _draw_roc(ax, thresholds, point),
+        lambda ax: _draw_precision(ax, thresholds, point),
+        lambda ax: _draw_cost(ax, thresholds, thresholds.cost(*costs), point),
     )
 
 
-def _roc(ax: Any, found: ThresholdGuarantees, point: OperatingPoint) -> None:
-    """The lower end: no more false alarms are certain and no higher recall; the upper the reverse."""
-    alarmed, recall = found.false_positive_rate, found.recall
-    ends = np.linspace(0, 1, 501)
-    low = _step(ends, alarmed.highest, recall.lowest)
-    high = 1 - _step(1 - ends, 1 - alarmed.lowest[::-1], 1 - recall.highest[::-1])
-    ax.fill_between(ends, low, high, color=BLUE, alpha=0.15, lw=0, label="the true curve")
-    ax.plot(ends, low, color=BLUE, label="certified")
-    some = _places(found)
-    ax.plot(alarmed.observed[some], recall.observed[some], color=GREY, label="observed")
+def _draw_roc(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPoint) -> None:
+    """Draw the observed ROC curve, and the band that contains the true one.
+
+    The lower end of the band combines the highest false positive rates with the lowest recalls, the
+    upper end the reverse.
+    """
+    false_positives, recall = thresholds.false_positive_rate, thresholds.recall
+    rates = np.linspace(0, 1, 501)
+    low = _evaluate_step_function(rates, false_positives.highest, recall.lowest)
+    high = 1 - _evaluate_step_function(
+        1 - rates, 1 - false_positives.lowest[::-1], 1 - recall.highest[::-1]
+    )
+    ax.fill_between(rates, low, high, color=BLUE, alpha=0.15, lw=0, label="contains the true curve")
+    ax.plot(rates, low, color=BLUE, label="certified")
+    shown = _select_thresholds(thresholds)
+    ax.plot(false_positives.observed[shown], recall.observed[shown], color=GREY, label="observed")
     ax.plot([0, 1], [0, 1], color=LINE, lw=1, ls="--")
-    _mark(ax, point.false_positive_rate, point.recall, upper=True)
+    _mark_point(ax, point.false_positive_rate, point.recall, upper=True)
     ax.set_xlabel("false positive rate")
     ax.set_ylabel("recall")
-    ax.set_title("Recall against false alarms")
+    ax.set_title("ROC curve")
     ax.legend(loc="lower right")
 
 
-def _places(found: ThresholdGuarantees) -> NDArray[np.intp]:
-    last = len(found.threshold) - 1
-    return np.unique(np.round(np.linspace(0, last, _MOST)).astype(np.intp))
+def _select_thresholds(thresholds: ThresholdGuarantees) -> NDArray[np.intp]:
+    """Return the indices of the thresholds to draw, evenly spread over all."""
+    last = len(thresholds.threshold) - 1
+    return np.unique(np.round(np.linspace(0, last, _N_DRAWN)).astype(np.intp))
 
 
-def _step(at: Float64, x: Float64, y: Float64) -> Float64:
-    """The largest y of points whose x is at most that of each place; 0 where there is none."""
-    best = np.append(0.0, np.maximum.accumulate(y))
-    return best[np.searchsorted(x, at, side="right")]
+def _evaluate_step_function(positions: Float64, x: Float64, y: Float64) -> Float64:
+    """Return the largest y of points whose x is at most each position; 0 without such a point.
+
+    x must be sorted.
+    """
+    largest = np.append(0.0, np.maximum.accumulate(y))
+    return largest[np.searchsorted(x, positions, side="right")]
 
 
-def _precision(ax: Any, found: ThresholdGuarantees, point: OperatingPoint) -> None:
-    some = _places(found)
-    recall, precision = (each.map(lambda of: of[some]) for each in (found.recall, found.precision))
+def _draw_precision(ax: Any, thresholds: ThresholdGuarantees, point: OperatingPoint) -> None:
+    """Draw observed precision against recall, and the band that contains the true values."""
+    shown = _select_thresholds(thresholds)
+    recall, precision = (
+        limits.map(lambda values: values[shown])
+        for limits in (thresholds.recall, thresholds.precision)
+    )
     ax.plot(recall.lowest, precision.lowest, color=BLUE, label="certified")
     ax.plot(recall.observed[1:], precision.observed[1:], color=GREY, label="observed")
     ax.fill(
@@ -124,8 +138,8 @@ def _precision(ax: Any, found: ThresholdGuarantees, point: OperatingPoint) -> No
         alpha=0.15,
         lw=0,
     )
-    ax.axhline(found.prevalence.observed, color=LINE, lw=1, ls="--")
-    _mark(ax, point.recall, point.precision, upper=False)
+    ax.axhline(thresholds.prevalence.observed, color=LINE, lw=1, ls="--")
+    _mark_point(ax, point.recall, point.precision, upper=False)
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1.02)
     ax.set_xlabel("recall")
@@ -133,23 +147,32 @@ def _precision(ax: Any, found: ThresholdGuarantees, point: OperatingPoint) -> No
     ax.set_title("Precision against recall")
 
 
-def _mark(ax: Any, x: Limits, y: Limits, *, upper: bool) -> None:
-    """The chosen point, with the end of its limits that is promised."""
-    promised = (x.highest if upper else x.lowest), y.lowest
+def _mark_point(ax: Any, x: Limits, y: Limits, *, upper: bool) -> None:
+    """Draw the observed values at the chosen threshold, joined to their certified limits."""
+    certified = (x.highest if upper else x.lowest), y.lowest
     ax.plot(
-        [x.observed, promised[0]], [y.observed, promised[1]], ":", color=VERMILLION, lw=1, zorder=4
+        [x.observed, certified[0]],
+        [y.observed, certified[1]],
+        ":",
+        color=VERMILLION,
+        lw=1,
+        zorder=4,
     )
     ax.plot(x.observed, y.observed, "o", mfc="white", color=VERMILLION, zorder=5)
-    ax.plot(*promised, "o", color=VERMILLION, zorder=5)
+    ax.plot(*certified, "o", color=VERMILLION, zorder=5)
 
 
-def _cost(ax: Any, found: ThresholdGuarantees, cost: Limits, point: OperatingPoint) -> None:
-    finite = _places(found)[1:]
-    ends, band = found.threshold[finite], cost.map(lambda of: of[finite])
-    ax.fill_between(ends, band.lowest, band.highest, step="post", color=BLUE, alpha=0.15, lw=0)
-    ax.step(ends, band.highest, where="post", color=BLUE)
-    ax.step(ends, band.observed, where="post", color=GREY)
-    ax.plot(point.threshold, point.cost_at_most, "o", color=VERMILLION, label="lowest certified")
+def _draw_cost(
+    ax: Any, thresholds: ThresholdGuarantees, cost: Limits, point: OperatingPoint
+) -> None:
+    """Draw the observed mean cost against the threshold, and the band that contains the true cost."""
+    # The first threshold is infinite.
+    finite = _select_thresholds(thresholds)[1:]
+    positions, band = thresholds.threshold[finite], cost.map(lambda values: values[finite])
+    ax.fill_between(positions, band.lowest, band.highest, step="post", color=BLUE, alpha=0.15, lw=0)
+    ax.step(positions, band.highest, where="post", color=BLUE)
+    ax.step(positions, band.observed, where="post", color=GREY)
+    ax.plot(point.threshold, point.cost_at_most, "o", color=VERMILLION, label="lowest bound")
     ax.set_ylim(0, 1.05 * float(band.highest.max()))
     ax.set_xlabel("threshold")
     ax.set_ylabel("mean cost of a row")

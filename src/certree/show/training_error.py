@@ -1,41 +1,41 @@
-"""The training error of AdaBoost and its bound, round by round."""
+"""Figure of the training error of AdaBoost and its bound by boosting round."""
 
 from typing import Any
 
 import numpy as np
 
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
-from certree.show.style import BLUE, VERMILLION, Figure, axes_of, styled
+from certree.show.style import BLUE, VERMILLION, Figure, get_axes, use_style
 
 
-@styled
+@use_style
 def plot_adaboost(model: AdaBoostTreeClassifier, ax: Any = None) -> Figure:
-    """Draw the training error of AdaBoost after each round, and its bound.
+    """Draw the training error of AdaBoost after each round, and its upper bound.
 
     Parameters
     ----------
     model : AdaBoostTreeClassifier
-        Fitted.
+        The fitted model.
     ax : matplotlib Axes or None
-        Where to draw; None: on a new figure.
+        Axes to draw on; None: those of a new figure.
 
     Returns
     -------
     matplotlib Figure
     """
-    ax = axes_of(ax)
+    ax = get_axes(ax)
     bounds, errors = model.error_bounds_, model.training_errors_
     rounds = np.arange(1, len(bounds) + 1)
-    for values, color, words in (
+    for values, color, label in (
         (bounds, VERMILLION, "bound: product of Z"),
         (errors, BLUE, "training error"),
     ):
-        # A single round has no line, and what falls to 0 has a mark.
-        ax.plot(rounds, values, color=color, label=words, marker="o", markevery=[len(rounds) - 1])
+        # The marker at the last round is visible even for a single round, or an error of 0.
+        ax.plot(rounds, values, color=color, label=label, marker="o", markevery=[len(rounds) - 1])
     ax.set_ylim(bottom=0)
     ax.set_xlabel("rounds")
-    ax.set_ylabel("share of the rows")
+    ax.set_ylabel("fraction of the rows")
     ax.legend()
-    ax.set_title(f"Training error {errors[-1]:.3g}, bounded by {bounds[-1]:.3g}")
-    drawn: Figure = ax.figure
-    return drawn
+    ax.set_title(f"Training error {errors[-1]:.3g}, bound {bounds[-1]:.3g}")
+    figure: Figure = ax.figure
+    return figure

@@ -1,4 +1,4 @@
-"""A picture of a tree, from left to right: rules, rows, and what is predicted in its cells."""
+"""Figure of a tree, from left to right: rules, predictions and numbers of rows of its nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from certree.explain.path import Branch
 from certree.interface.arrays import Float64
 from certree.interface.extras import needed
 from certree.interface.words import counted, cut, percent, rounded_up, surely, visible
-from certree.show.cells import Cells, cells_of
 from certree.show.style import (
     CLASSES,
     DIVERGING,
@@ -24,21 +23,22 @@ from certree.show.style import (
     SMALL,
     WIDE,
     Figure,
-    letters,
+    count_letters,
     new_figure,
-    styled,
-    titled,
+    set_title,
+    use_style,
 )
+from certree.show.tree_summary import TreeSummary, summarize_tree
 
-# Inches: of a line of words, between nodes, of a box, and at most from one level to the next.
-_LINE, _GAP, _BOX, _STEP = 0.15, 0.07, 0.12, 1.25
-# All levels take at most so much of the width; the words of the last one have the rest.
-_LEVELS = 0.62
-# Width of the thickest line (points), that of all rows.
-_THICK = 4.5
+# Inches: height of a line of text, gap between nodes, size of a box, largest indent of a child.
+_LINE_HEIGHT, _GAP, _BOX, _MAX_INDENT = 0.15, 0.07, 0.12, 1.25
+# Largest fraction of the width that all indents take; the text of the deepest nodes has the rest.
+_MAX_INDENT_FRACTION = 0.62
+# Width of the line for all rows (points); other lines are thinner in proportion to their rows.
+_MAX_LINE_WIDTH = 4.5
 
 
-@styled
+@use_style
 def plot_tree(
     model: Any,
     max_leaves: int = 8,
@@ -47,26 +47,27 @@ def plot_tree(
     number: int = 0,
     X: ArrayLike | None = None,
 ) -> Figure:
-    """Draw the part of a tree that matters most to what is predicted, from left to right.
+    """Draw the most important part of a tree, from left to right.
 
-    A box is coloured by what the model predicts there: of two classes by the probability of the second,
-    of more by the likeliest, numbers from low to high. A line is as wide as its rows are many. Behind
-    each rule stand prediction and rows, and how many more cells a box hides that is split further.
-    Below the leaves of a certified tree stand bounds on its error, if its certifying rows are at hand.
+    The colour of a box shows the prediction: the probability of the second of two classes, the most
+    probable of more classes, or the number from low to high. The width of a line shows the number of
+    rows. Beside each box are the rule, the prediction, the number of rows, and the number of leaves
+    that are not shown. Leaves of a certified tree also have a bound on the error, if the model has
+    its calibration set.
 
     Parameters
     ----------
     model : fitted estimator of certree with a tree
         The model.
     max_leaves : int, default=8
-        At most so many leaves are shown: boxes are opened in the order of their rows times the
-        probability that a pruning splits them.
+        Largest number of leaves to draw. Nodes are expanded in the order of their rows times the
+        posterior probability that a pruning splits them.
     ax : matplotlib Axes or None
-        Where to draw; None: on a new figure, 11 inches wide and as high as it takes.
+        Axes to draw on; None: those of a new figure, 11 inches wide and as high as needed.
     number : int, default=0
-        Which tree of an ensemble.
+        Index of the tree in an ensemble.
     X : array-like of shape (n, p), or None
-        The rows that are counted in the cells; None: those of the fit, which ensembles do not keep.
+        Rows to count in the nodes; None: the training rows, whose counts only single trees keep.
 
     Returns
     -------
@@ -75,78 +76,82 @@ def plot_tree(
     Raises
     ------
     TypeError
-        If the model has no tree of certree.
+        If the model is not an estimator of certree with a tree.
     ValueError
-        If `max_leaves` is below 1, there is no such tree, or an ensemble comes without `X`.
+        If `max_leaves` is below 1, `number` is out of range, or X is None for an ensemble.
     """
-    cells = cells_of(model, number, X)
-    root = cells.shown(max_leaves)
+    summary = summarize_tree(model, number, X)
+    root = summary.select_branches(max_leaves)
     width = WIDE if ax is None else ax.get_window_extent().width / ax.figure.dpi
-    placed = _placed(root, width - 0.2, cells)
-    height = placed[-1].bottom
+    nodes = _lay_out_nodes(root, width - 0.2, summary)
+    height = nodes[-1].bottom
     if ax is None:
-        title = 0.75 if cells.certified is None else 0.95
-        ax = new_figure((width, height + title)).add_subplot()
+        title_height = 0.75 if summary.certificates is None else 0.95
+        ax = new_figure((width, height + title_height)).add_subplot()
     ax.set_axis_off()
     ax.set_xlim(0, width - 0.2)
     ax.set_ylim(height, 0)
-    titled(ax, _title(model, cells, root, number) + _caption(cells))
-    colour_of = _colours(cells, [node.branch.cell.node for node in placed])
-    nodes = {node.branch.cell.node: node for node in placed}
-    for node in placed:
-        _draw_lines(ax, node, nodes, cells)
-    for node in placed:
-        _draw_box(ax, node, cells, colour_of(node.branch.cell.node))
-    drawn: Figure = ax.figure
-    return drawn
+    set_title(ax, _describe_tree(model, summary, root, number) + _describe_bounds(summary))
+    get_colour = _create_colour_scale(summary, [node.branch.cell.node for node in nodes])
+    node_by_number = {node.branch.cell.node: node for node in nodes}
+    for node in nodes:
+        _draw_lines(ax, node, node_by_number, summary)
+    for node in nodes:
+        _draw_box(ax, node, summary, get_colour(node.branch.cell.node))
+    figure: Figure = ax.figure
+    return figure
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Node:
-    """A node with its place (inches from the left and the top) and its words, line by line."""
+class _DrawnNode:
+    """A node with its position and its texts.
+
+    x and y are the centre of its box, bottom the lower end of its text (inches from the top left).
+    Lines of `rule` stand above y, lines of `prediction` (the prediction and its bound) below it.
+    """
 
     branch: Branch
     x: float
     y: float
     bottom: float
     rule: list[str]
-    said: list[str]
+    prediction: list[str]
 
 
-def _placed(root: Branch, width: float, cells: Cells) -> list[_Node]:
-    """All nodes from top to bottom, each between those on its two sides.
+def _lay_out_nodes(root: Branch, width: float, summary: TreeSummary) -> list[_DrawnNode]:
+    """Return all nodes with their positions, from top to bottom.
 
-    So no line crosses words: what lies to the right of a node belongs to other rows.
+    A node stands between its left and its right subtree, so no line crosses a text.
     """
-    order = list(_in_order(root))
+    order = list(_iterate_in_order(root))
     depth = max(level for _, level in order)
-    step = min(_STEP, _LEVELS * width / max(depth, 1))
-    placed: list[_Node] = []
+    indent = min(_MAX_INDENT, _MAX_INDENT_FRACTION * width / max(depth, 1))
+    nodes: list[_DrawnNode] = []
     top = 0.0
     for branch, level in order:
-        x = _BOX + level * step
-        # Names may be longer than any line.
+        x = _BOX + level * indent
+        # Feature names may be longer than a line.
         rule = textwrap.shorten(visible(branch.cell.rule), 400, placeholder=" ...")
-        lines = textwrap.wrap(rule, letters(width - x - 0.2, SMALL)) or [""]
-        said = _said(branch, cells)
-        middle = top + _LINE * len(lines)
-        bottom = middle + _LINE * len(said)
-        placed.append(_Node(branch, x, middle, bottom, lines, said))
+        lines = textwrap.wrap(rule, count_letters(width - x - 0.2, SMALL)) or [""]
+        prediction = _format_node(branch, summary)
+        middle = top + _LINE_HEIGHT * len(lines)
+        bottom = middle + _LINE_HEIGHT * len(prediction)
+        nodes.append(_DrawnNode(branch, x, middle, bottom, lines, prediction))
         top = bottom + _GAP
-    return placed
+    return nodes
 
 
-def _said(branch: Branch, cells: Cells) -> list[str]:
-    """What stands below the line of a node."""
+def _format_node(branch: Branch, summary: TreeSummary) -> list[str]:
+    """Return the lines below a node: prediction and rows, then the bound on the error of a leaf."""
     node = branch.cell.node
-    said = [f"{visible(cells.words(node))} · {counted(branch.cell.rows, 'row')}"]
-    if cells.certified is not None and not branch.children:
-        said.append(f"error <= {rounded_up(cells.certified[node].bound)}")
-    return said
+    lines = [f"{visible(summary.format_prediction(node))} · {counted(branch.cell.rows, 'row')}"]
+    if summary.certificates is not None and not branch.children:
+        lines.append(f"error <= {rounded_up(summary.certificates[node].bound)}")
+    return lines
 
 
-def _in_order(root: Branch) -> Iterator[tuple[Branch, int]]:
-    """Nodes with their levels: what is to the left, the node itself, what is to the right."""
+def _iterate_in_order(root: Branch) -> Iterator[tuple[Branch, int]]:
+    """Yield nodes with their depths in order: left subtree, the node, right subtree."""
     stack: list[tuple[Branch, int, bool]] = [(root, 0, False)]
     while stack:
         branch, level, is_open = stack.pop()
@@ -157,84 +162,94 @@ def _in_order(root: Branch) -> Iterator[tuple[Branch, int]]:
         stack += [(right, level + 1, False), (branch, level, True), (left, level + 1, False)]
 
 
-def _draw_lines(ax: Any, node: _Node, nodes: dict[int, _Node], cells: Cells) -> None:
-    rows = cells.explainer.rows
+def _draw_lines(
+    ax: Any, node: _DrawnNode, node_by_number: dict[int, _DrawnNode], summary: TreeSummary
+) -> None:
+    """Draw the lines from a node to its children."""
+    rows = summary.explainer.rows
     for child in node.branch.children:
-        to = nodes[child.cell.node]
-        share = child.cell.rows / rows[0] if rows[0] > 0 else 0.0
+        end = node_by_number[child.cell.node]
+        fraction = child.cell.rows / rows[0] if rows[0] > 0 else 0.0
         line = {"color": "0.65", "zorder": 1, "solid_joinstyle": "miter"}
-        ax.plot([node.x, node.x, to.x], [node.y, to.y, to.y], lw=0.6 + _THICK * share, **line)
+        line_width = 0.6 + _MAX_LINE_WIDTH * fraction
+        ax.plot([node.x, node.x, end.x], [node.y, end.y, end.y], lw=line_width, **line)
 
 
-def _draw_box(ax: Any, node: _Node, cells: Cells, colour: Any) -> None:
+def _draw_box(ax: Any, node: _DrawnNode, summary: TreeSummary, colour: Any) -> None:
+    """Draw the box and the texts of a node."""
     rectangle = needed("matplotlib.patches", "plot").Rectangle
     corner = (node.x - _BOX / 2, node.y - _BOX / 2)
     branch, number = node.branch, node.branch.cell.node
     line = "--" if branch.hidden else "-"
     box = rectangle(corner, _BOX, _BOX, facecolor=colour, edgecolor=INK, lw=0.7, ls=line, zorder=3)
     ax.add_patch(box)
-    # A dollar sign in a name is a dollar sign.
+    # Names are not parsed as formulas, as they may contain dollar signs.
     style = {"fontsize": SMALL, "parse_math": False, "zorder": 2}
     x = node.x + 0.8 * _BOX
-    # Rules above the line that leads to the children, predictions below.
+    # The rule stands above the line to the children, the prediction below it.
     rule = ax.text(x, node.y, "\n".join(node.rule), va="bottom", linespacing=1.25, **style)
     rule.set_gid("rule")
-    bold = ax.text(x, node.y, node.said[0], va="top", weight="bold", **style)
+    bold = ax.text(x, node.y, node.prediction[0], va="top", weight="bold", **style)
     bold.set_gid("prediction")
     if branch.hidden:
-        beside = {"xycoords": bold, "xy": (1, 1), "va": "top", "color": FAINT}
-        ax.annotate(f"  {counted(cells.leaves_below[number], 'cell')} inside", **beside, **style)
-    for bound in node.said[1:]:
-        ax.text(x, node.y + _LINE, bound, va="top", **style).set_gid("bound")
+        position = {"xycoords": bold, "xy": (1, 1), "va": "top", "color": FAINT}
+        n_hidden = counted(summary.n_leaves_below[number], "leaf", "leaves")
+        ax.annotate(f"  {n_hidden} below", **position, **style)
+    for bound in node.prediction[1:]:
+        ax.text(x, node.y + _LINE_HEIGHT, bound, va="top", **style).set_gid("bound")
 
 
-def _colours(cells: Cells, nodes: list[int]) -> Callable[[int], Any]:
-    """The colour of what a node predicts."""
+def _create_colour_scale(summary: TreeSummary, nodes: list[int]) -> Callable[[int], Any]:
+    """Return the function from a node's number to the colour of its prediction.
+
+    nodes: numbers of the nodes to draw, which set the ends of the scale.
+    """
     colors = needed("matplotlib.colors", "plot")
-    said = cells.said
-    if cells.outputs is not None and said.shape[1] > 2:
-        return lambda node: _mixed(colors, said[node])
-    if cells.scale == "target":
-        values = said[nodes, -1]
+    predictions = summary.predictions
+    if summary.outputs is not None and predictions.shape[1] > 2:
+        return lambda node: _blend_class_colour(colors, predictions[node])
+    if summary.scale == "target":
+        values = predictions[nodes, -1]
         scale = colors.Normalize(values.min(), values.max())
         colormap = needed("matplotlib", "plot").colormaps[SEQUENTIAL]
-        return lambda node: colormap(float(scale(said[node, -1])))
+        return lambda node: colormap(float(scale(predictions[node, -1])))
     diverging = colors.LinearSegmentedColormap.from_list("diverging", DIVERGING)
-    if cells.scale == "probability":
-        return lambda node: diverging(float(said[node, -1]))
-    largest = float(np.abs(said[nodes]).max()) or 1.0
-    return lambda node: diverging(0.5 + 0.5 * float(said[node, -1]) / largest)
+    if summary.scale == "probability":
+        return lambda node: diverging(float(predictions[node, -1]))
+    largest = float(np.abs(predictions[nodes]).max()) or 1.0
+    return lambda node: diverging(0.5 + 0.5 * float(predictions[node, -1]) / largest)
 
 
-def _mixed(colors: Any, said: Float64) -> Any:
-    """The colour of the leading class, the paler the less it leads."""
-    leader = int(said.argmax())
-    colour = np.array(colors.to_rgb(CLASSES[leader % len(CLASSES)]))
-    strength = 0.25 + 0.75 * min(max(float(said[leader]), 0.0), 1.0)
+def _blend_class_colour(colors: Any, probabilities: Float64) -> Any:
+    """Return the colour of the most probable class; the lower its probability, the paler."""
+    first = int(probabilities.argmax())
+    colour = np.array(colors.to_rgb(CLASSES[first % len(CLASSES)]))
+    strength = 0.25 + 0.75 * min(max(float(probabilities[first]), 0.0), 1.0)
     return 1 - strength * (1 - colour)
 
 
-def _title(model: Any, cells: Cells, root: Branch, number: int) -> str:
-    n_leaves = cells.tree.n_leaves
-    n_shown = (1 + sum(1 for _ in _in_order(root))) // 2
-    part = f"{n_shown} of " * (n_shown < n_leaves) + counted(n_leaves, "cell")
+def _describe_tree(model: Any, summary: TreeSummary, root: Branch, number: int) -> str:
+    """Return the title: the most important feature, or the first split, and the number of leaves."""
+    n_leaves = summary.tree.n_leaves
+    n_shown = (1 + sum(1 for _ in _iterate_in_order(root))) // 2
+    leaves = f"{n_shown} of " * (n_shown < n_leaves) + counted(n_leaves, "leaf", "leaves")
     if hasattr(model, "trees_"):
         tree = f"Tree {number % len(model.trees_) + 1} of {len(model.trees_):,}"
         if not root.children:
-            return f"{tree} asks nothing"
-        return (
-            f"{tree} asks for {cut(model._feature_names()[cells.tree.feature[0]])} first · {part}"
-        )
+            return f"{tree} has no splits"
+        feature = cut(model._feature_names()[summary.tree.feature[0]])
+        return f"{tree} splits on {feature} first · {leaves}"
     importances = model.feature_importances_
     first = int(importances.argmax())
     if not root.children or not importances[first] > 0:
-        return f"Nothing tells the rows apart · {part}"
+        return f"No feature has any importance · {leaves}"
     name = cut(model._feature_names()[first])
-    return f"{name} decides most: {percent(importances[first])} of what all splits tell · {part}"
+    fraction = percent(importances[first])
+    return f"{name} is most important: {fraction} of the total · {leaves}"
 
 
-def _caption(cells: Cells) -> str:
-    """A line on how the bounds hold."""
-    if cells.certified is None:
+def _describe_bounds(summary: TreeSummary) -> str:
+    """Return a second line of the title, on the guarantee of the bounds; "" without bounds."""
+    if summary.certificates is None:
         return ""
-    return f"\nBounds on the error hold with {surely(cells.certified.terms.delta)}, all at once"
+    return f"\nAll bounds hold together with probability {surely(summary.certificates.terms.delta)}"

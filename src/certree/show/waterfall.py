@@ -1,4 +1,4 @@
-"""One explained row as a waterfall: from the base to the prediction, feature by feature."""
+"""Waterfall chart of one explained row: from the base to the prediction, feature by feature."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -12,22 +12,31 @@ from certree.explain.values import value_in_words
 from certree.interface.arrays import Float64
 from certree.interface.signatures import checked
 from certree.interface.words import counted, cut, percent, to_four_digits
-from certree.show.style import BLUE, GREY, INK, VERMILLION, Figure, axes_of, styled, titled
+from certree.show.style import (
+    BLUE,
+    GREY,
+    INK,
+    VERMILLION,
+    Figure,
+    get_axes,
+    set_title,
+    use_style,
+)
 
-# Letters of a feature's name and of its value at most, so that both are seen.
-_NAME, _VALUE = 28, 18
+# Most letters of a feature's name and of its value in a label.
+_MAX_NAME_LETTERS, _MAX_VALUE_LETTERS = 28, 18
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What one feature adds.
+class WaterfallBar:
+    """The bar of one feature: its contribution to the prediction.
 
     Parameters
     ----------
     name : str
-        The feature and its value.
+        The feature and its value, such as "age = 40".
     start, end : float
-        The sum before it and with it.
+        Sum of the base and the contributions before this one, and the sum with it.
     """
 
     name: str
@@ -35,75 +44,75 @@ class Step:
     end: float
 
     @property
-    def added(self) -> float:
-        """What it adds."""
+    def contribution(self) -> float:
+        """What the feature adds to the sum."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """The sum that makes up one output of one row.
+    """The contributions of features to one output of one row.
 
     Parameters
     ----------
     base : float
-        Where it begins.
-    steps : tuple of Step
-        The features, the largest first, and last all others together.
+        The output before any feature contributes; the same for all rows.
+    bars : tuple of WaterfallBar
+        The features, the largest contribution first; the last bar may be the sum of several.
     output : hashable
         What is predicted: a class, or the name of a number.
     scale : {"probability", "raw score", "target"}
-        What is added up.
+        Unit of the contributions.
     """
 
     base: float
-    steps: tuple[Step, ...]
+    bars: tuple[WaterfallBar, ...]
     output: Hashable
     scale: str
 
     @property
     def prediction(self) -> float:
-        """Where it ends."""
-        return self.steps[-1].end if self.steps else self.base
+        """The output of the row: the base plus all contributions."""
+        return self.bars[-1].end if self.bars else self.base
 
-    def said(self, number: float, sign: str = "") -> str:
-        """A number on the scale."""
+    def format_value(self, number: float, sign: str = "") -> str:
+        """Format a number on the scale; with sign="+" a positive number gets a plus sign."""
         if self.scale == "target":
             return sign * (number > 0) + to_four_digits(number)
         return f"{number:{sign}.2f}"
 
     @property
     def title(self) -> str:
-        """What is predicted."""
+        """The output and its prediction, as text."""
         output = cut(str(self.output))
         if self.scale == "probability":
             return f"{output}: {percent(self.prediction)}"
         subject = f"Score of {output}" if self.scale == "raw score" else output
-        return f"{subject}: {self.said(self.prediction)}"
+        return f"{subject}: {self.format_value(self.prediction)}"
 
     @property
     def unit(self) -> str:
-        """What the axis counts."""
-        words = {"probability": "probability of ", "raw score": "score of "}
-        return f"{words.get(self.scale, '')}{cut(str(self.output))}"
+        """Label of the axis of contributions."""
+        prefixes = {"probability": "probability of ", "raw score": "score of "}
+        return f"{prefixes.get(self.scale, '')}{cut(str(self.output))}"
 
 
-def waterfall_of(
+def create_waterfall(
     explanation: Explanation, row: int = 0, output: Any = None, max_features: int = 9
 ) -> Waterfall:
-    """Add up what features say of one output of one row.
+    """Return the waterfall of one output of one explained row.
 
     Parameters
     ----------
     explanation : Explanation
-        Of some rows.
+        Explanation of one or more rows.
     row : int
-        Which of them.
+        Index of the row.
     output : object or None
-        The class, or the name of the number; None: the second of two classes, which the colours of
-        trees mean, too, or the one of more that is predicted.
+        The class, or the name of the number; None: the second of two classes, or the predicted one of
+        more.
     max_features : int
-        So many features are named, the rest is one step.
+        Number of features with a bar of their own; one more bar has the sum of the others.
 
     Returns
     -------
@@ -115,36 +124,43 @@ def waterfall_of(
         If there is no such row or output, or `max_features` is below 1.
     """
     if not -len(explanation) <= row < len(explanation):
-        raise ValueError(f"row must be one of {len(explanation)} rows, got {row!r}")
+        raise ValueError(f"row must be the index of one of {len(explanation)} rows, got {row!r}")
     if max_features < 1:
         raise ValueError(f"max_features must be at least 1, got {max_features!r}")
     names = list(explanation.output_names)
     if output is not None and output not in names:
         raise ValueError(f"output must be one of {shortened(names)}, got {output!r}")
-    one = explanation[row]
-    k = _subject(one.prediction[0]) if output is None else names.index(output)
-    added = one.contributions[0, k]
-    order = np.argsort(-np.abs(added), kind="stable")
-    order = order[added[order] != 0]
-    values = [value_in_words(value) for value in one.values[0].tolist()]
-    parts = [
-        (f"{cut(str(one.feature_names[j]), _NAME)} = {cut(values[j], _VALUE)}", added[j])
-        for j in order[:max_features]
-    ]
+    explained = explanation[row]
+    k = _default_output(explained.prediction[0]) if output is None else names.index(output)
+    contributions = explained.contributions[0, k]
+    order = np.argsort(-np.abs(contributions), kind="stable")
+    order = order[contributions[order] != 0]
+    labels, amounts = [], []
+    for j in order[:max_features]:
+        value = value_in_words(explained.values[0].tolist()[j])
+        name = cut(str(explained.feature_names[j]), _MAX_NAME_LETTERS)
+        labels.append(f"{name} = {cut(value, _MAX_VALUE_LETTERS)}")
+        amounts.append(contributions[j])
     rest = order[max_features:]
     if len(rest):
-        parts.append((counted(len(rest), "other"), added[rest].sum()))
-    sums = np.cumsum([one.base[k], *(part for _, part in parts)])
-    steps = [Step(name, float(sums[i]), float(sums[i + 1])) for i, (name, _) in enumerate(parts)]
-    return Waterfall(float(one.base[k]), tuple(steps), names[k], explanation.scale)
+        labels.append(counted(len(rest), "other"))
+        amounts.append(contributions[rest].sum())
+    sums = np.cumsum([explained.base[k], *amounts])
+    bars = [
+        WaterfallBar(label, float(sums[i]), float(sums[i + 1])) for i, label in enumerate(labels)
+    ]
+    return Waterfall(float(explained.base[k]), tuple(bars), names[k], explanation.scale)
 
 
-def _subject(prediction: Float64) -> int:
-    """What is explained: of two classes the second, as colours of trees do, else the likeliest."""
+def _default_output(prediction: Float64) -> int:
+    """Return the index of the output to explain: the second of two, else the largest prediction.
+
+    Colours of drawn trees also show the second of two classes.
+    """
     return 1 if len(prediction) == 2 else int(prediction.argmax())
 
 
-@styled
+@use_style
 @checked
 def plot_explanation(
     explanation: Explanation,
@@ -153,21 +169,22 @@ def plot_explanation(
     max_features: int = 9,
     ax: Any = None,
 ) -> Figure:
-    """Draw what each feature of a row adds to its prediction, as a waterfall.
+    """Draw the contribution of each feature to the prediction for one row, as a waterfall chart.
 
     Parameters
     ----------
     explanation : Explanation
-        What ``model.explain(X)`` says.
+        The result of ``model.explain(X)`` or `certree.explain.shapley_values`.
     row : int, default=0
-        Which of its rows.
+        Index of the row in the explanation.
     output : object or None
-        The class, or the name of the number; None: the second of two classes, which the colours of
-        trees mean, too, or the one of more that is predicted.
+        The class, or the name of the number; None: the second of two classes, or the predicted one of
+        more.
     max_features : int, default=9
-        So many features are named, the largest first; the rest is one bar.
+        Number of features with a bar of their own, the largest first; one more bar has the sum of the
+        others.
     ax : matplotlib Axes or None
-        Where to draw; None: on a new figure.
+        Axes to draw on; None: those of a new figure.
 
     Returns
     -------
@@ -178,33 +195,34 @@ def plot_explanation(
     ValueError
         If there is no such row or output, or `max_features` is below 1.
     """
-    drawn = waterfall_of(explanation, row, output, max_features)
-    ax = axes_of(ax, (7.5, 1.3 + 0.3 * (len(drawn.steps) + 1)))
-    labels = ["base", *(step.name for step in drawn.steps)]
-    places = np.arange(1, len(labels))
-    ends = np.array([step.end for step in drawn.steps])
-    widths = np.array([step.added for step in drawn.steps])
+    waterfall = create_waterfall(explanation, row, output, max_features)
+    ax = get_axes(ax, (7.5, 1.3 + 0.3 * (len(waterfall.bars) + 1)))
+    labels = ["base", *(bar.name for bar in waterfall.bars)]
+    positions = np.arange(1, len(labels))
+    ends = np.array([bar.end for bar in waterfall.bars])
+    widths = np.array([bar.contribution for bar in waterfall.bars])
     colours = [VERMILLION if width > 0 else BLUE for width in widths]
-    ax.barh(places, widths, 0.66, left=ends - widths, color=colours)
-    ax.plot([drawn.base] * 2, [-0.33, 0.33], color=INK, lw=2)
-    ax.axvline(drawn.prediction, color=GREY, ls=":", lw=1, zorder=0)
-    beside = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "fontsize": 8.5}
-    ax.annotate(drawn.said(drawn.base), (drawn.base, 0), **beside)
-    for place, step in zip(places, drawn.steps, strict=True):
-        right = max(step.start, step.end)
-        ax.annotate(drawn.said(step.added, "+"), (right, place), **beside)
+    ax.barh(positions, widths, 0.66, left=ends - widths, color=colours)
+    ax.plot([waterfall.base] * 2, [-0.33, 0.33], color=INK, lw=2)
+    ax.axvline(waterfall.prediction, color=GREY, ls=":", lw=1, zorder=0)
+    offset = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "fontsize": 8.5}
+    ax.annotate(waterfall.format_value(waterfall.base), (waterfall.base, 0), **offset)
+    for position, bar in zip(positions, waterfall.bars, strict=True):
+        right = max(bar.start, bar.end)
+        ax.annotate(waterfall.format_value(bar.contribution, "+"), (right, position), **offset)
     ax.set_yticks(range(len(labels)), labels, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.invert_yaxis()
     ax.use_sticky_edges = False
     ax.margins(x=0.12)
-    ax.set_xlabel(drawn.unit, parse_math=False)
-    titled(ax, f"{drawn.title}, {_reason(drawn)}")
+    ax.set_xlabel(waterfall.unit, parse_math=False)
+    set_title(ax, f"{waterfall.title}, {_describe_reason(waterfall)}")
     figure: Figure = ax.figure
     return figure
 
 
-def _reason(drawn: Waterfall) -> str:
-    if not drawn.steps:
-        return "whatever the features are"
-    return f"most of all by {drawn.steps[0].name}"
+def _describe_reason(waterfall: Waterfall) -> str:
+    """Return the second part of the title: the feature with the largest contribution."""
+    if not waterfall.bars:
+        return "with no contribution from any feature"
+    return f"mostly due to {waterfall.bars[0].name}"

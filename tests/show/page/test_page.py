@@ -1,4 +1,4 @@
-"""The report: what stands on the page, read by Python; tests/browser opens it."""
+"""Contents of the report, read by Python; tests/browser opens it in a browser."""
 
 import json
 import re
@@ -40,10 +40,10 @@ from certree import (
 from certree.certificates import Guarantees
 from certree.ensembles import ConformalBandRegressor
 from certree.show import report
-from certree.show.cells import cells_of
-from certree.show.page.explorer import tree_data
-from certree.show.page.judged import Judged
-from certree.show.page.scores import scores_of
+from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.explorer_section import encode_tree
+from certree.show.page.scores import compute_scores
+from certree.show.tree_summary import summarize_tree
 
 NASTY = "</script><script>alert(1)</script>"
 ELSEWHERE = re.compile(
@@ -52,7 +52,7 @@ ELSEWHERE = re.compile(
 
 
 def mixed(n=500, seed=0):
-    """A table of numbers and categories, some of them missing, with nasty names."""
+    """Return a table of numbers and categories with missing values and hostile names, and scores."""
     rng = np.random.default_rng(seed)
     size, town = rng.normal(size=n), rng.choice(["Bern", "<b>", 'a"b', "雪"], n)
     frame = pd.DataFrame({"size": size, NASTY: pd.Categorical(town), "age": rng.integers(0, 90, n)})
@@ -99,7 +99,7 @@ def fitted(name):
 
 
 class Reader(HTMLParser):
-    """Collects what a browser would make of a page."""
+    """Collect text, ids, tags and data of a page, and check that tags are closed."""
 
     def __init__(self):
         super().__init__()
@@ -136,7 +136,7 @@ def read(path):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_page_stands_alone_and_names_stay_words(name, tmp_path):
+def test_a_page_needs_no_other_file_and_escapes_names(name, tmp_path):
     model, rows, y = fitted(name)
     path = report(model, rows, y, tmp_path / "page.html")
     text = path.read_text("utf-8")
@@ -158,7 +158,7 @@ def test_a_page_stands_alone_and_names_stay_words(name, tmp_path):
     assert ("shapley" in page.ids) == ("interactions" in page.ids) == of_trees
 
 
-def test_a_page_says_the_scores_of_its_rows(tmp_path):
+def test_a_page_shows_the_scores_of_its_rows(tmp_path):
     model, rows, y = fitted("three")
     page = read(report(model, rows, y, tmp_path / "page.html", title="A <title>"))
     shares = model.predict_proba(rows)
@@ -167,29 +167,29 @@ def test_a_page_says_the_scores_of_its_rows(tmp_path):
     assert f"{log_loss(y, shares):.4g}" in page.text
     known = set(map(tuple, X[FIT].astype(str).to_numpy()))
     new = np.array([tuple(one) not in known for one in rows.astype(str).to_numpy()])
-    fresh = read(report(model, rows[new], y[new], tmp_path / "fresh.html"))
-    assert "None of them occurs among the rows of the fit." in fresh.text
+    new_page = read(report(model, rows[new], y[new], tmp_path / "new.html"))
+    assert "None of these rows occurs in the fit." in new_page.text
     counts = confusion_matrix(y, model.predict(rows))
     for k, line in enumerate(counts):
         assert f"{k} {' '.join(map(str, line))} " in page.text
     again = read(report(model, X[FIT], THREE[FIT], tmp_path / "again.html"))
-    assert "300 of them also occur among the rows of the fit" in again.text
+    assert "300 of these rows also occur in the fit" in again.text
 
 
 @pytest.mark.parametrize("name", ["tree", "boosted", "forest", "certified", "naive Bayes"])
-def test_a_page_says_the_effective_size_of_weighted_rows(name, tmp_path):
+def test_a_page_shows_the_effective_sample_size(name, tmp_path):
     model, y = clone(MODELS[name][0]), MODELS[name][1]
     weight = np.where(np.arange(300) % 3 == 0, 4.0, 1.0)
     model.fit(X[FIT], y[FIT], sample_weight=weight)
-    said = read(report(model, X[NEW], y[NEW], tmp_path / "page.html")).text
+    text = read(report(model, X[NEW], y[NEW], tmp_path / "page.html")).text
     size = weight.sum() ** 2 / (weight**2).sum()
-    assert f"The effective sample size of the fit is {size:.0f} rows." in said
+    assert f"The effective sample size of the fit is {size:.0f} rows." in text
     del model.effective_sample_size_  # as a model file of earlier versions
     without = read(report(model, X[NEW], y[NEW], tmp_path / "page.html")).text
     assert "effective sample size" not in without
 
 
-def test_a_page_says_the_certificate(tmp_path):
+def test_a_page_shows_the_certificate(tmp_path):
     model, rows, y = fitted("certified")
     page = read(report(model, rows, y, tmp_path / "page.html"))
     assert str(model.certificate_) in page.text
@@ -197,7 +197,7 @@ def test_a_page_says_the_certificate(tmp_path):
         assert assumption in page.text
 
 
-def test_a_page_says_what_holds_at_every_threshold_of_new_rows(tmp_path):
+def test_a_page_shows_guarantees_of_thresholds_on_new_rows(tmp_path):
     model, rows, y = fitted("tree")
     known = set(map(tuple, X[FIT].astype(str).to_numpy()))
     new = np.array([tuple(one) not in known for one in rows.astype(str).to_numpy()])
@@ -205,72 +205,72 @@ def test_a_page_says_what_holds_at_every_threshold_of_new_rows(tmp_path):
     found = Guarantees.by_rows(model, rows[new], y[new]).thresholds()
     assert found.title in page.text
     assert " ".join(found.table()[1][3]) in page.text
-    # Not of rows that the model has seen, of few, nor of more classes.
-    for of, some in (("tree", slice(0, 300)), ("tree", slice(300, 305)), ("three", NEW)):
-        model, target = fitted(of)[0], MODELS[of][1]
-        again = read(report(model, X[some], target[some], tmp_path / "again.html"))
+    # Not name rows that the model has seen, name few, nor name more classes.
+    for name, rows_of_page in (("tree", slice(0, 300)), ("tree", slice(300, 305)), ("three", NEW)):
+        model, target = fitted(name)[0], MODELS[name][1]
+        again = read(report(model, X[rows_of_page], target[rows_of_page], tmp_path / "again.html"))
         assert "thresholds" not in again.ids
 
 
-def test_a_page_says_what_is_promised_of_classes_and_rules(tmp_path):
+def test_a_page_shows_guarantees_of_classes_and_leaves(tmp_path):
     model, rows, y = fitted("certified")
     page = read(report(model, rows, y, tmp_path / "page.html"))
-    promised = model.conditional_guarantees(["recall", "precision", "cells"])
-    for family in (promised.recall, promised.precision):
+    families = model.conditional_guarantees(["recall", "precision", "cells"])
+    for family in (families.recall, families.precision):
         assert family.title in page.text
         for line in family.table()[1]:
             assert " ".join(line) in page.text
     assert "With probability at least 95 %, for all cells at once" in page.text
     rules = model.rules(24)
-    listed = sorted(rules, key=lambda rule: -promised.cells[rule.node].n)
+    listed = sorted(rules, key=lambda rule: -families.cells[rule.node].n)
     places = []
     for rule in listed:
-        one = promised.cells[rule.node]
+        one = families.cells[rule.node]
         risk = [f"{one.risk:.3f}"] if one.n else []
         bound = f"{np.ceil(1000 * rule.error_at_most - 1e-9) / 1000:.3f}"
         line = [f"{rule.condition}: {rule.prediction}", f"{one.n:,}", *risk, bound]
         places.append(page.text.index(" ".join(line)))
     assert places == sorted(places)
-    assert "No more is promised" not in page.text
-    assert "It is to plan by, and promises nothing." in page.text
+    assert "There are no further guarantees" not in page.text
+    assert "Use it for planning; it is not a guarantee." in page.text
 
 
-def test_a_page_says_why_no_more_is_promised(tmp_path):
+def test_a_page_shows_why_there_are_no_further_guarantees(tmp_path):
     model, rows, y = fitted("certified")
     save(model, tmp_path / "model.certree", calibration_samples=False)
     few = clone(model).set_params(train_size=0.5)
     reasons = {
-        "its model file does not keep the rows of the fit": load(tmp_path / "model.certree"),
+        "its model file does not hold the calibration set": load(tmp_path / "model.certree"),
         "the rows of the fit came in groups": clone(model).fit(X, TWO, groups=np.arange(500) // 2),
         "fewer than 10 rows certify the fit": few.fit(X[:18], TWO[:18]),
     }
     for why, one in reasons.items():
         page = read(report(one, rows, y, tmp_path / "page.html"))
-        assert f"No more is promised: {why}" in page.text
+        assert f"There are no further guarantees: {why}" in page.text
         assert str(one.certificate_) in page.text
         assert "for all classes at once" not in page.text
-        assert "It is to plan by" not in page.text
+        assert "Use it for planning" not in page.text
     forest, rows, y = fitted("certified forest")
     page = read(report(forest, rows, y, tmp_path / "page.html"))
-    assert "No more is promised" not in page.text
-    assert "It is to plan by, and promises nothing." in page.text
+    assert "There are no further guarantees" not in page.text
+    assert "Use it for planning; it is not a guarantee." in page.text
 
 
-def test_a_page_says_the_mean_error_that_is_promised_in_units_of_the_target(tmp_path):
+def test_a_page_shows_the_bound_on_the_mean_error_in_units_of_the_target(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))
     y = 1000 * X[:, 0] + 300 * rng.normal(size=600)
     model = CertifiedTreeRegressor(random_state=0).fit(X[:500], y[:500])
     text = read(report(model, X[500:], y[500:], tmp_path / "page.html")).text
     assert str(model.certificate_) in text
-    assert "What is promised: a bound on the mean error" in text
+    assert "Certificate: a bound on the mean error" in text
     observed = model.certificate_.parts.observed
-    assert f"Of the bound {observed:.4g} are observed errors" in text
+    assert f"The bound is the sum of {observed:.4g} of observed error" in text
 
 
-def test_the_interval_of_a_mean_loss_is_that_of_its_rows():
+def test_the_interval_of_a_mean_loss_uses_its_standard_error():
     model, rows, y = fitted("three")
-    _, loss = scores_of(Judged.of(model, rows, y))
+    _, loss = compute_scores(EvaluatedModel.from_rows(model, rows, y))
     own = [-np.log(shares[k]) for shares, k in zip(model.predict_proba(rows), y, strict=True)]
     error = 1.96 * np.std(own, ddof=1) / np.sqrt(len(own))
     assert (loss.value, loss.low, loss.high) == pytest.approx(
@@ -278,9 +278,9 @@ def test_the_interval_of_a_mean_loss_is_that_of_its_rows():
     )
 
 
-def test_scores_of_numbers_are_those_of_scikit_learn():
+def test_scores_of_regressors_equal_those_of_scikit_learn():
     model, rows, y = fitted("numbers")
-    error, explained = scores_of(Judged.of(model, rows, y))
+    error, explained = compute_scores(EvaluatedModel.from_rows(model, rows, y))
     predicted = model.predict(rows)
     assert error.value == pytest.approx(root_mean_squared_error(y, predicted))
     assert explained.value == pytest.approx(r2_score(y, predicted))
@@ -289,7 +289,7 @@ def test_scores_of_numbers_are_those_of_scikit_learn():
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_intervals_hold_what_they_are_about_in_most_draws(seed):
+def test_intervals_contain_the_true_score_in_most_draws(seed):
     rng = np.random.default_rng(seed)
 
     class Coin:
@@ -299,13 +299,15 @@ def test_intervals_hold_what_they_are_about_in_most_draws(seed):
     missed = np.zeros(3)
     for _ in range(200):
         y = (rng.random(300) < 0.7).astype(int)
-        judged = Judged(Coin(), None, None, y, np.ones(300, int), shares)
-        error, loss = scores_of(judged)
+        evaluated = EvaluatedModel(Coin(), None, None, y, np.ones(300, int), shares)
+        error, loss = compute_scores(evaluated)
         entropy = -0.7 * np.log(0.7) - 0.3 * np.log(0.3)
         missed[0] += not error.low <= 0.3 <= error.high
         missed[1] += not loss.low <= entropy <= loss.high
         x = rng.normal(size=300)
-        (_, explained) = scores_of(Judged(Coin(), None, None, x + rng.normal(size=300), x, None))
+        (_, explained) = compute_scores(
+            EvaluatedModel(Coin(), None, None, x + rng.normal(size=300), x, None)
+        )
         missed[2] += not explained.low <= 0.5 <= explained.high
     assert (missed / 200 < 0.12).all()
 
@@ -313,26 +315,26 @@ def test_intervals_hold_what_they_are_about_in_most_draws(seed):
 # -- the explorer ----------------------------------------------------------------------------------
 
 
-def ended(data, row):
-    """The node in which a row ends, and whether it lacked a value that sends rows both ways."""
-    node, both = 0, False
+def follow_row(data, row):
+    """Return the node that a row reaches, and whether the model averages over both children."""
+    node, is_averaged = 0, False
     while data["left"][node] >= 0:
         value, missing_left = row[data["feature"][node]], bool(data["missingLeft"][node])
         left = data["left"][node]
         codes = data["sets"].get(str(node))
         if value is None:
-            both |= node in data["missingBoth"]
+            is_averaged |= node in data["missingBoth"]
             is_left = missing_left
         elif codes is not None:
             is_left = (value in codes) != missing_left
         else:
             is_left = value <= data["threshold"][node]
         node = left if is_left else left + 1
-    return node, both
+    return node, is_averaged
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_rows_that_follow_the_page_end_where_the_model_predicts(name, tmp_path):
+def test_rows_in_the_explorer_end_in_the_node_of_their_prediction(name, tmp_path):
     model, rows, y = fitted(name)
     page = read(report(model, rows, y, tmp_path / "page.html"))
     data = json.loads(page.data)
@@ -340,20 +342,20 @@ def test_rows_that_follow_the_page_end_where_the_model_predicts(name, tmp_path):
     followed = 0
     for title, row in zip(data["titles"], data["rows"], strict=True):
         i = int(title.split(":")[0].removeprefix("row "))
-        one = rows.iloc[[i]]
+        row_of_table = rows.iloc[[i]]
         for number, tree in enumerate(data["trees"]):
-            node, both = ended(tree, row)
-            assert str(node) not in tree["inside"]
-            if both:
+            node, is_averaged = follow_row(tree, row)
+            assert str(node) not in tree["hiddenLeaves"]
+            if is_averaged:
                 continue
             followed += 1
-            said = spoken(model, one, number)[tree["leader"][node]]
-            assert tree["said"][node] == pytest.approx(said, rel=1e-4, abs=1e-9)
+            expected = predicted_outputs(model, row_of_table, number)[tree["output"][node]]
+            assert tree["prediction"][node] == pytest.approx(expected, rel=1e-4, abs=1e-9)
     assert followed > 5
 
 
-def spoken(model, row, number):
-    """What the model, or one of its trees, says of a row."""
+def predicted_outputs(model, row, number):
+    """Return the outputs of the model, or of one of its trees, for a row."""
     if not hasattr(model, "trees_"):
         return model.predict_proba(row)[0] if hasattr(model, "classes_") else model.predict(row)
     tree = model.trees_.tree(number)
@@ -363,10 +365,10 @@ def spoken(model, row, number):
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_columns_of_the_explorer_make_a_tree(name):
+def test_the_columns_of_the_explorer_form_a_tree(name):
     model, rows, _ = fitted(name)
-    cells = cells_of(model, 0, rows)
-    data = json.loads(json.dumps(tree_data(cells, "a tree")))
+    summary = summarize_tree(model, 0, rows)
+    data = json.loads(json.dumps(encode_tree(summary, "a tree")))
     n, left = len(data["left"]), np.array(data["left"])
     inner = left >= 0
     assert sorted([*left[inner], *(left[inner] + 1)]) == list(range(1, n))
@@ -375,25 +377,25 @@ def test_columns_of_the_explorer_make_a_tree(name):
     np.testing.assert_allclose(sums[inner], sums[left[inner]] + sums[left[inner] + 1])
     assert sums[0] == len(rows)
     assert set(data["open"]) <= set(np.flatnonzero(inner).tolist())
-    hidden = sum(data["inside"].values()) - len(data["inside"])
-    assert (n + 1) // 2 + hidden == cells.tree.n_leaves
+    hidden = sum(data["hiddenLeaves"].values()) - len(data["hiddenLeaves"])
+    assert (n + 1) // 2 + hidden == summary.tree.n_leaves
 
 
 def test_a_large_tree_is_cut_until_it_fits():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(2000, 3))
     model = PACBayesTreeRegressor(random_state=0).fit(table, table[:, 0] + rng.normal(size=2000))
-    cells = cells_of(model)
-    data = tree_data(cells, "a tree", letters=20_000)
+    summary = summarize_tree(model)
+    data = encode_tree(summary, "a tree", max_characters=20_000)
     assert len(json.dumps(data, separators=(",", ":"))) <= 20_000
-    assert data["inside"]
-    assert len(tree_data(cells, "a tree")["left"]) == model.tree_.n_nodes
+    assert data["hiddenLeaves"]
+    assert len(encode_tree(summary, "a tree")["left"]) == model.tree_.n_nodes
 
 
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def test_what_is_no_fitted_model_of_certree_is_refused(tmp_path):
+def test_other_models_and_invalid_rows_are_refused(tmp_path):
     path = tmp_path / "page.html"
     plain = LogisticRegression().fit(X[["age"]], TWO)
     for model in (None, plain, ConformalBandRegressor()):
@@ -411,7 +413,7 @@ def test_what_is_no_fitted_model_of_certree_is_refused(tmp_path):
     assert not path.exists()
 
 
-def test_one_row_and_one_class_make_a_page(tmp_path):
+def test_a_page_can_have_one_row_or_one_class(tmp_path):
     model, rows, y = fitted("tree")
     assert read(report(model, rows[:1], y[:1], tmp_path / "one.html")).text
     one = PACBayesTreeClassifier(random_state=0).fit(X, ["only"] * len(X))
@@ -420,15 +422,15 @@ def test_one_row_and_one_class_make_a_page(tmp_path):
     assert "new class" in other.text
 
 
-def fresh(name):
-    """A model, and rows of the other half that no fit has seen, each once."""
+def fitted_with_new_rows(name):
+    """Return a model with rows and targets that do not occur in its fit."""
     model, rows, y = fitted(name)
     known = set(map(tuple, X[FIT].astype(str).to_numpy()))
     new = np.array([tuple(one) not in known for one in rows.astype(str).to_numpy()])
     return model, rows[new], y[new]
 
 
-def test_a_page_says_how_two_classes_are_put_in_order(tmp_path):
+def test_a_page_shows_the_ranking_of_two_classes(tmp_path):
     model, rows, y = fitted("boosted")
     assert "ranking" not in read(report(model, rows, y, tmp_path / "three.html")).ids
     model, rows, y = fitted("forest")
@@ -437,15 +439,18 @@ def test_a_page_says_how_two_classes_are_put_in_order(tmp_path):
     score = model.predict_proba(rows)[:, 1]
     for value in (roc_auc_score(second, score), average_precision_score(second, score)):
         assert f"{value:.3f}" in page.text
-    assert f"Least cost, 7 for a missed {model.classes_[1]}, 2 for a false alarm" in page.text
+    assert (
+        f"Lowest mean cost, with 7 for a missed {model.classes_[1]} and 2 for a false alarm"
+        in page.text
+    )
     assert "Tenths of the rows" in page.text
     # Rows of one class have no order.
     one = read(report(model, rows[second], y[second], tmp_path / "one.html"))
     assert "ranking" not in one.ids
 
 
-def test_costs_choose_the_threshold_of_a_page(tmp_path):
-    model, rows, y = fresh("tree")
+def test_costs_determine_the_threshold_of_a_page(tmp_path):
+    model, rows, y = fitted_with_new_rows("tree")
     page = read(report(model, rows, y, tmp_path / "page.html", costs=(5, 1)))
     found = Guarantees.by_rows(model, rows, y).thresholds(costs=(5, 1))
     assert " ".join(str(found.lowest_cost(5, 1)).split()) in page.text
@@ -455,66 +460,72 @@ def test_costs_choose_the_threshold_of_a_page(tmp_path):
 
 @pytest.mark.parametrize("name", ["tree", "three", "numbers"])
 def test_a_page_compares_groups(name, tmp_path):
-    model, rows, y = fresh(name)
+    model, rows, y = fitted_with_new_rows(name)
     groups = np.where(np.arange(len(y)) % 3 == 0, "<north>", "south")
     page = read(report(model, rows, y, tmp_path / "page.html", groups=groups))
-    said = model.predict(rows)
+    predicted = model.predict(rows)
     for group in ("<north>", "south"):
-        its = groups == group
+        in_group = groups == group
         if name == "numbers":
-            line = f"{group} {its.sum()} {root_mean_squared_error(y[its], said[its]):.4g}"
+            error = root_mean_squared_error(y[in_group], predicted[in_group])
+            line = f"{group} {in_group.sum()} {error:.4g}"
         else:
-            line = f"{group} {its.sum()} {100 * np.mean(said[its] != y[its]):.1f} %"
+            error = np.mean(predicted[in_group] != y[in_group])
+            line = f"{group} {in_group.sum()} {100 * error:.1f} %"
         assert line in page.text
-    assert ("Promised error of each group" in page.text) == (name != "numbers")
+    assert ("Certified error of each group" in page.text) == (name != "numbers")
     assert "groups" not in read(report(model, rows, y, tmp_path / "none.html")).ids
     if name == "tree":
         found = Guarantees.by_rows(model, rows, y).conditional_guarantees("groups", groups=groups)
         for line in found.groups.table()[1]:
             assert " ".join(line) in page.text
         again = read(report(model, X[FIT], TWO[FIT], tmp_path / "a.html", groups=[*"ab"] * 150))
-        assert "Nothing is promised of groups: the model may have seen the rows." in again.text
+        assert "There are no guarantees for groups: the model may have seen the rows." in again.text
 
 
-def test_groups_that_calibrate_badly_are_named(tmp_path):
-    model, rows, y = fresh("tree")
+def test_poorly_calibrated_groups_are_marked(tmp_path):
+    model, rows, y = fitted_with_new_rows("tree")
     second = y == model.classes_[1]
-    said = model.predict_proba(rows)[:, 1]
-    odd = second & (said < 0.9)
-    page = read(report(model, rows, y, tmp_path / "page.html", groups=np.where(odd, "odd", "even")))
+    probability = model.predict_proba(rows)[:, 1]
+    is_odd = second & (probability < 0.9)
+    page = read(
+        report(model, rows, y, tmp_path / "page.html", groups=np.where(is_odd, "odd", "even"))
+    )
     assert re.search(r"odd \d+ % 100 % [\d.]+ % to 100.0 % too low", page.text)
 
 
 @pytest.mark.parametrize("groups", [["a"] * 3, ["a"] * 200, [None] + ["a"] * 199])
-def test_groups_that_are_none_are_refused(groups, tmp_path):
+def test_invalid_groups_are_refused(groups, tmp_path):
     model, rows, y = fitted("tree")
     with pytest.raises(ValueError, match="groups must"):
         report(model, rows, y, tmp_path / "page.html", groups=groups)
 
 
-def test_many_groups_are_cut_to_the_largest(tmp_path):
+def test_only_the_largest_groups_are_shown(tmp_path):
     model, rows, y = fitted("tree")
     groups = np.minimum(np.arange(len(y)), 40)
     page = read(report(model, rows, y, tmp_path / "page.html", groups=groups))
     assert "11 smaller groups are not shown." in page.text
 
 
-def test_a_page_of_a_small_tree_says_what_the_whole_one_promises(tmp_path):
+def test_a_page_of_a_small_tree_shows_the_certificate_of_the_whole_tree(tmp_path):
     model = CertifiedTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X[FIT], TWO[FIT])
     page = read(report(model, X[NEW], TWO[NEW], tmp_path / "page.html"))
     assert str(model.full_certificate_) in page.text
 
 
-def test_waterfalls_of_a_page_have_one_scale_and_one_meaning_of_colours(tmp_path):
+def test_waterfalls_of_a_page_share_scale_and_colours(tmp_path):
     model, rows, y = fitted("tree")
     text = report(model, rows, y, tmp_path / "page.html").read_text("utf-8")
-    part = text[text.index('id="rows"') : text.index('id="shapley"')]
-    steps = re.findall(
-        r'class="(up|down)" style="left:[\d.]+%;width:([\d.]+)%".*?number">([-+.\d]+)', part
+    section = text[text.index('id="rows"') : text.index('id="shapley"')]
+    bars = re.findall(
+        r'class="(up|down)" style="left:[\d.]+%;width:([\d.]+)%".*?number">([-+.\d]+)', section
     )
-    assert len(steps) > 10
-    ratios = [float(width) / abs(float(said)) for _, width, said in steps if abs(float(said)) > 0.1]
+    assert len(bars) > 10
+    ratios = [
+        float(width) / abs(float(number)) for _, width, number in bars if abs(float(number)) > 0.1
+    ]
     assert max(ratios) < 1.2 * min(ratios)
-    assert all((kind == "up") == said.startswith("+") for kind, _, said in steps)
-    assert part.count("probability of no</th>") > 1  # the second class
-    assert "probability of &lt;yes&gt;" not in part
+    assert all((css_class == "up") == number.startswith("+") for css_class, _, number in bars)
+    assert section.count("probability of no</th>") > 1  # the second class
+    assert "probability of &lt;yes&gt;" not in section

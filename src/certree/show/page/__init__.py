@@ -1,5 +1,5 @@
-"""The report of a fitted model: one page that holds all it needs."""
+"""The HTML report about a fitted model: one file without external resources."""
 
-from certree.show.page.writing import report
+from certree.show.page.report_page import report
 
 __all__ = ["report"]

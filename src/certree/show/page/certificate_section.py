@@ -1,4 +1,4 @@
-"""What is promised: the certificate, what more rows would bring, and promises on parts."""
+"""The section of the report on the certificate: the bound, its terms, and further guarantees."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,89 +7,99 @@ from certree.certificates import Certificate
 from certree.certificates.parts.families import CertificateFamily
 from certree.estimators import CertifiedTreeClassifier
 from certree.interface.words import rounded_up
-from certree.show.certificate_picture import draw_by_rows
-from certree.show.page.judged import Judged
-from certree.show.page.markup import Html, folded, joined, picture, table, tag
+from certree.show.certificate_picture import draw_bound_by_rows
+from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.markup import Html, collapse, concatenate, embed_figure, table, tag
 from certree.show.page.section import Section
 
-# Rules whose errors are listed.
-_RULES = 24
+# Most leaves whose certified errors are listed.
+_MAX_RULES = 24
 
 
-def certificate(judged: Judged) -> Section | None:
-    """What is promised."""
-    promised = getattr(judged.model, "certificate_", None)
-    if not isinstance(promised, Certificate):
+def build_certificate_section(evaluated: EvaluatedModel) -> Section | None:
+    """Return the section with the certificate, its terms and assumptions; None if there is none."""
+    certificate = getattr(evaluated.model, "certificate_", None)
+    if not isinstance(certificate, Certificate):
         return None
-    unit, points, digits = 100.0, " points", ".1f"
-    title = f"What is promised: at most {rounded_up(promised.bound)} errors"
-    if promised.unit is not None:
-        unit, points, digits = 1.0, "", ".4g"
-        title = "What is promised: a bound on the mean error"
-    parts = promised.parts
-    made = (
-        f"Of the bound {unit * parts.observed:{digits}}{points} are observed errors, "
-        f"{unit * parts.complexity:{digits}} the price of choosing among prunings, and "
-        f"{unit * parts.confidence:{digits}} the price of few rows."
+    factor, unit, digits = 100.0, " percentage points", ".1f"
+    title = f"Certificate: the error is at most {rounded_up(certificate.bound)}"
+    if certificate.unit is not None:
+        factor, unit, digits = 1.0, "", ".4g"
+        title = "Certificate: a bound on the mean error"
+    terms = certificate.parts
+    text = (
+        f"The bound is the sum of {factor * terms.observed:{digits}}{unit} of observed error, "
+        f"{factor * terms.complexity:{digits}} for the choice among prunings, and "
+        f"{factor * terms.confidence:{digits}} for the finite number of rows."
     )
-    needs = tag("ul", *(tag("li", each) for each in promised.assumptions))
-    shown = tag("p", str(promised), class_="promise") + tag("p", made)
-    shown += tag("p", "It holds if") + needs + _beside(judged.model)
-    shown += _more(judged.model, promised)
-    return Section("certificate", title, shown)
+    assumptions = tag("ul", *(tag("li", assumption) for assumption in certificate.assumptions))
+    content = tag("p", str(certificate), class_="guarantee") + tag("p", text)
+    content += tag("p", "Assumptions:") + assumptions + _build_full_certificate(evaluated.model)
+    content += _build_further_guarantees(evaluated.model, certificate)
+    return Section("certificate", title, content)
 
 
-def _beside(model: Any) -> Html:
-    """What the vote of a whole tree would promise in place of a small one."""
+def _build_full_certificate(model: Any) -> Html:
+    """Return a sentence on the certificate of the vote of all prunings, if the model has one."""
     full = getattr(model, "full_certificate_", None)
     if full is None:
         return Html("")
-    return tag("p", f"The vote of all prunings of the whole tree, in place of this one: {full}")
+    return tag("p", f"For comparison, the vote of all prunings of the whole tree: {full}")
 
 
-def _more(model: Any, promised: Certificate) -> Html:
-    """What else there is to say, or why there is nothing."""
-    if promised.unit is not None:
+def _build_further_guarantees(model: Any, certificate: Certificate) -> Html:
+    """Return the bound for other numbers of rows, and guarantees for classes and leaves.
+
+    If there are none, return a sentence that says why, or nothing for a regressor.
+    """
+    if certificate.unit is not None:
         return Html("")
     if not hasattr(model, "guarantees_"):
-        return _by_rows(promised)
-    why: str | None = "its model file does not keep the rows of the fit"
+        return _build_bound_by_rows(certificate)
+    reason: str | None = "its model file does not hold the calibration set"
     if model.guarantees_ is not None:
-        why = model.guarantees_.why_no_guarantees()
-    if why is not None:
-        return tag("p", f"No more is promised: {why}.")
+        reason = model.guarantees_.why_no_guarantees()
+    if reason is not None:
+        return tag("p", f"There are no further guarantees: {reason}.")
     families = model.conditional_guarantees(["recall", "precision"])
-    told = tag(
-        "p", "All lines of a table hold at once, each table by itself with its own probability."
+    text = tag(
+        "p",
+        "All rows of a table hold together, with the probability that the table states. Each table has "
+        "a probability of its own.",
     )
     tables = [
-        _table("Recall of each class", families.recall),
-        _table("Precision of each predicted class", families.precision),
+        _build_family_table("Certified recall of each class", families.recall),
+        _build_family_table("Certified precision of each predicted class", families.precision),
     ]
     if isinstance(model, CertifiedTreeClassifier):
-        tables.append(_table("Error of each rule", _of_rules(model)))
-    return _by_rows(promised) + told + joined(tables)
+        tables.append(_build_family_table("Certified error of each leaf", _certify_rules(model)))
+    return _build_bound_by_rows(certificate) + text + concatenate(tables)
 
 
-def _by_rows(promised: Certificate) -> Html:
-    words = (
-        "The bound that other numbers of certifying rows would give, if the error stayed as observed. "
-        "It is to plan by, and promises nothing."
+def _build_bound_by_rows(certificate: Certificate) -> Html:
+    """Return a figure of the bound against the number of calibration rows, with a sentence."""
+    text = (
+        "The bound for other sizes of the calibration set, if the observed error stayed the same. "
+        "Use it for planning; it is not a guarantee."
     )
-    return tag("p", words) + picture(draw_by_rows(promised), words)
+    return tag("p", text) + embed_figure(draw_bound_by_rows(certificate), text)
 
 
-def _of_rules(model: Any) -> CertificateFamily:
-    """Certificates of the cells of rules, those with the most certifying rows first."""
-    cells: CertificateFamily = model._certified_cells()
-    named = {
-        rule.node: replace(cells.parts[rule.node], name=f"{rule.condition}: {rule.prediction}")
-        for rule in model.rules(_RULES)
+def _certify_rules(model: Any) -> CertificateFamily:
+    """Return the certificates of the leaves of a shown tree, named by their rules.
+
+    Leaves with the most calibration rows come first.
+    """
+    family: CertificateFamily = model._certified_cells()
+    certificates = {
+        rule.node: replace(family.parts[rule.node], name=f"{rule.condition}: {rule.prediction}")
+        for rule in model.rules(_MAX_RULES)
     }
-    order = sorted(named, key=lambda node: -named[node].n)
-    return replace(cells, parts={node: named[node] for node in order})
+    order = sorted(certificates, key=lambda node: -certificates[node].n)
+    return replace(family, parts={node: certificates[node] for node in order})
 
 
-def _table(summary: str, family: CertificateFamily) -> Html:
-    head, lines = family.table()
-    return folded(summary, table(head, lines, family.title))
+def _build_family_table(summary: str, family: CertificateFamily) -> Html:
+    """Return the table of a family of guarantees, hidden until the reader opens it."""
+    headings, rows = family.table()
+    return collapse(summary, table(headings, rows, family.title))

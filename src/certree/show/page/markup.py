@@ -1,4 +1,4 @@
-"""HTML of a page: everything that comes from a model or a table is escaped here."""
+"""HTML elements of the report. Text from models and tables is escaped here."""
 
 import io
 import json
@@ -20,7 +20,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Html:
-    """Text that is markup already."""
+    """HTML markup, which is not escaped again."""
 
     text: str
 
@@ -28,67 +28,77 @@ class Html:
         return Html(self.text + other.text)
 
 
-def text_of(content: Any) -> str:
-    """Markup as it is, everything else escaped; no line ends between a number and its unit."""
+def to_markup(content: Any) -> str:
+    """Return the text of `Html` unchanged, anything else as escaped text.
+
+    A space before a percent sign becomes a no-break space.
+    """
     if isinstance(content, Html):
         return content.text
     return escape(str(content)).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def tag(name: str, *content: Any, **attributes: Any) -> Html:
-    """An element; ``class_`` and ``data_x`` are the attributes "class" and "data-x"."""
-    given = "".join(
+    """Return an HTML element with content and attributes.
+
+    Attributes of value None are left out. ``class_`` and ``data_x`` become "class" and "data-x".
+    """
+    attribute_text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return Html(f"<{name}{given}>{''.join(map(text_of, content))}</{name}>")
+    return Html(f"<{name}{attribute_text}>{''.join(map(to_markup, content))}</{name}>")
 
 
-def joined(parts: Iterable[Html]) -> Html:
-    """Elements one behind the other."""
-    return Html("".join(part.text for part in parts))
+def concatenate(elements: Iterable[Html]) -> Html:
+    """Return the elements one after the other, as one piece of markup."""
+    return Html("".join(element.text for element in elements))
 
 
-def table(head: Sequence[Any], lines: Iterable[Sequence[Any]], caption: str = "") -> Html:
-    """A table whose first column names the lines; it scrolls where it is too wide."""
-    titles = tag("tr", *(tag("th", title, scope="col") for title in head))
+def table(headings: Sequence[Any], rows: Iterable[Sequence[Any]], caption: str = "") -> Html:
+    """Return an HTML table whose first column has the headings of its rows.
+
+    A table that is wider than the page scrolls.
+    """
+    head = tag("tr", *(tag("th", heading, scope="col") for heading in headings))
     body = [
         tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest))
-        for first, *rest in lines
+        for first, *rest in rows
     ]
     title = [tag("caption", caption)] if caption else []
-    inner = tag("table", *title, tag("thead", titles), tag("tbody", *body))
-    # What scrolls must be reached by keyboard.
+    inner = tag("table", *title, tag("thead", head), tag("tbody", *body))
+    # A scrolling element needs a tabindex to be reachable by keyboard.
     return tag(
         "div", inner, class_="wide", tabindex="0", role="region", aria_label=caption or "table"
     )
 
 
-def folded(summary: str, content: Html) -> Html:
-    """What opens by a click on its summary."""
+def collapse(summary: str, content: Html) -> Html:
+    """Return content that is hidden until the reader clicks on its summary."""
     return tag("details", tag("summary", summary), content)
 
 
-def picture(figure: Figure, words: str) -> Html:
-    """A figure as an inline SVG, and its words for who does not see it."""
+def embed_figure(figure: Figure, description: str) -> Html:
+    """Return a matplotlib figure as inline SVG; screen readers read its description."""
     file = io.StringIO()
     with needed("matplotlib", "plot").rc_context(_SETTINGS):
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     svg = file.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, count=1, flags=re.DOTALL)
-    label = f'<svg role="img" aria-label="{escape(words)}"'
+    label = f'<svg role="img" aria-label="{escape(description)}"'
     return tag("figure", Html(svg.replace("<svg", label, 1)), class_="picture", tabindex="0")
 
 
-def pictures(figures: Iterable[Figure], words: str) -> Html:
-    """Figures beside each other, or below each other where the page is narrow."""
-    return tag("div", joined(picture(figure, words) for figure in figures), class_="panels")
+def embed_figures(figures: Iterable[Figure], description: str) -> Html:
+    """Return figures side by side, or one below the other on a narrow page."""
+    panels = concatenate(embed_figure(figure, description) for figure in figures)
+    return tag("div", panels, class_="panels")
 
 
-def data_of(content: Any) -> str:
-    """JSON that no text in it can end or leave."""
+def to_script_json(content: Any) -> str:
+    """Return JSON for a script element; no text in the content can close the element."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

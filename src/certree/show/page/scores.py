@@ -1,4 +1,4 @@
-"""How well a model does, with the interval that its rows leave."""
+"""Scores of a model on rows, with 95 % intervals."""
 
 from __future__ import annotations
 
@@ -11,138 +11,148 @@ from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64
 from certree.interface.words import to_four_digits
-from certree.show.calibration import exact_interval
-from certree.show.page.judged import Judged
+from certree.show.calibration import clopper_pearson_interval
+from certree.show.page.evaluated_model import EvaluatedModel
 
-# Standard errors to either side of a mean, for 95 %; draws of the bootstrap.
-_STANDARD_ERRORS, _DRAWS = 1.96, 200
+# Half the width of a 95 % interval, in standard errors.
+_STANDARD_ERRORS = 1.96
+# Number of bootstrap samples.
+_N_BOOTSTRAP = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A number about new rows, and where it lies with about 95 % probability.
+    """A score measured on some rows, with a 95 % interval for its value on new rows.
 
     Parameters
     ----------
     name : str
-        What it is.
+        Name of the score.
     value, low, high : float
-        The number on these rows, and the ends of the interval.
-    is_share : bool
-        Whether it is a share of rows, which is said in percent.
-    how : str
-        What the interval rests on.
+        The measured value, and the ends of the interval.
+    is_fraction : bool
+        Whether it is a fraction of the rows, which is printed in percent.
+    method : str
+        How the interval is computed.
     """
 
     name: str
     value: float
     low: float
     high: float
-    is_share: bool
-    how: str
+    is_fraction: bool
+    method: str
 
-    def said(self, number: float) -> str:
-        """One of the numbers in words."""
-        return f"{100 * number:.1f} %" if self.is_share else to_four_digits(number)
+    def format_value(self, number: float) -> str:
+        """Format the value or an end of the interval."""
+        return f"{100 * number:.1f} %" if self.is_fraction else to_four_digits(number)
 
     def __str__(self) -> str:
-        """The score and its interval."""
-        return (
-            f"{self.name} {self.said(self.value)} ({self.said(self.low)} to {self.said(self.high)})"
-        )
+        """Return the name, the value and the interval as one line."""
+        value, low, high = map(self.format_value, (self.value, self.low, self.high))
+        return f"{self.name} {value} ({low} to {high})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
-    """How far off a model is, row by row; what some rows tell, without the rows.
+class RowErrors:
+    """Losses of the rows that a model has predicted, from which its scores are computed.
+
+    The rows themselves are not needed, so losses of batches can be concatenated.
 
     Parameters
     ----------
     losses : ndarray of float64, shape (n,)
-        Log losses (nats) of classes; squared errors of numbers.
-    wrong : ndarray of bool, shape (n,), or None
-        Which rows are predicted wrongly; None: the target is a number.
+        Log losses (nats) of a classifier; squared errors of a regressor.
+    is_wrong : ndarray of bool, shape (n,), or None
+        Which rows are misclassified; None for a regressor.
     y : ndarray of float64, shape (n,), or None
-        The numbers; None: the target is a class.
-    n_repeated : int or None
-        How many rows also occur among those of the fit; None: the model does not know.
+        True numbers; None for a classifier.
+    n_known_rows : int or None
+        Number of rows that also occur in the fit; None if the model has no hashes of its rows.
     """
 
     losses: Float64
-    wrong: NDArray[np.bool_] | None
+    is_wrong: NDArray[np.bool_] | None
     y: Float64 | None
-    n_repeated: int | None
+    n_known_rows: int | None
 
     @classmethod
-    def of(cls, judged: Judged) -> Self:
-        """That of rows that are judged together."""
-        if judged.shares is not None:
-            wrong = np.asarray(judged.predicted != judged.y)
-            return cls(judged.row_losses, wrong, None, judged.n_repeated)
-        y, predicted = judged.y, judged.predicted.astype(np.float64)
-        return cls((y - predicted) ** 2, None, y, judged.n_repeated)
+    def from_evaluation(cls, evaluated: EvaluatedModel) -> Self:
+        """Compute the losses of all rows of an evaluated model."""
+        if evaluated.probabilities is not None:
+            is_wrong = np.asarray(evaluated.predicted != evaluated.y)
+            return cls(evaluated.row_losses, is_wrong, None, evaluated.n_known_rows)
+        y, predicted = evaluated.y, evaluated.predicted.astype(np.float64)
+        return cls((y - predicted) ** 2, None, y, evaluated.n_known_rows)
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """That of rows that were judged one after the other."""
+    def concatenate(cls, batches: Sequence[Self]) -> Self:
+        """Return the losses of all batches, of which there is at least one."""
 
-        def together(name: str) -> Any:
-            every = [getattr(one, name) for one in parts]
-            return None if every[0] is None else np.concatenate(every)
+        def concatenate_field(name: str) -> Any:
+            values = [getattr(batch, name) for batch in batches]
+            return None if values[0] is None else np.concatenate(values)
 
-        repeated = [one.n_repeated for one in parts if one.n_repeated is not None]
+        counts = [batch.n_known_rows for batch in batches if batch.n_known_rows is not None]
         return cls(
-            together("losses"),
-            together("wrong"),
-            together("y"),
-            sum(repeated) if repeated else None,
+            concatenate_field("losses"),
+            concatenate_field("is_wrong"),
+            concatenate_field("y"),
+            sum(counts) if counts else None,
         )
 
     def scores(self) -> list[Score]:
-        """Error and log loss of a classifier; root mean squared error and R2 of a regressor."""
+        """Return error and log loss, or root mean squared error and R2, with their intervals.
+
+        R2 is left out if all numbers are equal.
+        """
         if self.y is not None:
-            return _of_numbers(self.y, self.losses)
-        assert self.wrong is not None
-        wrong, n = float(self.wrong.sum()), len(self.losses)
-        low, high = exact_interval(wrong, n)
-        error = Score("Error", wrong / n, low, high, True, "exact, Clopper and Pearson")
-        return [error, _mean("Log loss (nats)", self.losses)]
+            return _regression_scores(self.y, self.losses)
+        assert self.is_wrong is not None
+        n_wrong, n = float(self.is_wrong.sum()), len(self.losses)
+        low, high = clopper_pearson_interval(n_wrong, n)
+        error = Score("Error", n_wrong / n, low, high, True, "exact, Clopper and Pearson")
+        return [error, _mean_score("Log loss (nats)", self.losses)]
 
 
-def scores_of(judged: Judged) -> list[Score]:
-    """The scores of rows that are judged together."""
-    return Told.of(judged).scores()
+def compute_scores(evaluated: EvaluatedModel) -> list[Score]:
+    """Return the scores of a model on the rows that it was evaluated on; see `RowErrors.scores`."""
+    return RowErrors.from_evaluation(evaluated).scores()
 
 
-def _mean(name: str, losses: Float64) -> Score:
+def _mean_score(name: str, losses: Float64) -> Score:
+    """Return the mean of losses, with the interval of 1.96 standard errors to either side."""
     mean, error = float(losses.mean()), _standard_error(losses)
     low, high = max(mean - _STANDARD_ERRORS * error, 0.0), mean + _STANDARD_ERRORS * error
     return Score(name, mean, low, high, False, "1.96 standard errors")
 
 
 def _standard_error(values: Float64) -> float:
+    """Return the standard error of a mean; 0 for a single value."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
-def _of_numbers(y: Float64, squares: Float64) -> list[Score]:
-    squared = _mean("", squares)
-    value, low, high = np.sqrt([squared.value, squared.low, squared.high]).tolist()
-    scores = [Score("Root mean squared error", value, low, high, False, squared.how)]
+def _regression_scores(y: Float64, squared_errors: Float64) -> list[Score]:
+    """Return root mean squared error and R2; R2 is left out if all numbers are equal."""
+    mean = _mean_score("", squared_errors)
+    value, low, high = np.sqrt([mean.value, mean.low, mean.high]).tolist()
+    scores = [Score("Root mean squared error", value, low, high, False, mean.method)]
     if y.std() > 0:
-        scores.append(_explained(y, squares))
+        scores.append(_r2_score(y, squared_errors))
     return scores
 
 
-def _explained(y: NDArray[np.float64], squares: Float64) -> Score:
-    """R2 with the quantiles of a bootstrap."""
+def _r2_score(y: NDArray[np.float64], squared_errors: Float64) -> Score:
+    """Return R2 with an interval between quantiles of a bootstrap."""
     centred = y - y.mean()
-    columns = np.column_stack([np.ones(len(y)), centred, centred**2, squares])
+    columns = np.column_stack([np.ones(len(y)), centred, centred**2, squared_errors])
     random = np.random.default_rng(0)
     p = np.full(len(y), 1 / len(y))
-    drawn = np.array([random.multinomial(len(y), p) @ columns for _ in range(_DRAWS)])
-    n, first, second, missed = drawn.T
-    spread = second - first**2 / n
-    found = 1 - missed[spread > 0] / spread[spread > 0]
-    low, high = np.quantile(found, [0.025, 0.975])
-    value = float(1 - squares.sum() / (centred**2).sum())
-    return Score("R2, share of the variance", value, float(low), float(high), False, "bootstrap")
+    # One row for each bootstrap sample: sums of the columns over the rows drawn.
+    sums = np.array([random.multinomial(len(y), p) @ columns for _ in range(_N_BOOTSTRAP)])
+    n, first_moment, second_moment, error = sums.T
+    variation = second_moment - first_moment**2 / n
+    r2 = 1 - error[variation > 0] / variation[variation > 0]
+    low, high = np.quantile(r2, [0.025, 0.975])
+    value = float(1 - squared_errors.sum() / (centred**2).sum())
+    return Score("R2, fraction of the variance", value, float(low), float(high), False, "bootstrap")

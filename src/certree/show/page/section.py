@@ -1,4 +1,4 @@
-"""A part of a page."""
+"""A section of the report."""
 
 from dataclasses import dataclass
 
@@ -7,16 +7,16 @@ from certree.show.page.markup import Html
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, and what stands below it.
+    """A section of an HTML page.
 
     Parameters
     ----------
     name : str
-        Its place in the address.
+        The id of the HTML element, which links use.
     title : str
         Its heading.
     content : Html
-        What is in it.
+        What follows the heading.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""The sections of a page, in their order; further ones join `SECTIONS`.
+"""The builders of the report's sections, in order; the larger ones have modules of their own.
 
-A section asks `Judged` and gives a `Section`, or None where it does not apply to the model.
+A builder takes an `EvaluatedModel` and returns a `Section`, or None if the section does not apply.
 """
 
 import inspect
@@ -18,171 +18,203 @@ from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_fractions
 from certree.interface.fitted import state_of
 from certree.interface.words import counted, percent, to_four_digits
-from certree.show.calibration import compared, draw_reliability
+from certree.show.calibration import classifier_reliability, draw_reliability
 from certree.show.importance import plot_importance
 from certree.show.interactions_picture import interaction_panels, interaction_sizes
 from certree.show.loss import plot_loss
-from certree.show.page.certificate_section import certificate
-from certree.show.page.explained import explained, shapley
-from certree.show.page.explorer import explorer
-from certree.show.page.groups import by_group
-from certree.show.page.judged import Judged
-from certree.show.page.markup import Html, folded, joined, picture, pictures, table, tag
-from certree.show.page.ranked import ranked
-from certree.show.page.scores import scores_of
+from certree.show.page.certificate_section import build_certificate_section
+from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.explanation_sections import build_explanation_section, build_shapley_section
+from certree.show.page.explorer_section import build_explorer_section
+from certree.show.page.group_section import build_group_section
+from certree.show.page.markup import Html, collapse, embed_figure, embed_figures, table, tag
+from certree.show.page.ranking_section import build_ranking_section
+from certree.show.page.scores import compute_scores
 from certree.show.page.section import Section
-from certree.show.style import PANEL, each_alone
+from certree.show.style import PANEL, draw_separately
 from certree.show.threshold_picture import threshold_panels
 from certree.show.training_error import plot_adaboost
 
-# Classes that a confusion matrix is drawn for, pairs that are named of more, bars of importances.
-_CLASSES, _PAIRS, _FEATURES = 30, 20, 15
-# Rows that rounds are judged by.
-_JUDGING = 1000
-# Letters of a value.
-_LONG = 80
+# Most classes of a confusion matrix; with more classes, the most frequent errors are listed.
+_MAX_CLASSES, _MAX_ERRORS = 30, 20
+# Most features in the figure of importances.
+_MAX_FEATURES = 15
+# Most rows for the loss by round and for interactions.
+_MAX_ROWS = 1000
+# Most letters of a parameter's value, or of a class.
+_MAX_LETTERS = 80
 
 
-def about(judged: Judged) -> Section:
-    """What the model is, in words, and its parameters."""
-    model = judged.model
-    kind = type(model)
-    first = (inspect.getdoc(kind) or kind.__name__).split("\n")[0]
-    facts = tag("p", tag("b", kind.__name__), ": ", f"{first} {' '.join(_facts(judged))}")
-    defaults = {name: each.default for name, each in inspect.signature(kind).parameters.items()}
-    lines = []
+def build_model_section(evaluated: EvaluatedModel) -> Section:
+    """Return the section with the class of the model, its size and its parameters."""
+    model = evaluated.model
+    estimator = type(model)
+    summary = (inspect.getdoc(estimator) or estimator.__name__).split("\n")[0]
+    text = f"{summary} {' '.join(_describe_size(evaluated))}"
+    signature = inspect.signature(estimator).parameters.items()
+    defaults = {name: parameter.default for name, parameter in signature}
+    rows = []
     for name, value in state_of(model).get_params(deep=False).items():
         is_default = repr(value) == repr(defaults.get(name))
-        words = _shortened(repr(value))
-        lines.append((name, words if is_default else tag("b", words), "" if is_default else "set"))
-    lines.sort(key=lambda line: line[2] == "")
-    parameters = table(("parameter", "value", ""), lines, "Parameters, those that were set first")
-    return Section("model", "The model", facts + folded("All parameters", parameters))
+        text_value = _shorten(repr(value))
+        cell = text_value if is_default else tag("b", text_value)
+        rows.append((name, cell, "" if is_default else "not the default"))
+    rows.sort(key=lambda row: row[2] == "")
+    caption = "Parameters; those that differ from the default come first"
+    parameters = table(("parameter", "value", ""), rows, caption)
+    content = tag("p", tag("b", estimator.__name__), ": ", text)
+    return Section("model", "The model", content + collapse("All parameters", parameters))
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONG else f"{text[:_LONG]} ..."
+def _shorten(text: str) -> str:
+    """Return a text cut to a length that fits a table cell."""
+    return text if len(text) <= _MAX_LETTERS else f"{text[:_MAX_LETTERS]} ..."
 
 
-def _facts(judged: Judged) -> list[str]:
-    """Sentences about the size of what was fitted."""
-    model, facts = judged.model, []
-    features = counted(judged.coded.shape[1], "feature")
-    target = counted(len(judged.classes), "class", "classes")
-    facts.append(f"It predicts {target if judged.classes else 'a number'} by {features}.")
+def _describe_size(evaluated: EvaluatedModel) -> list[str]:
+    """Return sentences about the size of the fitted model."""
+    model, sentences = evaluated.model, []
+    features = counted(evaluated.encoded.shape[1], "feature")
+    n_classes = counted(len(evaluated.classes), "class", "classes")
+    target = f"one of {n_classes}" if evaluated.classes else "a number"
+    sentences.append(f"It predicts {target} from {features}.")
     if isinstance(model, TreeVoteEstimator):
-        facts.append(
-            f"Its tree has {counted(model.get_n_leaves(), 'leaf', 'leaves')}, "
-            f"the deepest below {counted(model.get_depth(), 'cell')}; its prunings have "
-            f"{model.weights_.expected_leaves:,.1f} leaves on average."
+        sentences.append(
+            f"Its tree has {counted(model.get_n_leaves(), 'leaf', 'leaves')} and depth "
+            f"{model.get_depth()}; its prunings have {model.weights_.expected_leaves:,.1f} leaves on "
+            "average."
         )
     if isinstance(model, BoostedTrees | Forest):
-        leaves = int((model.trees_.left < 0).sum())
-        facts.append(f"It has {len(model.trees_):,} trees with {leaves:,} leaves together.")
+        n_leaves = int((model.trees_.left < 0).sum())
+        sentences.append(f"It has {len(model.trees_):,} trees with {n_leaves:,} leaves in total.")
     if (size := getattr(model, "effective_sample_size_", None)) is not None:
-        facts.append(f"The effective sample size of the fit is {counted(round(size), 'row')}.")
+        sentences.append(f"The effective sample size of the fit is {counted(round(size), 'row')}.")
     if hasattr(model, "oob_score_"):
-        facts.append(f"Its out-of-bag score is {model.oob_score_:.4g}.")
-    return facts
+        sentences.append(f"Its out-of-bag score is {model.oob_score_:.4g}.")
+    return sentences
 
 
-def errors(judged: Judged) -> Section:
-    """The scores with their intervals."""
-    lines = [
+def build_score_section(evaluated: EvaluatedModel) -> Section:
+    """Return the section with scores, their intervals, and the score of a model without features."""
+    rows = [
         (
             score.name,
-            tag("b", score.said(score.value)),
-            f"{score.said(score.low)} to {score.said(score.high)}",
-            score.how,
+            tag("b", score.format_value(score.value)),
+            f"{score.format_value(score.low)} to {score.format_value(score.high)}",
+            score.method,
         )
-        for score in scores_of(judged)
+        for score in compute_scores(evaluated)
     ]
-    lines += _yardstick(judged)
-    told = [tag("p", f"On the {counted(judged.n, 'row')} given to this page. {_seen(judged)}")]
-    head = ("score", "value", "95 % interval", "by")
-    return Section("scores", "How good it is", joined(told) + table(head, lines, "Scores"))
+    rows.append(_score_baseline(evaluated))
+    text = (
+        f"Measured on the {counted(evaluated.n, 'row')} of this page. {_describe_leak(evaluated)}"
+    )
+    headings = ("score", "value", "95 % interval", "method")
+    return Section("scores", "Scores", tag("p", text) + table(headings, rows, "Scores"))
 
 
-def _yardstick(judged: Judged) -> list[tuple[Any, ...]]:
-    """What a model without features would do."""
-    if judged.shares is None:
-        alone = to_four_digits(float(judged.y.std()))
-        return [("The same of the mean alone", alone, "", "of these rows")]
-    values, counts = np.unique(judged.y, return_counts=True)
-    rest = 1 - counts.max() / judged.n
-    words = f"Error of always {_shortened(str(values[counts.argmax()]))}"
-    return [(words, f"{100 * rest:.1f} %", "", "of these rows")]
+def _score_baseline(evaluated: EvaluatedModel) -> tuple[Any, ...]:
+    """Return the table row with the score of always predicting the mean, or one class."""
+    if evaluated.probabilities is None:
+        deviation = to_four_digits(float(evaluated.y.std()))
+        return "Baseline: root mean squared error of the mean", deviation, "", "mean of these rows"
+    classes, counts = np.unique(evaluated.y, return_counts=True)
+    error = 1 - counts.max() / evaluated.n
+    name = f"Baseline: error of always {_shorten(str(classes[counts.argmax()]))}"
+    return name, f"{100 * error:.1f} %", "", "most frequent class of these rows"
 
 
-def _seen(judged: Judged) -> str:
-    """Whether the model has seen the rows."""
-    known = judged.n_repeated
-    if known is None:
-        return "The model does not know its rows: if these are some of them, it looks too good."
-    if known == 0:
-        return "None of them occurs among the rows of the fit."
+def _describe_leak(evaluated: EvaluatedModel) -> str:
+    """Return a sentence on whether the rows were used in the fit."""
+    n_known = evaluated.n_known_rows
+    if n_known is None:
+        return (
+            "The model has no hashes of its training rows. If the rows of this page are among them, "
+            "the scores are too optimistic."
+        )
+    if n_known == 0:
+        return "None of these rows occurs in the fit."
     return (
-        f"{known:,} of them also occur among the rows of the fit. Unless they only happen to be "
-        "alike, the model looks better here than it is on new rows."
+        f"{n_known:,} of these rows also occur in the fit. Unless they are equal only by chance, the "
+        "scores are too optimistic."
     )
 
 
-def calibration(judged: Judged) -> Section | None:
-    """How often probabilities come true."""
-    if judged.shares is None or len(judged.classes) < 2:
+def build_calibration_section(evaluated: EvaluatedModel) -> Section | None:
+    """Return the section on calibration; None for a regressor or a single class."""
+    if evaluated.probabilities is None or len(evaluated.classes) < 2:
         return None
-    subject, found = compared(judged.model.classes_, judged.shares, judged.y)
-    figure = draw_reliability(subject, found)
-    words = f"Predicted probabilities are off by {100 * found.error:.1f} points on average."
-    lines = [
-        (percent(p), percent(q), f"{percent(low)} to {percent(high)}", counted(n, "row"))
-        for p, q, low, high, n in zip(
-            found.said, found.found, found.low, found.high, found.rows, strict=True
-        )
+    subject, curve = classifier_reliability(
+        evaluated.model.classes_, evaluated.probabilities, evaluated.y
+    )
+    figure = draw_reliability(subject, curve)
+    description = f"The mean calibration error is {100 * curve.error:.1f} percentage points."
+    columns = (curve.predicted, curve.observed, curve.low, curve.high, curve.n_rows)
+    rows = [
+        (percent(predicted), percent(observed), f"{percent(low)} to {percent(high)}", f"{n:,.0f}")
+        for predicted, observed, low, high, n in zip(*columns, strict=True)
     ]
-    numbers = table(("said", "found", "95 % interval", "rows"), lines, "Said and found")
-    shown = picture(figure, words) + folded("The same as numbers", numbers)
-    return Section("calibration", "Whether its probabilities can be believed", shown)
+    headings = ("mean predicted probability", "observed frequency", "95 % interval", "rows")
+    numbers = table(headings, rows, "Predicted probabilities and observed frequencies")
+    content = embed_figure(figure, description) + collapse("Table", numbers)
+    return Section("calibration", "Calibration of probabilities", content)
 
 
-def thresholds(judged: Judged) -> Section | None:
-    """What holds at every threshold of two classes, where the rows are new to the model."""
-    if judged.shares is None or len(judged.classes) != 2 or judged.n_repeated != 0:
+def build_threshold_section(evaluated: EvaluatedModel) -> Section | None:
+    """Return the section with certified rates and costs at all thresholds.
+
+    It is None unless the model has two classes and the rows are new, enough, and not duplicates.
+    """
+    if evaluated.probabilities is None or len(evaluated.classes) != 2:
         return None
-    if judged.n < FEWEST_ROWS or not np.isin(judged.y, judged.classes).all():
+    if evaluated.n_known_rows != 0 or evaluated.n < FEWEST_ROWS:
+        return None
+    if not np.isin(evaluated.y, evaluated.classes).all():
         return None
     try:
-        found = Guarantees.by_rows(judged.model, judged.X, judged.y).thresholds(judged.named_costs)
-    except ValueError:  # rows repeat each other, and nobody has said why
+        guarantees = Guarantees.by_rows(evaluated.model, evaluated.X, evaluated.y)
+        thresholds = guarantees.thresholds(evaluated.user_costs)
+    except ValueError:  # Rows are duplicates, and the user has not said how to treat them.
         return None
-    point = found.lowest_cost(*judged.costs)
-    words = (
-        f"{found.title} Rows are taken for {judged.classes[1]} where its probability is at least the "
-        "threshold. All lines hold together, so one may look first and then choose."
+    point = thresholds.lowest_cost(*evaluated.costs)
+    text = (
+        f"{thresholds.title} Rows are predicted {evaluated.classes[1]} if its probability is at least "
+        "the threshold. All bounds hold together, so you may choose a threshold after you see them."
     )
-    head, lines = found.table()
-    shown = tag("p", words) + tag("p", str(point), class_="promise")
-    panels = threshold_panels(found, point, judged.costs)
-    shown += pictures(each_alone(panels, [PANEL] * len(panels)), str(point))
-    shown += folded("The same as numbers", table(head, lines, "Thresholds"))
-    return Section("thresholds", "Which threshold to choose", shown)
+    headings, rows = thresholds.table()
+    content = tag("p", text) + tag("p", str(point), class_="guarantee")
+    panels = threshold_panels(thresholds, point, evaluated.costs)
+    content += embed_figures(draw_separately(panels, [PANEL] * len(panels)), str(point))
+    content += collapse("Table", table(headings, rows, "Thresholds"))
+    return Section("thresholds", "Choice of a threshold", content)
 
 
-def confusion(judged: Judged) -> Section | None:
-    """Which classes are taken for which."""
-    if judged.shares is None:
+def build_confusion_section(evaluated: EvaluatedModel) -> Section | None:
+    """Return the section with the confusion matrix; None for a regressor.
+
+    With more than 30 classes it lists the most frequent errors instead.
+    """
+    if evaluated.probabilities is None:
         return None
-    classes = list(dict.fromkeys([*judged.classes, *np.unique(judged.y).tolist()]))
-    place = {label: k for k, label in enumerate(classes)}
-    true, taken = ([place[one] for one in given.tolist()] for given in (judged.y, judged.predicted))
+    labels = np.unique(evaluated.y).tolist()
+    classes = list(dict.fromkeys([*evaluated.classes, *labels]))
+    position = {label: k for k, label in enumerate(classes)}
+    true, predicted = (
+        [position[label] for label in values.tolist()]
+        for values in (evaluated.y, evaluated.predicted)
+    )
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
-    np.add.at(counts, (true, taken), 1)
-    shown = _matrix(classes, counts) if len(classes) <= _CLASSES else _pairs(classes, counts)
-    return Section("confusion", "What it takes for what", shown)
+    np.add.at(counts, (true, predicted), 1)
+    if len(classes) <= _MAX_CLASSES:
+        content = _build_confusion_matrix(classes, counts)
+    else:
+        content = _list_frequent_errors(classes, counts)
+    return Section("confusion", "Confusion matrix", content)
 
 
-def _matrix(classes: list[Any], counts: Any) -> Html:
-    lines = []
+def _build_confusion_matrix(classes: list[Any], counts: Any) -> Html:
+    """Return the confusion matrix as a table, coloured by the fraction of each true class."""
+    rows = []
     for k, label in enumerate(classes):
         total = max(int(counts[k].sum()), 1)
         cells = [
@@ -191,89 +223,100 @@ def _matrix(classes: list[Any], counts: Any) -> Html:
                 f"{count:,}",
                 class_="right" if j == k else "wrong",
                 style=f"--share:{count / total:.3f}",
-                title=f"{label} taken for {classes[j]}: {percent(count / total)}",
+                title=f"{label} predicted as {classes[j]}: {percent(count / total)}",
             )
             for j, count in enumerate(counts[k].tolist())
         ]
-        recall = percent(counts[k, k] / total) if counts[k].sum() else "none"
-        lines.append((str(label), *cells, recall))
-    head = ("true class", *(f"as {label}" for label in classes), "found")
-    shown = table(head, lines, "Rows of each class (lines) by what they are taken for (columns)")
-    return tag("div", shown, class_="confusion")
+        recall = percent(counts[k, k] / total) if counts[k].sum() else "no rows"
+        rows.append((str(label), *cells, recall))
+    headings = ("true class", *(f"as {label}" for label in classes), "recall")
+    caption = "Number of rows by true class (rows of the table) and predicted class (columns)"
+    return tag("div", table(headings, rows, caption), class_="confusion")
 
 
-def _pairs(classes: list[Any], counts: Any) -> Html:
+def _list_frequent_errors(classes: list[Any], counts: Any) -> Html:
+    """Return a table of the most frequent pairs of true and predicted class."""
     wrong = counts * (1 - np.eye(len(classes), dtype=np.int64))
-    order = np.argsort(-wrong, axis=None, kind="stable")[:_PAIRS]
-    found = [(k // len(classes), k % len(classes)) for k in order.tolist()]
-    lines = [(classes[a], classes[b], f"{wrong[a, b]:,}") for a, b in found if wrong[a, b]]
-    return table(("true class", "taken for", "rows"), lines, "The commonest errors")
+    order = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_ERRORS]
+    pairs = [divmod(k, len(classes)) for k in order.tolist()]
+    rows = [(classes[i], classes[j], f"{wrong[i, j]:,}") for i, j in pairs if wrong[i, j]]
+    return table(("true class", "predicted class", "rows"), rows, "The most frequent errors")
 
 
-def importances(judged: Judged) -> Section | None:
-    """Which features decide."""
-    model = judged.model
+def build_importance_section(evaluated: EvaluatedModel) -> Section | None:
+    """Return the section with feature importances; None if the model has none."""
+    model = evaluated.model
     values = getattr(model, "feature_importances_", None)
     if values is None:
         return None
-    figure = plot_importance(model, max_features=_FEATURES)
+    figure = plot_importance(model, max_features=_MAX_FEATURES)
     order = np.argsort(-np.asarray(values), kind="stable")
     names = model._feature_names()
-    lines = [(names[j], percent(values[j])) for j in order.tolist()]
-    words = f"{names[order[0]]} has {percent(values[order[0]])} of what all splits tell."
-    numbers = table(("feature", "share"), lines, "Importances")
-    shown = picture(figure, words) + folded("The same as numbers", numbers)
-    return Section("importances", "Which features decide", shown)
+    rows = [(names[j], percent(values[j])) for j in order.tolist()]
+    first = order[0]
+    description = f"{names[first]} has {percent(values[first])} of the impurity reduction."
+    numbers = table(("feature", "fraction of the impurity reduction"), rows, "Importances")
+    content = embed_figure(figure, description) + collapse("Table", numbers)
+    return Section("importances", "Feature importances", content)
 
 
-def interactions(judged: Judged) -> Section | None:
-    """Which features act together."""
-    if not judged.adds_up:
+def build_interaction_section(evaluated: EvaluatedModel) -> Section | None:
+    """Return the section with the variance due to interactions of features.
+
+    It is None if the model has no trees or one feature, or if all predictions are equal.
+    """
+    if not evaluated.has_additive_trees:
         return None
-    shares = interaction_fractions(judged.model, judged.rows(judged.some(_JUDGING)))
-    if shares.total <= 0 or judged.coded.shape[1] < 2:
+    rows = evaluated.take_rows(evaluated.sample_indices(_MAX_ROWS))
+    fractions = interaction_fractions(evaluated.model, rows)
+    if fractions.total <= 0 or evaluated.encoded.shape[1] < 2:
         return None
-    together = shares.share(float(shares.paired.sum()))
-    words = (
-        f"{percent(together)} of the variance of what the model says is due to pairs of features, "
-        f"beyond what each makes alone, and {percent(shares.share(shares.higher))} to three or more. "
-        "Features are taken as independent of each other."
+    paired = percent(fractions.share(float(fractions.paired.sum())))
+    text = (
+        f"Of the variance of the predictions, {paired} is due to interactions of two features and "
+        f"{percent(fractions.share(fractions.higher))} to interactions of three or more. Features are "
+        "treated as independent of each other."
     )
-    figures = each_alone(interaction_panels(shares), interaction_sizes(shares))
-    shown = tag("p", words) + pictures(figures, words)
-    return Section("interactions", "Which features act together", shown)
+    figures = draw_separately(interaction_panels(fractions), interaction_sizes(fractions))
+    content = tag("p", text) + embed_figures(figures, text)
+    return Section("interactions", "Interactions of features", content)
 
 
-def rounds(judged: Judged) -> Section | None:
-    """How the model got better round by round."""
-    model = judged.model
+def build_round_section(evaluated: EvaluatedModel) -> Section | None:
+    """Return the section with the loss by boosting round; None if the model does not boost.
+
+    For AdaBoost it has the training error instead.
+    """
+    model = evaluated.model
     if isinstance(model, AdaBoostTreeClassifier):
-        words = "Training error after each round, and its bound."
-        return Section("rounds", "Round by round", picture(plot_adaboost(model), words))
+        description = "Training error after each boosting round, and its upper bound."
+        content = embed_figure(plot_adaboost(model), description)
+        return Section("rounds", "Training error by round", content)
     if not isinstance(model, BoostedTrees):
         return None
-    used = judged.some(_JUDGING)
-    known = used if judged.shares is None else used[np.isin(judged.y[used], model.classes_)]
-    if not len(known):
+    rows = evaluated.sample_indices(_MAX_ROWS)
+    if evaluated.probabilities is not None:
+        rows = rows[np.isin(evaluated.y[rows], model.classes_)]
+    if not len(rows):
         return None
-    figure = plot_loss(model, judged.rows(known), judged.y[known])
-    words = "Loss after each round of boosting."
-    return Section("rounds", "Loss, round by round", picture(figure, words))
+    figure = plot_loss(model, evaluated.take_rows(rows), evaluated.y[rows])
+    content = embed_figure(figure, "Loss after each boosting round.")
+    return Section("rounds", "Loss by round", content)
 
 
-SECTIONS: tuple[Callable[[Judged], Section | None], ...] = (
-    about,
-    errors,
-    certificate,
-    calibration,
-    ranked,
-    thresholds,
-    by_group,
-    confusion,
-    importances,
-    interactions,
-    rounds,
-    explorer,
-    explained,
-    shapley,
+SECTION_BUILDERS: tuple[Callable[[EvaluatedModel], Section | None], ...] = (
+    build_model_section,
+    build_score_section,
+    build_certificate_section,
+    build_calibration_section,
+    build_ranking_section,
+    build_threshold_section,
+    build_group_section,
+    build_confusion_section,
+    build_importance_section,
+    build_interaction_section,
+    build_round_section,
+    build_explorer_section,
+    build_explanation_section,
+    build_shapley_section,
 )

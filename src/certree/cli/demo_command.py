@@ -1,0 +1,125 @@
+"""The demo command: certree and scikit-learn compared on a real table, a certificate, and a report."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+
+from certree.certificates import Certificate
+from certree.cli.app import MODELS, Quiet, command, output_file_option, print_text
+from certree.cli.method_comparison import TEST_SIZE, MethodScores, compare_methods
+from certree.estimators import CertifiedTreeClassifier, PACBayesTreeClassifier
+from certree.files.output_paths import expect_writable
+from certree.interface.progress import progress
+from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.markup import Html, table, tag
+from certree.show.page.report_page import build_sections, write_page
+from certree.show.page.section import Section
+
+HEADINGS = ("method, default settings", "error", "log loss", "calibration error", "fit time")
+
+
+@command(MODELS)
+def demo(
+    output: Annotated[
+        Path,
+        output_file_option("--output", "-o", metavar="FILE", help="HTML page to write."),
+    ] = Path("demo.html"),
+    repeats: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of random train/test splits.")
+    ] = 10,
+    quiet: Quiet = False,
+) -> None:
+    """Compare certree with scikit-learn on a built-in data set and write an HTML page."""
+    expect_writable(output)
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    y = y.map({0: "malignant", 1: "benign"})
+    with progress(not quiet, repeats, "demo") as advance:
+        scores = compare_methods(X.to_numpy(), y.to_numpy(), repeats, advance)
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, test_size=TEST_SIZE, random_state=0, stratify=y
+    )
+    certified = CertifiedTreeClassifier(random_state=0).fit(X_train, y_train)
+    model = PACBayesTreeClassifier(random_state=0).fit(X_train, y_train)
+    _print_scores(scores, repeats)
+    print_text(f"\n{certified.certificate_}")
+    print_text(f"\nExplanation of the prediction for one row:\n{model.explain(X_test[:1])}")
+    sections = [
+        _build_comparison_section(scores, repeats, len(X)),
+        _build_certificate_section(certified.certificate_),
+        *build_sections(EvaluatedModel.from_rows(model, X_test, y_test)),
+    ]
+    write_page("certree demo", sections, output)
+    print_text(f"\nwritten to {output}, with the tree to explore in a browser")
+
+
+def _format_row(scores: MethodScores) -> tuple[str, ...]:
+    """Return the cells of a table row: the method's name and its formatted scores."""
+    return (
+        scores.name,
+        f"{100 * scores.error:.1f} %",
+        f"{scores.log_loss:.3f}",
+        f"{100 * scores.calibration:.1f} %",
+        f"{scores.seconds:.2f} s",
+    )
+
+
+def _print_scores(all_scores: Sequence[MethodScores], repeats: int) -> None:
+    """Print the scores of all methods as a table on standard output."""
+    title = f"Wisconsin breast cancer, {repeats} splits"
+    grid = Table(title=title, box=SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0))
+    for heading in HEADINGS:
+        is_first = heading == HEADINGS[0]
+        grid.add_column(heading, justify="left" if is_first else "right", no_wrap=True)
+    for scores in all_scores:
+        grid.add_row(*_format_row(scores))
+    Console().print(grid)
+
+
+def _build_comparison_section(
+    all_scores: Sequence[MethodScores], repeats: int, n_rows: int
+) -> Section:
+    """Return the section of the page that compares the methods, with the lowest scores in bold."""
+    text = (
+        f"Wisconsin breast cancer data, {n_rows} rows: means over {repeats} random splits. Each model "
+        "is fitted to 70 % of the rows and scored on the others. The calibration error is the mean "
+        "distance between the probability of the predicted class and its frequency."
+    )
+    lowest = [min(column) for column in zip(*map(_score_values, all_scores), strict=True)]
+    rows = [_highlight_row(scores, lowest) for scores in all_scores]
+    content = tag("p", text) + table(HEADINGS, rows, "certree and scikit-learn")
+    return Section("comparison", "Comparison with scikit-learn", content)
+
+
+def _highlight_row(scores: MethodScores, lowest: Sequence[float]) -> tuple[Html | str, ...]:
+    """Return the cells of a table row, in bold where the score is the lowest of its column."""
+    name, *cells = _format_row(scores)
+    values = _score_values(scores)
+    return (
+        name,
+        *(
+            tag("b", cell) if value == low else cell
+            for cell, value, low in zip(cells, values, lowest, strict=True)
+        ),
+    )
+
+
+def _score_values(scores: MethodScores) -> tuple[float, ...]:
+    """Return the scores in the order of the table's columns; lower is better for all."""
+    return scores.error, scores.log_loss, scores.calibration, scores.seconds
+
+
+def _build_certificate_section(certificate: Certificate) -> Section:
+    """Return the section of the page with the certificate of a certified tree."""
+    text = (
+        "The tree was grown on the training set. The calibration set chose the weights of its "
+        "prunings and bounds its error. The bound is a guarantee; a test score is an estimate."
+    )
+    content = tag("p", text) + tag("p", certificate)
+    return Section("certified-tree", "A certified tree", content)

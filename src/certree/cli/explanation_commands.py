@@ -1,0 +1,281 @@
+"""Commands that explain, draw or export a model: explain, report, plot and export."""
+
+import io
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import joblib
+import numpy as np
+import pyarrow as pa
+import typer
+from numpy.typing import NDArray
+
+from certree import show
+from certree.cli.app import (
+    EXPLANATIONS,
+    command,
+    expect_figure_path,
+    output_file_option,
+    print_text,
+    save_figure,
+)
+from certree.cli.table_input import (
+    Groups,
+    ModelFile,
+    TableFile,
+    Target,
+    ThresholdCost,
+    parse_costs,
+    read_features,
+    read_labelled_rows,
+)
+from certree.explain import interaction_fractions, shapley_values
+from certree.files import models, tables
+from certree.files.output_paths import expect_writable
+from certree.interface.whole import write_whole
+
+# Rows of the table that Shapley values take as background.
+_N_BACKGROUND_ROWS = 100
+
+OptionalRows = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FILE]", help="Table of rows: for calibration, certificate, loss and ranking."
+    ),
+]
+OptionalTarget = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of the target: for calibration, certificate, loss and ranking.",
+    ),
+]
+
+
+@command(EXPLANATIONS)
+def explain(
+    model_file: ModelFile,
+    file: TableFile,
+    row: Annotated[int, typer.Option(min=0, help="Number of the row to explain, from 0.")] = 0,
+    output: Annotated[
+        Path | None,
+        output_file_option(
+            "--output",
+            "-o",
+            help="Table to write with the contributions for all rows.",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None, output_file_option(help="Draw a figure to this file (.png, .svg, .pdf).")
+    ] = None,
+    shapley: Annotated[
+        bool,
+        typer.Option(
+            "--shapley", help="Use Shapley values, with 100 random rows of the table as background."
+        ),
+    ] = False,
+    interactions: Annotated[
+        bool,
+        typer.Option(
+            "--interactions",
+            help="Print which fraction of the variance is due to features and pairs.",
+        ),
+    ] = False,
+) -> None:
+    """Print how much each feature adds to the prediction of one row.
+
+    With --interactions: print which fraction of the variance of the predictions for all rows is due to
+    each feature and each pair of features.
+    """
+    tables.expect_table_place(output)
+    expect_figure_path(plot)
+    model, X = read_features(model_file, file)
+    if not hasattr(model, "explain"):
+        raise ValueError(f"MODEL must have explanations, but {type(model).__name__} has none")
+    if interactions:
+        _print_interactions(model, X, plot)
+        return
+    if not len(X):
+        raise ValueError(f"{file} has no rows")
+    if row >= len(X):
+        raise ValueError(f"--row must be below {len(X)}, the number of rows, got {row}")
+    explain_rows = (
+        partial(shapley_values, model, background=_sample_background(X))
+        if shapley
+        else model.explain
+    )
+    explanation = explain_rows(X[row : row + 1])
+    if output is not None:
+        tables.write(_tabulate_contributions(explain_rows(X)), output)
+    print_text(str(explanation))
+    if plot is not None:
+        save_figure(plot, lambda: show.plot_explanation(explanation))
+
+
+def _print_interactions(model: Any, X: NDArray[Any], plot: Path | None) -> None:
+    """Print the fractions of variance of features and pairs, and draw them if `plot` is a path."""
+    fractions = interaction_fractions(model, X)
+    print_text(str(fractions))
+    if plot is not None:
+        save_figure(plot, lambda: show.plot_interactions(fractions))
+
+
+def _sample_background(X: NDArray[Any]) -> NDArray[Any]:
+    """Return at most 100 random rows, from which Shapley values draw unknown features."""
+    if len(X) <= _N_BACKGROUND_ROWS:
+        return X
+    return X[np.random.default_rng(0).choice(len(X), _N_BACKGROUND_ROWS, replace=False)]
+
+
+def _tabulate_contributions(explanation: Any) -> pa.Table:
+    """Return a table with, for each output, the column of the base and one column per feature."""
+    base = "base"
+    while base in explanation.feature_names:
+        base += "_"
+    names: list[str] = []
+    columns: list[NDArray[Any]] = []
+    has_one_output = len(explanation.output_names) == 1
+    for k, output in enumerate(explanation.output_names):
+        prefix = "" if has_one_output else f"{output}: "
+        names += (f"{prefix}{name}" for name in (base, *explanation.feature_names))
+        columns += (
+            np.full(len(explanation), explanation.base[k]),
+            *explanation.contributions[:, k].T,
+        )
+    tables.expect_distinct(names)
+    return pa.table(columns, names=names)
+
+
+@command(EXPLANATIONS)
+def report(
+    model_file: ModelFile,
+    file: TableFile,
+    target: Target,
+    output: Annotated[
+        Path, output_file_option("--output", "-o", help="HTML page to write.")
+    ] = Path("report.html"),
+    groups: Groups = None,
+    threshold_cost: ThresholdCost = None,
+) -> None:
+    """Write an HTML page about a model and its scores on the rows of a table."""
+    expect_writable(output)
+    costs = parse_costs(threshold_cost)
+    model, X, y, group_labels = read_labelled_rows(model_file, file, target, groups)
+    show.report(model, X, y, output, groups=group_labels, costs=costs)
+    print_text(f"written to {output}")
+
+
+class PictureName(StrEnum):
+    """Figures that the command plot draws."""
+
+    tree = "tree"
+    importance = "importance"
+    calibration = "calibration"
+    certificate = "certificate"
+    ranking = "ranking"
+    selective = "selective"
+    loss = "loss"
+
+
+# Figures of a model alone, and figures of a model, rows and their targets.
+_MODEL_PLOTS: dict[PictureName, Callable[[Any], Any]] = {
+    PictureName.tree: show.plot_tree,
+    PictureName.importance: show.plot_importance,
+    PictureName.selective: show.plot_selective,
+}
+_ROW_PLOTS: dict[PictureName, Callable[[Any, Any, Any], Any]] = {
+    PictureName.calibration: show.plot_calibration,
+    PictureName.certificate: show.plot_certificate,
+    PictureName.loss: show.plot_loss,
+    PictureName.ranking: show.plot_ranking,
+}
+
+
+@command(EXPLANATIONS)
+def plot(
+    picture: Annotated[PictureName, typer.Argument(metavar="WHAT", help=", ".join(PictureName))],
+    model_file: ModelFile,
+    file: OptionalRows = None,
+    target: OptionalTarget = None,
+    output: Annotated[
+        Path | None,
+        output_file_option(
+            "--output", "-o", help="Figure to write (.png, .svg, .pdf).", show_default="WHAT.png"
+        ),
+    ] = None,
+) -> None:
+    """Draw a figure of a model: tree, importance, calibration, ranking, loss, and others."""
+    path = Path(f"{picture}.png") if output is None else output
+    expect_figure_path(path)
+    if picture in _MODEL_PLOTS:
+        model = models.load(model_file)
+        save_figure(path, lambda: _MODEL_PLOTS[picture](model))
+    elif file is None or target is None:
+        raise ValueError(f"plot {picture} needs rows: give FILE and --target")
+    else:
+        model, X, y, _ = read_labelled_rows(model_file, file, target)
+        save_figure(path, lambda: _ROW_PLOTS[picture](model, X, y))
+    print_text(f"written to {path}")
+
+
+def _to_onnx(model: Any, _: str) -> bytes:
+    """Return the model as ONNX bytes."""
+    return bytes(model.to_onnx().SerializeToString())
+
+
+def _to_json(model: Any, _: str) -> bytes:
+    """Return the model as JSON bytes."""
+    return json.dumps(model.to_dict(), allow_nan=False).encode()
+
+
+def _to_sql(model: Any, table: str) -> bytes:
+    """Return an SQL statement that predicts the rows of a table."""
+    return model.to_sql(table).encode() + b"\n"
+
+
+def _to_joblib(model: Any, _: str) -> bytes:
+    """Return a scikit-learn estimator with the same predictions, dumped by joblib."""
+    file = io.BytesIO()
+    joblib.dump(model.to_sklearn(), file)
+    return file.getvalue()
+
+
+# By suffix: a function of model and SQL table name that returns the content of the file.
+_FORMATS: dict[str, Callable[[Any, str], bytes]] = {
+    ".onnx": _to_onnx,
+    ".sql": _to_sql,
+    ".json": _to_json,
+    ".joblib": _to_joblib,
+}
+
+
+@command(EXPLANATIONS)
+def export(
+    model_file: ModelFile,
+    output: Annotated[
+        Path,
+        output_file_option(
+            *("--output", "-o"),
+            metavar="FILE",
+            help=f"File to write: {', '.join(_FORMATS)}. The last holds a scikit-learn estimator.",
+        ),
+    ],
+    table: Annotated[
+        str, typer.Option(metavar="NAME", help="Table that the SQL statement reads.")
+    ] = "rows",
+) -> None:
+    """Export a model to ONNX, SQL, JSON or scikit-learn."""
+    expect_writable(output)
+    to_content = _FORMATS.get(output.suffix.lower())
+    if to_content is None:
+        raise ValueError(f"--output must be a file {', '.join(_FORMATS)}, got {output}")
+    model = models.load(model_file)
+    if not hasattr(model, "to_dict"):
+        raise ValueError(f"MODEL must consist of trees to be exported, got {type(model).__name__}")
+    content = to_content(model, table)
+    write_whole(output, lambda stream: stream.write(content))
+    print_text(f"written to {output} ({len(content) / 1e6:.2g} MB)")

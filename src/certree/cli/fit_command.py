@@ -1,0 +1,608 @@
+"""The fit command: fit a model to a table or a folder of tables, score it, and write a model file."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+from warnings import catch_warnings
+
+import numpy as np
+import pyarrow as pa
+import typer
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+
+from certree.cli.app import MODELS, Jobs, Quiet, command, output_file_option, print_text
+from certree.cli.fit_settings import (
+    apply_settings,
+    collect_fit_arguments,
+    parse_settings,
+    set_monotonic_constraints,
+    split_rows,
+)
+from certree.cli.table_input import DuplicateRows, TableOrFolder, Target, read_extra_column
+from certree.ensembles import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    CertifiedBoostedTreesClassifier,
+    CertifiedBoostedTreesRegressor,
+    CertifiedForestClassifier,
+    TreeForestClassifier,
+    TreeForestRegressor,
+)
+from certree.estimators import (
+    CertifiedTreeClassifier,
+    CertifiedTreeRegressor,
+    HelmboldSchapireTreeClassifier,
+    PACBayesTreeClassifier,
+    PACBayesTreeRegressor,
+    PrunedTreeClassifier,
+    PrunedTreeRegressor,
+)
+from certree.estimators.naive_bayes import NaiveBayesClassifier
+from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.files import models, tables
+from certree.files.output_paths import expect_writable
+from certree.interface.extras import needed
+from certree.interface.words import counted, cut, duration, file_size, to_four_digits
+from certree.parts import resources
+from certree.parts.resources import limit_now
+from certree.parts.sources import FileRows
+from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.scores import compute_scores
+
+# Features along which predictions must not fall, and features along which they must not rise.
+MonotonicFeatures = tuple[list[str], list[str]]
+
+# Most distinct numbers of a target for which classification is assumed without asking.
+_MAX_NUMERIC_CLASSES = 20
+# Posteriors of a mixture that --verbose prints, by largest weight.
+_N_POSTERIORS_SHOWN = 3
+# Classes whose frequencies are printed, by largest frequency.
+_N_CLASSES_SHOWN = 4
+# Seconds to wait for a Dask scheduler.
+_SCHEDULER_TIMEOUT = 10
+# Default fraction of a table's rows in the test set.
+_TEST_SIZE = 0.2
+# A table of fewer rows gets no test set.
+_MIN_ROWS_FOR_TEST = 20
+
+
+class ModelName(StrEnum):
+    """Short names of the estimators, as --model takes them."""
+
+    tree = "tree"
+    pruned = "pruned"
+    certified = "certified"
+    boosted = "boosted"
+    forest = "forest"
+    certified_boosted = "certified-boosted"
+    certified_forest = "certified-forest"
+    helmbold_schapire = "helmbold-schapire"
+    naive_bayes = "naive-bayes"
+
+
+class GrowerName(StrEnum):
+    """Names of the growers, as --grower takes them."""
+
+    cart = "cart"
+    kd = "kd"
+    dyadic = "dyadic"
+
+
+_CLASSIFIERS: dict[ModelName, Callable[..., Any]] = {
+    ModelName.tree: PACBayesTreeClassifier,
+    ModelName.pruned: PrunedTreeClassifier,
+    ModelName.certified: CertifiedTreeClassifier,
+    ModelName.boosted: BoostedTreesClassifier,
+    ModelName.forest: TreeForestClassifier,
+    ModelName.certified_boosted: CertifiedBoostedTreesClassifier,
+    ModelName.certified_forest: CertifiedForestClassifier,
+    ModelName.helmbold_schapire: HelmboldSchapireTreeClassifier,
+    ModelName.naive_bayes: NaiveBayesClassifier,
+}
+_REGRESSORS: dict[ModelName, Callable[..., Any]] = {
+    ModelName.tree: PACBayesTreeRegressor,
+    ModelName.pruned: PrunedTreeRegressor,
+    ModelName.certified: CertifiedTreeRegressor,
+    ModelName.certified_boosted: CertifiedBoostedTreesRegressor,
+    ModelName.boosted: BoostedTreesRegressor,
+    ModelName.forest: TreeForestRegressor,
+}
+
+
+_MODELS = [*_CLASSIFIERS.items(), *_REGRESSORS.items()]
+# Estimators that can be fitted to a folder of files.
+_FOLDER_ESTIMATORS = {
+    *(BoostedTreesClassifier, BoostedTreesRegressor, TreeForestClassifier, TreeForestRegressor),
+    *(estimator for _, estimator in _MODELS if getattr(estimator, "_takes_parts", False)),
+}
+# Bins per feature of a single tree that is fitted to a folder.
+_MAX_BINS = 255
+
+
+@command(MODELS)
+def fit(
+    file: TableOrFolder,
+    target: Target,
+    output: Annotated[
+        Path | None,
+        output_file_option(
+            *("--output", "-o"),
+            metavar="MODEL",
+            help="Model file to write.",
+            show_default="FILE.certree",
+        ),
+    ] = None,
+    model_name: Annotated[
+        ModelName | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help=f"Estimator to fit: {', '.join(ModelName)}.",
+            show_default="tree; boosted for a folder",
+        ),
+    ] = None,
+    regression: Annotated[
+        bool, typer.Option("--regression", help="Predict the target as a number.")
+    ] = False,
+    classification: Annotated[
+        bool, typer.Option("--classification", help="Treat each number of the target as a class.")
+    ] = False,
+    test_size: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FRACTION",
+            help="Fraction of the rows in the test set, on which a first fit is scored; 0: no scores.",
+            show_default="0.2; 0 for a folder",
+        ),
+    ] = None,
+    grower: Annotated[
+        GrowerName | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"Grower of a single tree: {', '.join(GrowerName)}.",
+            show_default="cart",
+        ),
+    ] = None,
+    train_size: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FRACTION",
+            help="Fraction of the rows in the training set of a certified model; the others are its "
+            "calibration set.",
+            show_default="chosen by a learning curve",
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Probability with which the certificate may fail.",
+            show_default="0.05",
+        ),
+    ] = None,
+    duplicates: Annotated[
+        DuplicateRows | None,
+        typer.Option(
+            metavar="WORD",
+            help=f"Treatment of equal rows in a certified fit: {', '.join(DuplicateRows)}.",
+            show_default="auto",
+        ),
+    ] = None,
+    no_sample_hashes: Annotated[
+        bool,
+        typer.Option(
+            "--no-sample-hashes",
+            help="Do not store hashes of the rows. Without them certify cannot detect rows of the fit.",
+        ),
+    ] = False,
+    no_calibration_samples: Annotated[
+        bool,
+        typer.Option(
+            "--no-calibration-samples",
+            help="Do not store leaf and class of each calibration row of a certified fit.",
+        ),
+    ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Set a parameter of the model, such as learning_rate=.05; repeat for more.",
+        ),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of each row's weight."),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of each row's group, such as a patient. A certified fit never splits a group "
+            "between training and calibration set.",
+        ),
+    ] = None,
+    increasing: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="Feature along which predictions must not fall; repeat for more."
+        ),
+    ] = None,
+    decreasing: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="Feature along which predictions must not rise; repeat for more."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the random state.")] = 0,
+    jobs: Jobs = -1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address of a Dask scheduler whose workers read the files of a folder.",
+            show_default="this machine",
+        ),
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Most memory that a fit to a folder may use, such as 2GB.",
+            show_default="no limit",
+        ),
+    ] = None,
+    quiet: Quiet = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print the settings that the fit has chosen.")
+    ] = False,
+) -> None:
+    """Fit a model to a table, score it on a test set, and write it to a model file.
+
+    A first fit to 80 % of the rows is scored on the other 20 %. The model in the file is fitted to all
+    rows. A folder of tables is read block by block and may be larger than memory. Nothing is held out
+    of a folder: keep files apart and score the model on them with certree evaluate. Single trees that
+    are fitted to a folder use 255 bins per feature.
+    """
+    if regression and classification:
+        raise ValueError("--regression and --classification exclude each other: give one")
+    if test_size is not None and not 0 <= test_size < 1:
+        raise ValueError(f"--test-size must lie in [0, 1), got {test_size}")
+    is_folder = file.is_dir()
+    if model_name is None:
+        model_name = ModelName.boosted if is_folder else ModelName.tree
+    model_path = _default_model_path(file) if output is None else output
+    expect_writable(model_path)
+    options = {"grower": grower, "train_size": train_size, "delta": delta, "duplicates": duplicates}
+    model = _create_estimator(model_name, regression, options)
+    parameters = model.get_params(deep=False)
+    general = {"random_state": seed, "n_jobs": jobs, "verbose": int(not quiet)}
+    model.set_params(**{name: general[name] for name in general if name in parameters})
+    if is_folder and parameters.get("grower") == "cart":
+        model.set_params(grower__max_bins=_MAX_BINS)
+    used_options = [name for name in options if options[name] is not None]
+    apply_settings(model, parse_settings(settings or []), used_options)
+    request = _FitRequest(
+        file, target, weights, groups, regression, classification, test_size, seed
+    )
+    monotonic = increasing or [], decreasing or []
+    with _limit_resources(scheduler, memory_limit, file):
+        summary, seconds = (_fit_folder if is_folder else _fit_table)(model, request, monotonic)
+    models.save(
+        model,
+        model_path,
+        sample_hashes=not no_sample_hashes,
+        calibration_samples=not no_calibration_samples,
+    )
+    for line in summary:
+        print_text(line)
+    if verbose:
+        print_text(f"chosen settings: {_describe_chosen_settings(model)}")
+    size = file_size(model_path.stat().st_size)
+    print_text(f"fitted to all rows in {duration(seconds)}, written to {model_path} ({size})")
+    if hasattr(model, "certificate_"):
+        print_text(str(model.certificate_))
+    print_text(f"next: certree predict {model_path} NEW.csv")
+
+
+@dataclass(frozen=True, slots=True)
+class _FitRequest:
+    """The options of `fit` that say which data are read, and how the target is understood."""
+
+    file: Path
+    target: str
+    weights: str | None
+    groups: str | None
+    regression: bool
+    classification: bool
+    test_size: float | None
+    seed: int
+
+    @property
+    def target_name(self) -> str:
+        """Name of the target in messages."""
+        return f"column {self.target!r} of {self.file}"
+
+
+def _fit_table(
+    model: Any, request: _FitRequest, monotonic: MonotonicFeatures
+) -> tuple[list[str], float]:
+    """Score a first fit on a test set, then fit the model to all rows of a table.
+
+    Returns
+    -------
+    summary : list of str
+        Lines about the table, the model and its scores.
+    seconds : float
+        Time of the fit to all rows.
+    """
+    types = partial(_read_dates_as_text, None if request.regression else request.target)
+    table, *extra_columns = _read_table(
+        request.file, types, request.target, request.weights, request.groups
+    )
+    if not request.classification:
+        _expect_target(table.y, request.target_name, request.regression)
+    model.set_params(categorical_features=table.categorical)
+    set_monotonic_constraints(model, *monotonic, table.feature_names)
+    fit_arguments = collect_fit_arguments(model, *extra_columns)
+    test_size = _TEST_SIZE if request.test_size is None else request.test_size
+    scores = [*_score_first_fit(model, table, test_size, request.seed, fit_arguments)]
+    start = time.perf_counter()
+    model.fit(table.X, table.y, **fit_arguments)
+    seconds = time.perf_counter() - start
+    model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    return [_summarize_fit(model, table), *scores], seconds
+
+
+def _fit_folder(
+    model: Any, request: _FitRequest, monotonic: MonotonicFeatures
+) -> tuple[list[str], float]:
+    """Fit the model to all rows of a folder; returns what `_fit_table` returns, without scores."""
+    if type(model) not in _FOLDER_ESTIMATORS:
+        names = sorted({name for name, estimator in _MODELS if estimator in _FOLDER_ESTIMATORS})
+        raise ValueError(
+            f"--model must be {', '.join(names)} for a folder, got {type(model).__name__}"
+        )
+    if request.test_size:
+        raise ValueError(
+            f"--test-size is for a single table, got the folder {request.file}: keep files apart and "
+            "score the model on them with certree evaluate"
+        )
+    fit_arguments = collect_fit_arguments(model, request.weights, request.groups)
+    is_limited = limit_now() is not None
+    rows = FileRows(
+        request.file, request.target, request.weights, request.groups, is_limited=is_limited
+    )
+    if not request.classification:
+        _expect_target_of_folder(rows, request.target_name, request.regression)
+    set_monotonic_constraints(model, *monotonic, rows.features)
+    start = time.perf_counter()
+    folder: Any = request.file
+    model.fit(folder, request.target, **fit_arguments)
+    seconds = time.perf_counter() - start
+    size = f"{counted(rows.n_rows, 'row')} in {counted(rows.n_files, 'file')}"
+    features = counted(len(rows.features), "feature")
+    return [f"{size}, {features}; {_describe_size(model)}"], seconds
+
+
+@contextmanager
+def _limit_resources(scheduler: str | None, limit: str | None, file: Path) -> Iterator[None]:
+    """Make fits in the body of this context run on a Dask cluster, or within a memory limit.
+
+    Both None: fits run on this machine without a limit.
+    """
+    options = [("--scheduler", scheduler), ("--memory-limit", limit)]
+    used_options = [option for option, value in options if value is not None]
+    if used_options and not file.is_dir():
+        raise ValueError(f"{used_options[0]} is for a folder of files, got {file}")
+    if len(used_options) > 1:
+        raise ValueError(
+            "--memory-limit and --scheduler exclude each other: --memory-limit is for a fit on this "
+            "machine"
+        )
+    if scheduler is None:
+        with resources(memory_limit=limit):
+            yield
+        return
+    with _connect_to_dask(scheduler) as client, resources(client=client):
+        yield
+
+
+def _connect_to_dask(scheduler: str) -> Any:
+    """Return a client of the Dask scheduler at an address."""
+    try:
+        return needed("distributed", "dask").Client(scheduler, timeout=_SCHEDULER_TIMEOUT)
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"--scheduler must be the address of a running Dask scheduler, got {scheduler}: {error}"
+        ) from None
+
+
+def _read_table(
+    file: Path, types: tables.Types, target: str, *extra_columns: str | None
+) -> tuple[tables.Table, *tuple[NDArray[Any] | None, ...]]:
+    """Read features and target of a table, then each extra column (n,), or None for a name of None.
+
+    Extra columns, such as weights, are not among the features.
+    """
+    table = tables.read(file, types)
+    extra_values = [
+        None if name is None else read_extra_column(table, name, target) for name in extra_columns
+    ]
+    table = table.drop_columns([*{*extra_columns} - {None}])
+    return tables.split_target(table, target), *extra_values
+
+
+def _summarize_fit(model: Any, table: tables.Table) -> str:
+    """Return a line on the size of the table, the classes, and the size of the fitted model."""
+    features = counted(table.X.shape[1], "feature")
+    classes = _describe_classes(model, np.asarray(table.y))
+    return f"{len(table.X):,} rows, {features}{classes}; {_describe_size(model)}"
+
+
+def _default_model_path(file: Path) -> Path:
+    """Return the path of the model file if --output is not given."""
+    if file.is_dir():
+        return Path(f"{file.resolve().name}.certree")
+    if str(file) == tables.STANDARD_STREAM:
+        raise ValueError("--output must name the model file when a table comes from standard input")
+    return Path(f"{tables.stem_of(file)}.certree")
+
+
+def _read_dates_as_text(target: str | None, schema: pa.Schema) -> dict[str, pa.DataType]:
+    """Return the type "string" for a target of dates or times, as `tables.read` takes types.
+
+    Classes then are the texts of a CSV file, which later tables can repeat.
+    """
+    if target is None or target not in schema.names:
+        return {}
+    if not pa.types.is_temporal(schema.field(target).type):
+        return {}
+    return {target: pa.string()}
+
+
+def _score_first_fit(
+    model: Any,
+    table: tables.Table,
+    test_size: float,
+    seed: int,
+    fit_arguments: dict[str, NDArray[Any]],
+) -> Iterator[str]:
+    """Fit a copy of the model to a random training set and yield lines with its test scores.
+
+    The last line has the score of a model without features. Nothing is yielded if `test_size` is 0, the
+    table is small, or one of the two sets is empty.
+    """
+    n = len(table.X)
+    if test_size == 0 or n < _MIN_ROWS_FOR_TEST:
+        return
+    train, test = split_rows(n, test_size, seed, fit_arguments.get("groups"))
+    if not len(train) or not len(test):  # A single group cannot be split.
+        return
+    y: NDArray[Any] = np.asarray(table.y)
+    arguments = {name: values[train] for name, values in fit_arguments.items()}
+    # The fit to all rows will give the same warnings.
+    with catch_warnings(action="ignore", category=UserWarning):
+        first_fit = clone(model).fit(table.X[train], y[train], **arguments)
+    evaluated = EvaluatedModel.from_rows(first_fit, table.X[test], y[test])
+    yield f"on {len(test):,} test rows, held out from a first fit:"
+    for score in compute_scores(evaluated):
+        yield f"  {score}"
+    yield f"  {_describe_baseline(y[train], evaluated)}"
+
+
+def _describe_baseline(y_train: NDArray[Any], evaluated: EvaluatedModel) -> str:
+    """Return the test score of always predicting the most frequent class, or the mean."""
+    if evaluated.probabilities is None:
+        error = float(np.sqrt(np.mean((evaluated.y - y_train.mean()) ** 2)))
+        return f"always the mean: Root mean squared error {to_four_digits(error)}"
+    classes, counts = np.unique(y_train, return_counts=True)
+    most_frequent = classes[counts.argmax()]
+    error_percent = 100 * np.mean(evaluated.y != most_frequent)
+    return f"always {most_frequent}: Error {error_percent:.1f} %"
+
+
+def _expect_target(y: Any, target_name: str, regression: bool) -> None:
+    """Raise ValueError if a target is not numeric as --regression needs, or is ambiguous without it.
+
+    A target of more than 20 distinct numbers is ambiguous.
+
+    Call it only without --classification.
+    """
+    if regression and y.dtype.kind not in "biuf":
+        kind = {"M": "dates", "m": "time spans"}.get(y.dtype.kind, "strings")
+        example = f", such as {str(y[0])!r}" if len(y) else ""
+        raise ValueError(
+            f"--regression takes a target of numbers, but {target_name} holds {kind}{example}"
+        )
+    if not regression and y.dtype.kind in "iuf":
+        n_values = len(np.unique(y))
+        if n_values > _MAX_NUMERIC_CLASSES:
+            raise ValueError(
+                f"{target_name} holds {n_values} different numbers: give --regression to predict a "
+                "number, or --classification if each number is a class"
+            )
+
+
+def _expect_target_of_folder(rows: FileRows, target_name: str, regression: bool) -> None:
+    """Check the target of a folder as `_expect_target` does; reading stops once it is certain."""
+    values: NDArray[Any] | None = None
+    for chunk in rows.chunks(targets_only=True):
+        distinct = np.unique(chunk.y)
+        values = distinct if values is None else np.unique(np.concatenate([values, distinct]))
+        if regression or values.dtype.kind not in "iuf" or len(values) > _MAX_NUMERIC_CLASSES:
+            break
+    if values is not None:
+        _expect_target(values, target_name, regression)
+
+
+def _create_estimator(name: ModelName, regression: bool, options: dict[str, Any]) -> Any:
+    """Return an unfitted estimator with the parameters that options other than None set."""
+    if regression and name not in _REGRESSORS:
+        raise ValueError(f"--regression is not for --model {name}, which predicts classes")
+    estimator = (_REGRESSORS if regression else _CLASSIFIERS)[name]
+    parameters = estimator().get_params(deep=False)
+    used_options = {option: value for option, value in options.items() if value is not None}
+    for option in used_options:
+        if option not in parameters:
+            raise ValueError(f"--{option.replace('_', '-')} is not for --model {name}")
+    return estimator(**{key: getattr(value, "value", value) for key, value in used_options.items()})
+
+
+def _describe_classes(model: Any, y: NDArray[Any]) -> str:
+    """Return the number of classes and the largest frequencies; "" for a regressor."""
+    if not is_classifier(model):
+        return ""
+    classes, counts = np.unique(y, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    frequencies = [
+        f"{cut(str(classes[k]))} {100 * counts[k] / len(y):.1f} %" for k in order[:_N_CLASSES_SHOWN]
+    ]
+    if len(classes) == 1:
+        return f", and a single class, {frequencies[0]}: nothing else can be predicted"
+    more = ["..."] if len(classes) > len(frequencies) else []
+    return f", {len(classes)} classes ({', '.join(frequencies + more)})"
+
+
+def _describe_size(model: Any) -> str:
+    """Return the size of a fitted model: its densities, leaves, or trees and leaves."""
+    if isinstance(model, NaiveBayesClassifier):
+        return counted(len(model.densities_), "density", "densities")
+    if isinstance(model, TreeVoteEstimator):
+        return f"tree of {counted(model.get_n_leaves(), 'leaf', 'leaves')}"
+    trees = model.trees_
+    return f"{counted(len(trees), 'tree')} of {int(np.sum(trees.left < 0)):,} leaves"
+
+
+def _describe_chosen_settings(model: Any) -> str:
+    """Return the settings that the fit has chosen, such as the number of rounds."""
+    if isinstance(model, NaiveBayesClassifier):
+        kinds = Counter(density.kind for density in model.densities_)
+        densities = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+        return f"densities: {densities}; power {model.power_:.3g}"
+    if isinstance(model, TreeVoteEstimator):
+        return "; ".join(_describe_posteriors(model))
+    names = ("n_iter_", "max_leaf_nodes_", "thresholds_", "train_size_")
+    settings = [f"{name[:-1]} {getattr(model, name)}" for name in names if hasattr(model, name)]
+    return ", ".join(settings) or "none, as all settings were given"
+
+
+def _describe_posteriors(model: TreeVoteEstimator) -> Iterator[str]:
+    """Yield the inverse temperatures of each posterior and, if there are several, its weight."""
+    columns = np.broadcast_arrays(model.mixture_weights_, *model.best_params_.values())
+    posteriors = [*zip(model.posteriors_, *columns, strict=True)]
+    for family, weight, *values in sorted(posteriors, key=lambda posterior: -posterior[1])[
+        :_N_POSTERIORS_SHOWN
+    ]:
+        pairs = zip(model.best_params_, values, strict=True)
+        text = ", ".join(f"{name} {value:.4g}" for name, value in pairs)
+        yield text if len(posteriors) == 1 else f"{weight:.1%} with {text} ({family})"
+    if len(posteriors) > _N_POSTERIORS_SHOWN:
+        yield f"{len(posteriors) - _N_POSTERIORS_SHOWN} more with smaller weights"

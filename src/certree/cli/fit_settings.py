@@ -1,0 +1,167 @@
+"""Settings of a fit from the command line: parameters, monotonic constraints, weights and groups."""
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import has_fit_parameter
+
+from certree.files.tables import listed
+from certree.interface.other_names import expect_our_names
+
+# Parameters that --set does not take, and what sets them instead.
+_SET_ELSEWHERE = {
+    "random_state": "--seed",
+    "n_jobs": "--jobs",
+    "verbose": "--quiet",
+    "categorical_features": "string columns of the table",
+    "monotonic_cst": "--increasing and --decreasing",
+}
+
+
+def parse_settings(assignments: Sequence[str]) -> dict[str, Any]:
+    """Parse the values of --set, such as ``learning_rate=.05``, into parameters by name.
+
+    Values are parsed as Python literals: numbers, lists, True, None. All others are strings.
+    """
+    settings: dict[str, Any] = {}
+    for assignment in assignments:
+        name, sign, value = assignment.partition("=")
+        name = name.strip()
+        if not sign or not name:
+            raise ValueError(f"--set must be NAME=VALUE, such as max_depth=4, got {assignment!r}")
+        if name in settings:
+            raise ValueError(f"--set {name} is given twice: give it once")
+        settings[name] = _parse_value(value.strip())
+    return settings
+
+
+def _parse_value(text: str) -> Any:
+    """Return the Python literal that a text is, or the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def apply_settings(model: Any, settings: dict[str, Any], used_options: Sequence[str]) -> None:
+    """Set parameters of a model, except those that another option of the command sets.
+
+    Parameters
+    ----------
+    model : estimator
+        Changed in place.
+    settings : dict
+        Parameters by name, as `parse_settings` returns them.
+    used_options : sequence of str
+        Parameters that the user has set by options of their own, such as "delta" by --delta.
+
+    Raises
+    ------
+    ValueError
+        If another option sets a parameter, or the model has no such parameter.
+    TypeError
+        If the name is what another library calls a parameter; the message gives certree's name.
+    """
+    parameters = list(model.get_params(deep=False))
+    for name in settings:
+        outer = name.partition("__")[0]
+        if name in _SET_ELSEWHERE and name in parameters:
+            raise ValueError(f"--set does not take {name}: use {_SET_ELSEWHERE[name]}")
+        if name in used_options:
+            option = name.replace("_", "-")
+            raise ValueError(f"--set {name} and --{option} set the same parameter: give one")
+        if outer not in parameters:
+            expect_our_names(model, [name], parameters)
+            raise ValueError(
+                f"{type(model).__name__} has no parameter {name!r}: name one of {listed(parameters)}"
+            )
+    model.set_params(**settings)
+
+
+def set_monotonic_constraints(
+    model: Any, increasing: Sequence[str], decreasing: Sequence[str], features: Sequence[str]
+) -> None:
+    """Set `monotonic_cst` of a model from names of features.
+
+    Parameters
+    ----------
+    model : estimator
+        Changed in place, unless both lists are empty.
+    increasing, decreasing : sequence of str
+        Features along which predictions must not fall, and must not rise.
+    features : sequence of str
+        All features, in the order of the table.
+
+    Raises
+    ------
+    ValueError
+        If the model has no `monotonic_cst`, a feature does not exist, or one is in both lists.
+    """
+    if not increasing and not decreasing:
+        return
+    if "monotonic_cst" not in model.get_params(deep=False):
+        raise ValueError(
+            f"--increasing and --decreasing are not for {type(model).__name__}, which has no "
+            "monotonic constraints"
+        )
+    if missing := [name for name in (*increasing, *decreasing) if name not in features]:
+        raise ValueError(
+            "--increasing and --decreasing must name features, but there is no feature "
+            f"{missing[0]!r}; there are {listed(features)}"
+        )
+    if both := set(increasing) & set(decreasing):
+        raise ValueError(f"--increasing and --decreasing both name {min(both)!r}: give one")
+    signs = [(name in increasing) - (name in decreasing) for name in features]
+    model.set_params(monotonic_cst=signs)
+
+
+def collect_fit_arguments(model: Any, weights: Any, groups: Any) -> dict[str, Any]:
+    """Return the keyword arguments of ``model.fit`` for weights and groups that are not None.
+
+    Raises
+    ------
+    ValueError
+        If the model's `fit` does not take one of them.
+    """
+    arguments = {"sample_weight": weights, "groups": groups}
+    options = {"sample_weight": "--weights", "groups": "--groups"}
+    arguments = {name: values for name, values in arguments.items() if values is not None}
+    for name in arguments:
+        if not has_fit_parameter(model, name):
+            raise ValueError(f"{options[name]} is not for {type(model).__name__}")
+    return arguments
+
+
+def split_rows(
+    n: int, test_size: float, seed: int, groups: NDArray[Any] | None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Draw a random train/test split of n rows, in which no group has rows in both sets.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    test_size : float
+        Fraction of the rows, or of the groups, in the test set.
+    seed : int
+        Seed of the draw.
+    groups : ndarray of shape (n,), or None
+        Group of each row; None: each row by itself.
+
+    Returns
+    -------
+    train, test : ndarray of int
+        Indices of the rows.
+    """
+    random = np.random.default_rng(seed)
+    if groups is None:
+        order = random.permutation(n)
+        n_test = round(test_size * n)
+        return order[n_test:], order[:n_test]
+    names, codes = np.unique(groups, return_inverse=True)
+    test_groups = random.permutation(len(names))[: round(test_size * len(names))]
+    is_test = np.isin(codes, test_groups)
+    return np.flatnonzero(~is_test), np.flatnonzero(is_test)

@@ -1,0 +1,318 @@
+"""Commands that apply a model to rows: predict, evaluate and certify; and info."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from certree import show
+from certree.certificates import Guarantees
+from certree.certificates import certify as certify_rows
+from certree.certificates.batches import certify_batches
+from certree.certificates.hold_out import share_of_look
+from certree.cli.app import (
+    MODELS,
+    Delta,
+    Quiet,
+    command,
+    expect_figure_path,
+    output_file_option,
+    print_text,
+    save_figure,
+)
+from certree.cli.table_input import (
+    DuplicateRows,
+    Groups,
+    ModelFile,
+    TableOrFolder,
+    Target,
+    ThresholdCost,
+    parse_costs,
+    read_extra_column,
+    read_labelled_rows,
+)
+from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.files import models, tables
+from certree.files.model_rows import expect_valid_target, select_features
+from certree.files.output_paths import expect_writable
+from certree.files.predictions import (
+    ROWS_PER_BATCH,
+    apply_threshold,
+    predict_files,
+    read_model_batches,
+    show_progress,
+)
+from certree.interface.whole import write_whole
+from certree.interface.words import counted
+from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.scores import RowErrors
+
+# Kinds of guarantees that --groups asks for; see `Guarantees.conditional_guarantees`.
+_GROUP_GUARANTEES = ("groups", "gaps")
+# Most features that info names, and most leaves that it shows.
+_N_FEATURES_SHOWN, _N_LEAVES_SHOWN = 12, 8
+
+Output = Annotated[
+    Path | None,
+    output_file_option(
+        "--output",
+        "-o",
+        help="Table to write: .csv, .csv.gz, .tsv or .parquet. Without it CSV is printed.",
+    ),
+]
+
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        metavar="T",
+        help="Predict the second class if its probability is at least T.",
+        show_default="the more probable class",
+    ),
+]
+
+
+@command(MODELS)
+def predict(
+    model_file: ModelFile,
+    file: TableOrFolder,
+    output: Output = None,
+    threshold: Threshold = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the input, such as a key, to copy to the output; repeat for more.",
+        ),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Predict every row of a table, with class probabilities.
+
+    Rows are read and written batch by batch; files of a folder in the order of their names.
+
+    Regressors add columns: single trees the variance between the prunings and within their leaves,
+    certified models an interval that contains 90 % of new targets. Boosted trees that were fitted with
+    standard_errors add standard errors of numbers and probabilities.
+    """
+    tables.expect_table_place(output)
+    destination = tables.STANDARD_STREAM if output is None else output
+    model = models.load(model_file)
+    predict_files(
+        model, file, destination, keep=keep or [], threshold=threshold, verbose=int(not quiet)
+    )
+
+
+@command(MODELS)
+def evaluate(
+    model_file: ModelFile,
+    file: TableOrFolder,
+    target: Target,
+    json_file: Annotated[
+        Path | None, output_file_option("--json", help="Write the scores to this JSON file.")
+    ] = None,
+    threshold: Threshold = None,
+    quiet: Quiet = False,
+) -> None:
+    """Score a model on the rows of a table or folder, with 95 % intervals."""
+    expect_writable(json_file)
+    model = models.load(model_file)
+    errors = _compute_row_errors(model, file, target, threshold, quiet)
+    scores, n = errors.scores(), len(errors.losses)
+    print_text(f"{type(model).__name__} on {counted(n, 'row')}")
+    for score in scores:
+        print_text(str(score))
+    if errors.n_known_rows:
+        known = counted(errors.n_known_rows, "row")
+        print_text(f"{known} also occur among the rows of the fit: the scores are too optimistic")
+    if json_file is not None:
+        values = {score.name: [score.value, score.low, score.high] for score in scores}
+        text = json.dumps({"rows": n, **values}, indent=1) + "\n"
+        write_whole(json_file, lambda stream: stream.write(text.encode()))
+
+
+def _compute_row_errors(
+    model: Any, file: Path, target: str, threshold: float | None, quiet: bool
+) -> RowErrors:
+    """Predict the rows of a table or folder batch by batch and return the errors of all rows."""
+    errors: list[RowErrors] = []
+    labels: NDArray[Any] | None = None
+    target_name = f"the target {target!r}"
+    for X, y in _read_labelled_batches(model, file, target, "evaluating", quiet):
+        labels = np.unique(y if labels is None else np.concatenate([labels, np.unique(y)]))
+        # One class of the model is added, as a later batch may have the classes that this one lacks.
+        extra = model.classes_[:1] if is_classifier(model) else labels[:0]
+        expect_valid_target(model, np.concatenate([labels, extra]), target_name)
+        evaluated = EvaluatedModel.from_rows(model, X, y)
+        if threshold is not None:
+            probabilities = evaluated.probabilities
+            columns = {} if probabilities is None else dict(enumerate(probabilities.T))
+            evaluated = replace(evaluated, predicted=apply_threshold(model, columns, threshold))
+        errors.append(RowErrors.from_evaluation(evaluated))
+    assert labels is not None  # EvaluatedModel refuses a table without rows.
+    expect_valid_target(model, labels, target_name)
+    return RowErrors.concatenate(errors)
+
+
+def _read_labelled_batches(
+    model: Any,
+    file: Path,
+    target: str,
+    description: str,
+    quiet: bool,
+    groups: str | None = None,
+    group_labels: list[NDArray[Any]] | None = None,
+) -> Iterator[tuple[Any, NDArray[Any]]]:
+    """Yield features and targets of a table or folder batch by batch, at least one batch.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Says which columns are features.
+    file : Path
+        Table or folder.
+    target : str
+        Column of the target.
+    description : str
+        What the progress bar says is being done.
+    quiet : bool
+        Whether no progress bar is shown.
+    groups : str or None
+        Column of each row's group.
+    group_labels : list or None
+        The groups of each batch are appended to this list, if `groups` is given.
+
+    Yields
+    ------
+    X : ndarray of shape (b, p)
+    y : ndarray of shape (b,)
+    """
+    has_batch, extra_columns = False, [] if groups is None else [groups]
+    reader = read_model_batches(
+        model, file, target, extra_columns=extra_columns, n_rows=ROWS_PER_BATCH
+    )
+    with closing(show_progress(description, reader, not quiet)) as batches:
+        for batch in batches:
+            y = tables.target_of(batch.table, target)
+            if not len(y) and (has_batch or not batch.is_last):
+                continue
+            has_batch, table = True, batch.table
+            if getattr(model, "feature_names_in_", None) is None:
+                table = table.drop_columns([target, *extra_columns])
+            if groups is not None and group_labels is not None:
+                group_labels.append(read_extra_column(batch.table, groups, target))
+            yield select_features(model, table, batch.where), y
+
+
+def _compute_folder_guarantees(
+    model: Any, folder: Path, target: str, groups: str | None, delta: float, duplicates: Any
+) -> tuple[Guarantees, NDArray[Any] | None]:
+    """Compute guarantees batch by batch; return them with the group of each row, or None."""
+    group_labels: list[NDArray[Any]] = []
+    batches = _read_labelled_batches(
+        model, folder, target, "certifying", True, groups, group_labels
+    )
+    guarantees = Guarantees.by_batches(model, batches, delta, duplicates=duplicates)
+    return guarantees, None if groups is None else np.concatenate(group_labels)
+
+
+def _expect_classifier(model: Any, model_file: Path) -> None:
+    """Raise ValueError for a regressor, whose error on new rows cannot be certified here."""
+    if not is_classifier(model):
+        raise ValueError(
+            f"MODEL must be a classifier, but {model_file} predicts numbers: fit a certified regressor"
+        )
+
+
+@command(MODELS)
+def certify(
+    model_file: ModelFile,
+    file: TableOrFolder,
+    target: Target,
+    delta: Delta = 0.05,
+    look: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of this inspection of growing data, from 1. Each inspection uses a part of "
+            "delta.",
+        ),
+    ] = None,
+    duplicates: Annotated[
+        DuplicateRows,
+        typer.Option(
+            metavar="WORD",
+            help="Treatment of rows that equal each other or rows of the fit: "
+            f"{', '.join(DuplicateRows)}.",
+        ),
+    ] = DuplicateRows.auto,
+    threshold_cost: ThresholdCost = None,
+    groups: Groups = None,
+    plot: Annotated[
+        Path | None,
+        output_file_option(
+            help="Draw the guarantees of all thresholds to this file (.png, .svg, .pdf)."
+        ),
+    ] = None,
+) -> None:
+    """Certify the error of a classifier on rows that were never used for it."""
+    expect_figure_path(plot)
+    costs = parse_costs(threshold_cost)
+    if plot is not None and costs is None:
+        raise ValueError("--plot draws the guarantees of thresholds: give --threshold-cost as well")
+    rule: Any = duplicates.value
+    is_error_only = costs is None and groups is None
+    if file.is_dir():
+        model = models.load(model_file)
+        _expect_classifier(model, model_file)
+        if is_error_only:
+            batches = _read_labelled_batches(model, file, target, "certifying", quiet=True)
+            certificate = certify_batches(model, batches, delta, look=look, duplicates=rule)
+            print_text(str(certificate))
+            return
+        guarantees, group_labels = _compute_folder_guarantees(
+            model, file, target, groups, delta, rule
+        )
+    else:
+        model, X, y, group_labels = read_labelled_rows(model_file, file, target, groups)
+        _expect_classifier(model, model_file)
+        if is_error_only:
+            print_text(str(certify_rows(model, X, y, delta, look=look, duplicates=rule)))
+            return
+        guarantees = Guarantees.by_rows(model, X, y, delta, duplicates=rule)
+    if costs is None:
+        group_delta = guarantees.certificate.delta * share_of_look(look)
+        families = guarantees.conditional_guarantees(
+            _GROUP_GUARANTEES, groups=group_labels, delta=group_delta
+        )
+        print_text(str(families))
+        return
+    thresholds = guarantees.thresholds(costs=costs, groups=group_labels, share=share_of_look(look))
+    print_text(f"{thresholds}\n{thresholds.lowest_cost(*costs)}")
+    for name, group_thresholds in thresholds.groups.items():
+        print_text(f"{name}: {group_thresholds.lowest_cost(*costs)}")
+    if plot is not None:
+        save_figure(plot, lambda: show.plot_thresholds(thresholds, *costs))
+
+
+@command(MODELS)
+def info(model_file: ModelFile) -> None:
+    """Print what a model file holds: parameters, features, classes, certificate and tree."""
+    model = models.load(model_file)
+    names = list(model._feature_names())
+    n_more = len(names) - _N_FEATURES_SHOWN
+    more = f" and {n_more} more" if n_more > 0 else ""
+    print_text(repr(model))
+    print_text(f"features: {', '.join(names[:_N_FEATURES_SHOWN])}{more}")
+    if is_classifier(model):
+        print_text(f"classes: {', '.join(map(str, model.classes_))}")
+    if hasattr(model, "certificate_"):
+        print_text(str(model.certificate_))
+    if isinstance(model, TreeVoteEstimator):
+        print_text(model.export_text(max_leaves=_N_LEAVES_SHOWN))

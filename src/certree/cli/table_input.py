@@ -1,0 +1,122 @@
+"""Options of commands that read tables, and the reading of tables as rows of a model."""
+
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import typer
+from numpy.typing import NDArray
+
+from certree.files import models, tables
+from certree.files.model_rows import column_types, expect_valid_target, select_features
+from certree.parts.arrow_types import known_values
+
+Model = Any
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")]
+TableFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="Table: .csv, .csv.gz, .tsv, .parquet or .arrow; - reads CSV from standard input.",
+    ),
+]
+TableOrFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="Table: .csv, .csv.gz, .tsv, .parquet or .arrow; or a folder of such files, which may "
+        "be larger than memory; - reads CSV from standard input.",
+    ),
+]
+Target = Annotated[
+    str, typer.Option(metavar="COLUMN", help="Column of the target: classes or numbers.")
+]
+
+
+Groups = Annotated[
+    str | None, typer.Option("--groups", metavar="COLUMN", help="Column of each row's group.")
+]
+ThresholdCost = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A:B",
+        help="Cost of a missed row of the second class, and of a false alarm. Certify all thresholds "
+        "of its probability and report the cheapest. Choose the costs before you see the rows.",
+    ),
+]
+
+
+class DuplicateRows(StrEnum):
+    """Values of the option --duplicates; see the parameter `duplicates` of `certree.certify`."""
+
+    auto = "auto"
+    genuine = "genuine"
+    copies = "copies"
+    refuse = "refuse"
+
+
+def read_features(model_file: Path, file: Path) -> tuple[Model, NDArray[Any]]:
+    """Load a model, and read the features (n, p) that it needs from a table without a target."""
+    model = models.load(model_file)
+    table = tables.read(file, partial(column_types, model, None))
+    return model, select_features(model, table, str(file))
+
+
+def read_labelled_rows(
+    model_file: Path, file: Path, target: str, groups: str | None = None
+) -> tuple[Model, NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """Load a model, and read features, targets and groups from a table.
+
+    Parameters
+    ----------
+    model_file, file : Path
+        Files of the model and of the table.
+    target : str
+        Column of the classes or numbers.
+    groups : str or None
+        Column of each row's group.
+
+    Returns
+    -------
+    model : fitted estimator
+    X : ndarray of shape (n, p)
+    y : ndarray of shape (n,)
+    groups : ndarray of shape (n,), or None
+        None if `groups` is None.
+    """
+    model = models.load(model_file)
+    table = tables.read(file, partial(column_types, model, target))
+    y = np.asarray(tables.split_target(table, target).y)
+    expect_valid_target(model, y, f"the target {target!r}")
+    group_labels = None if groups is None else read_extra_column(table, groups, target)
+    if getattr(model, "feature_names_in_", None) is None:
+        table = table.drop_columns([target, *([] if groups is None else [groups])])
+    return model, select_features(model, table, str(file)), y, group_labels
+
+
+def read_extra_column(table: pa.Table, name: str, target: str) -> NDArray[Any]:
+    """Return a column (n,) other than the target, such as groups or weights; strings as str arrays."""
+    if name not in table.column_names or name == target:
+        others = [column for column in table.column_names if column != target]
+        raise ValueError(
+            f"there is no column {name!r} beside the target: name one of {tables.listed(others)}"
+        )
+    values = known_values("the column", table, name, "the table")
+    return values.astype(str) if values.dtype == object else values
+
+
+def parse_costs(text: str | None) -> tuple[float, float] | None:
+    """Parse "A:B" into the costs of a missed row and of a false alarm; None stays None."""
+    if text is None:
+        return None
+    try:
+        false_negative, false_positive = map(float, text.split(":"))
+    except ValueError:
+        raise ValueError(
+            f"--threshold-cost must be two numbers such as 5:1, got {text!r}"
+        ) from None
+    return false_negative, false_positive

@@ -1,0 +1,174 @@
+"""Selection of the columns that a fitted model needs from a table, checked against the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from certree.certificates.hold_out import expect_known_labels
+from certree.files.tables import feature_of, listed, split_target
+from certree.interface.extras import needed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def column_types(
+    model: Any, target: str | None, schema: pa.Schema, extra_columns: Iterable[str] = ()
+) -> dict[str, pa.DataType]:
+    """Return the types that columns of a table had in the fit of a model.
+
+    A file alone does not determine them: a column of codes may look like numbers.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        The model.
+    target : str or None
+        Column of the target, if there is one.
+    schema : pyarrow.Schema
+        The columns of the table, with the types that the reader would choose.
+    extra_columns : iterable of str
+        Columns that are neither feature nor target. They are read as strings, unchanged.
+
+    Returns
+    -------
+    dict
+        From names of columns in the table to pyarrow types.
+    """
+    string = needed("pyarrow", "files").string()
+    others = {target, *extra_columns}
+    names = getattr(model, "feature_names_in_", None)
+    features = [name for name in schema.names if name not in others] if names is None else names
+    types = dict(zip(features, _feature_types(model), strict=False))
+    if target is not None and is_classifier(model) and model.classes_.dtype.kind in "OU":
+        types[target] = string
+    types |= {name: string for name in extra_columns if name not in types and name != target}
+    return {name: column_type for name, column_type in types.items() if name in schema.names}
+
+
+def _feature_types(model: Any) -> list[pa.DataType]:
+    """Return the type of each feature in the fit: strings, numbers, or null if all were missing."""
+    if model.categories_ is None:
+        return [needed("pyarrow", "files").float64()] * model.n_features_in_
+    return list(map(_category_type, model.categories_.names))
+
+
+def _category_type(categories: Sequence[Any] | None) -> pa.DataType:
+    """Return the type of a feature with these categories; None: the feature is numeric."""
+    pa = needed("pyarrow", "files")
+    if categories is None:
+        return pa.float64()
+    if not categories:
+        return pa.null()
+    return pa.string() if isinstance(categories[0], str) else pa.float64()
+
+
+def expect_valid_target(model: Any, y: NDArray[Any], target_name: str) -> None:
+    """Check that targets are classes of a classifier, or numbers; raise ValueError if not.
+
+    target_name: the name of the target in messages, such as "the target 'age'".
+    """
+    if is_classifier(model):
+        expect_known_labels(target_name, y, model.classes_)
+    elif y.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{target_name} must hold numbers as in the fit, got {y[:1].tolist()[0]!r}"
+        )
+
+
+def select_features(model: Any, table: pa.Table, table_name: str) -> NDArray[Any]:
+    """Return the features (n, p) that a model reads from a table, in the order of the fit.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        The model.
+    table : pyarrow.Table
+        The table. It may have other columns as well, if the model has names of features.
+    table_name : str
+        Name of the table in messages.
+
+    Raises
+    ------
+    ValueError
+        If a feature is missing, or holds strings where the fit had numbers, or the reverse.
+    """
+    features = _select_columns(table, model, table_name)
+    X = split_target(features, None).X
+    _expect_feature_types(features, model)
+    return X
+
+
+def select_feature_table(model: Any, table: pa.Table, table_name: str) -> Any:
+    """Return features as `select_features` does, but as a pyarrow table if the model has names."""
+    if getattr(model, "feature_names_in_", None) is None:
+        return select_features(model, table, table_name)
+    features = _select_columns(table, model, table_name)
+    _expect_feature_types(features, model)
+    columns = {name: feature_of(features, name) for name in features.column_names}
+    pa = needed("pyarrow", "files")
+    return pa.table(
+        {name: pa.array(values, _arrow_type(values)) for name, values in columns.items()}
+    )
+
+
+def _arrow_type(values: NDArray[Any]) -> pa.DataType:
+    """Return the pyarrow type for an array: strings for objects, else float64."""
+    pa = needed("pyarrow", "files")
+    return pa.string() if values.dtype == object else pa.float64()
+
+
+def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
+    """Return the columns of a table that are features of a model, in the order of the fit."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        if table.num_columns != model.n_features_in_:
+            raise ValueError(
+                f"{table_name} must have {model.n_features_in_} columns, as the model has no names of "
+                f"features, got {table.num_columns}"
+            )
+        return table
+    missing = [name for name in names if name not in table.column_names]
+    if missing:
+        raise ValueError(
+            f"{table_name} must have all features of the model, but lacks {listed(map(repr, missing))}"
+        )
+    return table.select(list(names))
+
+
+def _expect_feature_types(features: pa.Table, model: Any) -> None:
+    """Refuse a column of strings where the model was fitted on numbers, and the reverse."""
+    pa = needed("pyarrow", "files")
+    for name, fitted_type in zip(features.column_names, _feature_types(model), strict=True):
+        column = features[name].drop_null()
+        has_strings = pa.types.is_dictionary(column.type) or not (
+            pa.types.is_integer(column.type)
+            or pa.types.is_floating(column.type)
+            or pa.types.is_boolean(column.type)
+        )
+        if fitted_type == pa.float64() and has_strings and len(column):
+            texts = column.cast(pa.string()).to_pylist()
+            expected, example = "numbers", next(filter(_is_not_numeric, texts), texts[0])
+        elif fitted_type == pa.string() and not has_strings:
+            numbers = np.asarray(column.cast(pa.float64()))
+            present = numbers[~np.isnan(numbers)]
+            if not len(present):
+                continue
+            expected, example = "strings", float(present[0])
+        else:
+            continue
+        raise ValueError(f"feature {name!r} must hold {expected} as in the fit, got {example!r}")
+
+
+def _is_not_numeric(text: str) -> bool:
+    """Return whether Python cannot parse a text as a float."""
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False

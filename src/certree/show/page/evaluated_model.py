@@ -1,0 +1,188 @@
+"""A fitted model with rows, their targets and its predictions, computed once for all sections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from reprlib import repr as shortened
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from certree.certificates.parts.answers import Kinds
+from certree.certificates.parts.families import groups_among
+from certree.ensembles import AdaBoostTreeClassifier, BoostedTreesClassifier
+from certree.ensembles.boosting import BoostedTrees
+from certree.ensembles.forest import Forest
+from certree.estimators.naive_bayes import NaiveBayesClassifier
+from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.interface.arrays import Float64
+from certree.interface.fitted import expect_one_target
+from certree.interface.words import percent, to_four_digits
+from certree.rows.columns import rows_at
+from certree.rows.hashes import known_rows
+from certree.show.ranking import expect_costs
+
+# Quantiles of the loss at which example rows are selected, from the best predicted row to the worst.
+_EXAMPLE_QUANTILES = (0.0, 0.5, 0.75, 0.9, 0.98, 1.0)
+# Smallest probability in a log loss.
+_MIN_PROBABILITY = float(np.finfo(np.float64).eps)
+_MODEL_TYPES = (
+    TreeVoteEstimator,
+    BoostedTrees,
+    Forest,
+    AdaBoostTreeClassifier,
+    NaiveBayesClassifier,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvaluatedModel:
+    """A fitted model with rows, their targets and its predictions; create it with `from_rows`.
+
+    Parameters
+    ----------
+    model : fitted estimator of certree
+        The model.
+    X : array-like of shape (n, p)
+        Rows, as the caller passed them.
+    encoded : ndarray of shape (n, p)
+        The same rows as the model's trees read them: numbers, and codes of categories.
+    y : ndarray of shape (n,)
+        True classes or numbers.
+    predicted : ndarray of shape (n,)
+        Predicted classes or numbers.
+    probabilities : ndarray of shape (n, K), or None
+        Predicted class probabilities; None for a regressor.
+    groups : Kinds or None
+        Group of each row, such as a branch; None: no groups.
+    user_costs : pair of float, or None
+        Cost of a missed row of the second of two classes, and of a false alarm, if the user gave them.
+    """
+
+    model: Any
+    X: Any
+    encoded: NDArray[Any]
+    y: NDArray[Any]
+    predicted: NDArray[Any]
+    probabilities: Float64 | None
+    groups: Kinds | None = None
+    user_costs: tuple[float, float] | None = None
+
+    @classmethod
+    def from_rows(
+        cls,
+        model: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        costs: tuple[float, float] | None = None,
+    ) -> EvaluatedModel:
+        """Check the input, predict the rows, and return the result.
+
+        Raises
+        ------
+        TypeError
+            If the model is not a supported estimator of certree.
+        ValueError
+            If X, y and groups differ in length or are empty, or costs are invalid.
+        """
+        if not isinstance(model, _MODEL_TYPES):
+            raise TypeError(
+                "model must be a tree, a forest, boosted trees, AdaBoost or naive Bayes of certree, "
+                f"got {shortened(model)}"
+            )
+        check_is_fitted(model)
+        expect_one_target("a report", model)
+        target: NDArray[Any] = column_or_1d(y)
+        check_consistent_length(X, target)
+        if not len(target):
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
+        if is_regressor(model):
+            target = target.astype(np.float64)
+        row_groups = None if groups is None else groups_among(groups, len(target))
+        if costs is not None:
+            expect_costs(*costs)
+        encoded, (predicted, probabilities) = model._new_rows(X), _predict(model, X)
+        return cls(model, X, encoded, target, predicted, probabilities, row_groups, costs)
+
+    @property
+    def costs(self) -> tuple[float, float]:
+        """Cost of a missed row of the second class, and of a false alarm; both 1 by default."""
+        return (1.0, 1.0) if self.user_costs is None else self.user_costs
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    @property
+    def classes(self) -> list[Any]:
+        """Classes of the model; empty for a regressor."""
+        return [] if self.probabilities is None else list(self.model.classes_.tolist())
+
+    @property
+    def n_known_rows(self) -> int | None:
+        """Number of rows that also occur in the fit; None if the model has no hashes of its rows."""
+        hashes = getattr(self.model, "sample_hashes_", None)
+        if hashes is None:
+            return None
+        return int(np.sum(np.logical_or(*known_rows(self.encoded, hashes))))
+
+    @property
+    def has_additive_trees(self) -> bool:
+        """Whether predictions are sums of values in the leaves of trees, as Shapley values need."""
+        return hasattr(self.model, "explain") and not isinstance(self.model, NaiveBayesClassifier)
+
+    def take_rows(self, indices: Sequence[int] | NDArray[np.intp]) -> Any:
+        """Return the rows with these indices, in the type of X."""
+        return rows_at(self.X, np.asarray(indices))
+
+    def sample_indices(self, n_max: int) -> NDArray[np.intp]:
+        """Return the indices of at most `n_max` random rows, in increasing order."""
+        if self.n <= n_max:
+            return np.arange(self.n)
+        return np.sort(np.random.default_rng(0).choice(self.n, n_max, replace=False))
+
+    def select_examples(self, n_max: int) -> NDArray[np.intp]:
+        """Return the indices of at most `n_max` rows to show.
+
+        First rows at quantiles of the loss, from the best predicted row to the worst, then random rows.
+        """
+        is_regression = self.probabilities is None
+        loss = np.abs(self.predicted - self.y) if is_regression else self.row_losses
+        order = np.argsort(loss, kind="stable")
+        at_quantiles = order[np.round(np.array(_EXAMPLE_QUANTILES) * (self.n - 1)).astype(int)]
+        indices = dict.fromkeys([*at_quantiles, *self.sample_indices(n_max)])
+        return np.array(list(indices)[:n_max])
+
+    @property
+    def row_losses(self) -> Float64:
+        """Log loss of each row (nats). A class that the model does not know has probability 0."""
+        assert self.probabilities is not None  # Call it for classifiers only.
+        position = {label: k for k, label in enumerate(self.classes)}
+        column = np.array([position.get(label, -1) for label in self.y.tolist()])
+        probability = np.where(column < 0, 0.0, self.probabilities[np.arange(self.n), column])
+        losses: Float64 = -np.log(np.maximum(probability, _MIN_PROBABILITY))
+        return losses
+
+    def describe_row(self, i: int) -> str:
+        """Return a title for a row: its index, its target and its prediction."""
+        if self.probabilities is None:
+            y, predicted = (to_four_digits(float(values[i])) for values in (self.y, self.predicted))
+            return f"row {i}: {y}, predicted {predicted}"
+        probability = percent(self.probabilities[i].max())
+        return f"row {i}: {self.y[i]}, predicted {self.predicted[i]} ({probability})"
+
+
+def _predict(model: Any, X: ArrayLike) -> tuple[NDArray[Any], Float64 | None]:
+    """Return the predictions (n,), and the class probabilities (n, K) of a classifier, else None."""
+    if isinstance(model, BoostedTreesClassifier):
+        # Predictions and probabilities come from the same scores, computed once.
+        scores = model._scores(X)
+        return model._answers(scores), model._shares(scores)
+    return np.asarray(model.predict(X)), model.predict_proba(X) if is_classifier(model) else None

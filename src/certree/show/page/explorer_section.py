@@ -1,0 +1,149 @@
+"""The section of the report with the tree explorer: trees as JSON, which page.js makes interactive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certree.estimators.tree_vote import TreeVoteEstimator
+from certree.explain.path import Branch
+from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.markup import Html, tag, to_script_json
+from certree.show.page.section import Section
+from certree.show.style import CLASSES, DIVERGING
+from certree.show.tree_summary import TreeSummary, summarize_tree
+
+# Largest size of a tree's JSON (characters), and number of leaves that is tried first.
+_MAX_CHARACTERS, _MAX_LEAVES = 600_000, 6000
+# Leaves that are visible when the page opens.
+_N_OPEN_LEAVES = 10
+# Trees of an ensemble on a page, and the largest size of the JSON of each (characters).
+_N_TREES, _MAX_CHARACTERS_OF_EACH = 3, 450_000
+# Most rows that are counted in the nodes of an ensemble's trees.
+_MAX_COUNTED_ROWS = 50_000
+# Rows that the reader can select.
+_N_EXAMPLES = 24
+
+
+def build_explorer_section(evaluated: EvaluatedModel) -> Section | None:
+    """Return the section with the tree explorer; None if the model has no trees.
+
+    For an ensemble it has the first three trees.
+    """
+    model = evaluated.model
+    trees = getattr(model, "trees_", None)
+    if not isinstance(model, TreeVoteEstimator) and not trees:
+        return None
+    if trees:
+        rows = evaluated.take_rows(evaluated.sample_indices(_MAX_COUNTED_ROWS))
+        summaries = [summarize_tree(model, i, rows) for i in range(min(len(trees), _N_TREES))]
+        encoded_trees = [
+            encode_tree(summary, f"tree {i + 1} of {len(trees):,}", _MAX_CHARACTERS_OF_EACH)
+            for i, summary in enumerate(summaries)
+        ]
+    else:
+        summaries = [summarize_tree(model)]
+        encoded_trees = [encode_tree(summaries[0], "the tree")]
+    explainer = summaries[0].explainer
+    categories = explainer.categories or [None] * len(explainer.feature_names)
+    examples = evaluated.select_examples(_N_EXAMPLES)
+    data = {
+        "trees": encoded_trees,
+        "features": [str(name) for name in explainer.feature_names],
+        "categories": [
+            None if names is None else [str(name) for name in names] for names in categories
+        ],
+        "rows": encode_rows(evaluated.encoded[examples]),
+        "classes": CLASSES,
+        "diverging": DIVERGING,
+        "titles": [evaluated.describe_row(i) for i in examples.tolist()],
+    }
+    script = f'<script type="application/json" id="tree-data">{to_script_json(data)}</script>'
+    source = "of this page" if trees else "of the fit"
+    text = tag("p", f"The numbers in the nodes count rows {source}.")
+    container = tag("div", id="explorer")
+    return Section("tree", "Tree explorer", text + container + Html(script))
+
+
+def encode_tree(
+    summary: TreeSummary, title: str, max_characters: int = _MAX_CHARACTERS
+) -> dict[str, Any]:
+    """Return a tree as JSON values; a tree that is too large is cut to its most important leaves.
+
+    Parameters
+    ----------
+    summary : TreeSummary
+        The tree with its predictions.
+    title : str
+        Title of the tree on the page.
+    max_characters : int
+        Largest length of the JSON text. Ten leaves are kept, whatever their length.
+
+    Returns
+    -------
+    dict
+        Columns with an entry for each node, as page.js reads them.
+    """
+    n_leaves = _MAX_LEAVES
+    while True:
+        data = _encode_nodes(summary, title, n_leaves)
+        if n_leaves <= _N_OPEN_LEAVES or len(to_script_json(data)) <= max_characters:
+            return data
+        n_leaves //= 2
+
+
+def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str, Any]:
+    """Return the tree cut to `max_leaves` leaves as JSON values; see `encode_tree`."""
+    branches = _list_by_level(summary.select_branches(max_leaves))
+    nodes = np.array([branch.cell.node for branch in branches])
+    position = {node: i for i, node in enumerate(nodes.tolist())}
+    tree, n_leaves_below = summary.tree, summary.n_leaves_below
+    is_inner = [bool(branch.children) for branch in branches]
+    outputs = np.array([summary.main_output(int(node)) for node in nodes])
+    open_branches = _list_by_level(summary.select_branches(_N_OPEN_LEAVES))
+    return {
+        "title": title,
+        "feature": np.where(is_inner, tree.feature[nodes], -1).tolist(),
+        "threshold": np.where(is_inner, np.nan_to_num(tree.threshold[nodes]), 0.0).tolist(),
+        "left": [
+            position[int(branch.children[0].cell.node)] if branch.children else -1
+            for branch in branches
+        ],
+        "missingLeft": tree.missing_left[nodes].astype(int).tolist(),
+        "missingBoth": np.flatnonzero(tree.missing_both[nodes]).tolist(),
+        "sets": {
+            i: codes
+            for i, node in enumerate(nodes)
+            if is_inner[i] and (codes := tree.category_set(int(node)).tolist())
+        },
+        "rows": [_round(value) for value in summary.explainer.rows[nodes]],
+        "output": outputs.tolist(),
+        "prediction": [_round(value) for value in summary.predictions[nodes, outputs]],
+        "hiddenLeaves": {
+            i: int(n_leaves_below[node]) for i, node in enumerate(nodes) if branches[i].hidden
+        },
+        "open": [position[branch.cell.node] for branch in open_branches if branch.children],
+        "outputs": None if summary.outputs is None else [str(name) for name in summary.outputs],
+        "scale": summary.scale,
+    }
+
+
+def _list_by_level(root: Branch) -> list[Branch]:
+    """Return all nodes: parents before children, siblings next to each other."""
+    branches = [root]
+    for branch in branches:
+        branches.extend(branch.children)
+    return branches
+
+
+def _round(value: float) -> float:
+    """Round to five significant digits; integers stay exact."""
+    value = float(value)
+    return int(value) if value.is_integer() else float(f"{value:.5g}")
+
+
+def encode_rows(encoded: NDArray[Any]) -> list[list[float | None]]:
+    """Return encoded rows as lists of JSON values; None is a missing value."""
+    return [[float(v) if np.isfinite(v) else None for v in row] for row in encoded]

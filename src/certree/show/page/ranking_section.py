@@ -1,0 +1,89 @@
+"""The section of the report on the ranking of rows by the probability of the second of two classes."""
+
+import numpy as np
+
+from certree.interface.words import percent
+from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.markup import Html, collapse, embed_figures, table, tag
+from certree.show.page.section import Section
+from certree.show.ranking import Ranking, rank_rows, ranking_panels
+from certree.show.style import PANEL, draw_separately
+
+# Number of groups into which the rows are divided by score.
+_N_GROUPS = 10
+
+
+def build_ranking_section(evaluated: EvaluatedModel) -> Section | None:
+    """Return the section with ROC curve, precision, Kolmogorov-Smirnov statistic and cost.
+
+    It is None unless the model has two classes and both occur among the evaluated rows.
+    """
+    if evaluated.probabilities is None or len(evaluated.classes) != 2:
+        return None
+    if not np.isin(evaluated.y, evaluated.classes).all():
+        return None
+    try:
+        ranking = rank_rows(evaluated.model, evaluated.probabilities, evaluated.y)
+    except ValueError:  # Rows of a single class cannot be ranked.
+        return None
+    positive = evaluated.classes[1]
+    low, high = ranking.auc_interval
+    distance, threshold = ranking.ks
+    lines = [
+        (
+            "Area under the ROC curve",
+            f"{ranking.auc:.3f}",
+            f"95 % interval {low:.3f} to {high:.3f} (DeLong)",
+        ),
+        ("Gini coefficient, 2 area - 1", f"{2 * ranking.auc - 1:.3f}", ""),
+        (
+            "Average precision",
+            f"{ranking.average_precision:.3f}",
+            f"a random ranking has {ranking.prevalence:.3f}",
+        ),
+        ("Kolmogorov-Smirnov statistic", f"{distance:.3f}", f"at threshold {threshold:.3g}"),
+        _describe_lowest_cost(ranking, evaluated),
+    ]
+    text = (
+        f"Rows are predicted {positive} if its probability is at least the threshold. All values are "
+        "measured on the rows of this page. A threshold that is best on these rows is usually a "
+        "little worse on new rows."
+    )
+    content = tag("p", text) + table(("", "value", ""), lines)
+    panels = ranking_panels(ranking, str(positive), evaluated.costs)
+    figures = draw_separately(panels, [PANEL] * len(panels))
+    content += embed_figures(figures, "ROC curve, precision, Kolmogorov-Smirnov or cost")
+    summary = f"Tenths of the rows, by decreasing probability of {positive}"
+    content += collapse(summary, _tabulate_tenths(ranking))
+    return Section("ranking", "Ranking", content)
+
+
+def _describe_lowest_cost(ranking: Ranking, evaluated: EvaluatedModel) -> tuple[str, str, str]:
+    """Return the table row of the lowest mean cost and its threshold."""
+    false_negative, false_positive = evaluated.costs
+    cost = ranking.cost(false_negative, false_positive)
+    cheapest = int(np.argmin(cost))
+    name = (
+        f"Lowest mean cost, with {false_negative:g} for a missed {evaluated.classes[1]} and "
+        f"{false_positive:g} for a false alarm"
+    )
+    return name, f"{cost[cheapest]:.4g}", f"at threshold {ranking.threshold[cheapest]:.3g}"
+
+
+def _tabulate_tenths(ranking: Ranking) -> Html:
+    """Return a table of tenths of the rows by score; rows of equal score share a group."""
+    n_predicted = ranking.true_positives + ranking.false_positives
+    targets = np.arange(1, _N_GROUPS + 1) / _N_GROUPS * n_predicted[-1]
+    lines, previous = [], -1
+    for end in np.unique(np.searchsorted(n_predicted, targets)).tolist():
+        n_hits, n_rows = ranking.true_positives[end], n_predicted[end]
+        if previous >= 0:
+            n_hits = n_hits - ranking.true_positives[previous]
+            n_rows = n_rows - n_predicted[previous]
+        span = f"{ranking.threshold[end]:.3g} to {ranking.threshold[previous + 1]:.3g}"
+        distance = ranking.recall[end] - ranking.false_positive_rate[end]
+        cells = (percent(n_hits / n_rows), percent(ranking.recall[end]), f"{distance:.3f}")
+        lines.append((span, f"{n_rows:,.0f}", *cells))
+        previous = end
+    headings = ("probability", "rows", "positive", "cumulative recall", "Kolmogorov-Smirnov")
+    return table(headings, lines)

@@ -1,0 +1,127 @@
+"""Writing of the HTML report: one file that needs no network and no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from certree.interface.signatures import checked
+from certree.interface.whole import write_whole
+from certree.show.page.evaluated_model import EvaluatedModel
+from certree.show.page.markup import Html, concatenate, tag, to_markup
+from certree.show.page.section import Section
+from certree.show.page.sections import SECTION_BUILDERS
+
+
+@checked
+def report(
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    path: str | PathLike[str],
+    title: str | None = None,
+    *,
+    groups: ArrayLike | None = None,
+    costs: tuple[float, float] | None = None,
+) -> Path:
+    """Write an HTML page about a fitted model and its scores on some rows.
+
+    The page is one file of less than two megabytes that needs no network. It has the parameters of the
+    model, scores with intervals, calibration, confusion matrix and ranking, a comparison of groups, the
+    certificate if there is one, feature importances, the loss by boosting round, a tree explorer, and
+    explanations of some rows.
+
+    Parameters
+    ----------
+    model : fitted estimator of certree
+        The model.
+    X : array-like of shape (n, p)
+        Rows, preferably rows that were not used to fit the model.
+    y : array-like of shape (n,)
+        Classes or numbers of the rows.
+    path : str or path-like
+        The file to write; an existing file is replaced.
+    title : str or None
+        Title of the page; None: the name of the estimator.
+    groups : array-like of shape (n,), or None
+        Group of each row, such as a branch or a region, chosen without looking at the targets. The page
+        compares the groups. If the rows are new to the model, it gives guarantees for each group.
+    costs : pair of float, or None
+        Cost of a missed row of the second of two classes, and of a false alarm, chosen before the rows
+        are seen; None: both cost the same.
+
+    Returns
+    -------
+    Path
+        The path of the page.
+
+    Raises
+    ------
+    TypeError
+        If the model is not a tree, forest, boosted trees, AdaBoost or naive Bayes of certree.
+    ValueError
+        If X, y and groups differ in length or are empty, a cost is negative, or both costs are 0.
+    ImportError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from certree import PACBayesTreeClassifier
+    >>> from certree.show import report
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> model = PACBayesTreeClassifier(random_state=0).fit(X[:400], y[:400])
+    >>> report(model, X[400:], y[400:], "report.html")  # doctest: +SKIP
+    """
+    evaluated = EvaluatedModel.from_rows(model, X, y, groups, costs)
+    if title is None:
+        title = f"{type(model).__name__} on {evaluated.n:,} rows"
+    return write_page(title, build_sections(evaluated), path)
+
+
+def build_sections(evaluated: EvaluatedModel) -> list[Section]:
+    """Return the sections of the report that apply to the model, in order."""
+    sections = (build(evaluated) for build in SECTION_BUILDERS)
+    return [section for section in sections if section is not None]
+
+
+def write_page(title: str, sections: Sequence[Section], path: str | PathLike[str]) -> Path:
+    """Write sections as one HTML file, atomically, and return its path."""
+    page = Template(_read_resource("page.html")).substitute(
+        title=to_markup(title),
+        style=_read_resource("page.css"),
+        script=_read_resource("page.js"),
+        contents=_build_contents(sections).text,
+        sections=concatenate(map(_build_element, sections)).text,
+    )
+    write_whole(path, lambda file: file.write(page.encode()))
+    return Path(path)
+
+
+def _read_resource(name: str) -> str:
+    """Return the text of a file of this package."""
+    return (files("certree.show.page") / name).read_text(encoding="utf-8")
+
+
+def _build_contents(sections: Sequence[Section]) -> Html:
+    """Return the table of contents: a list of links to the sections."""
+    links = (tag("li", tag("a", section.title, href=f"#{section.name}")) for section in sections)
+    return tag("ul", *links)
+
+
+def _build_element(section: Section) -> Html:
+    """Return a section as an HTML element with its heading."""
+    heading = tag("h2", section.title, id=f"{section.name}-title")
+    return tag(
+        "section",
+        heading,
+        section.content,
+        id=section.name,
+        aria_labelledby=f"{section.name}-title",
+    )
