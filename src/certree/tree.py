@@ -26,17 +26,17 @@ from certree._core import (
     pack_trees,
 )
 from certree.interface.arrays import (
+    ArrayRecord,
     Float64,
     Int32,
     Int64,
-    OfColumns,
-    column,
-    frozen,
-    matrix,
-    stored,
+    check_column,
+    check_matrix,
+    freeze,
+    get_csr_arrays,
 )
-from certree.interface.signatures import expect_settings
-from certree.interface.threads import threads
+from certree.interface.signatures import validate_settings
+from certree.interface.threads import get_n_threads
 
 LEAF = -1
 # Longest chain. Posteriors visit every region of a chain; grown chains have at most 48 per feature.
@@ -48,7 +48,7 @@ Columns = tuple[Int32, Float64, Int32, Int32, NDArray[np.uint8], Int64, Int32, b
 
 # Default columns for m nodes.
 _DEFAULTS: dict[str, Callable[[int], NDArray[Any]]] = {
-    "chain": lambda m: frozen(np.ones(m, dtype=np.int32)),
+    "chain": lambda m: freeze(np.ones(m, dtype=np.int32)),
     "missing_left": lambda m: np.frombuffer(bytes(m), dtype=np.bool_),
     "category_start": lambda m: np.frombuffer(bytes(8 * (m + 1)), dtype=np.int64),
     "categories": lambda _: np.frombuffer(b"", dtype=np.int32),
@@ -59,7 +59,7 @@ _DEFAULTS: dict[str, Callable[[int], NDArray[Any]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Trees(OfColumns):
+class Trees(ArrayRecord):
     """Binary trees, stored as columns with one entry per node.
 
     The nodes of each tree follow those of the tree before. The root is the first node of its tree,
@@ -122,7 +122,7 @@ class Trees(OfColumns):
     value: Float64 = None  # type: ignore[assignment] # the same
 
     def __post_init__(self) -> None:
-        left: Int32 = column("left", self.left, "int32", (None,))
+        left: Int32 = check_column("left", self.left, "int32", (None,))
         m = len(left)
         for name, dtype, shape in (
             ("left", "int32", (m,)),
@@ -138,8 +138,8 @@ class Trees(OfColumns):
         ):
             values = getattr(self, name)
             values = _DEFAULTS[name](m) if values is None and name in _DEFAULTS else values
-            object.__setattr__(self, name, column(name, values, dtype, shape))
-        expect_settings(self)
+            object.__setattr__(self, name, check_column(name, values, dtype, shape))
+        validate_settings(self)
         object.__setattr__(self, "n_features", int(self.n_features))
         largest = np.iinfo(np.int32).max
         if not 1 <= self.n_features <= largest:
@@ -167,7 +167,7 @@ class Trees(OfColumns):
         complete = {"optimal_splits": None, **columns, "left": left, "n_features": n_features}
         for name in _DEFAULTS.keys() - complete.keys():
             complete[name] = _DEFAULTS[name](len(left))
-        return cls.made(*[complete[field.name] for field in fields(cls)])
+        return cls.from_checked(*[complete[field.name] for field in fields(cls)])
 
     @classmethod
     def from_ensemble_columns(
@@ -193,7 +193,7 @@ class Trees(OfColumns):
 
         def concatenate(name: str, dtype: str, shape: tuple[int, ...] = (0,)) -> NDArray[Any]:
             columns = [np.zeros(shape, dtype), *(getattr(each, name) for each in trees)]
-            return frozen(np.concatenate(columns))
+            return freeze(np.concatenate(columns))
 
         sizes = np.array([each.n_nodes for each in trees], dtype=np.int64)
         begin = np.cumsum(sizes) - sizes
@@ -202,20 +202,20 @@ class Trees(OfColumns):
         roots = [each.root + n for each, n in zip(trees, begin, strict=True)]
         left = concatenate("left", "int32")
         return Trees.from_valid_columns(
-            frozen(np.where(left == LEAF, LEAF, left + np.repeat(begin, sizes)).astype(np.int32)),
+            freeze(np.where(left == LEAF, LEAF, left + np.repeat(begin, sizes)).astype(np.int32)),
             n_features,
             feature=concatenate("feature", "int32"),
             threshold=concatenate("threshold", "float64"),
             chain=concatenate("chain", "int32"),
             missing_left=concatenate("missing_left", "bool"),
-            category_start=frozen(np.concatenate([*starts, sets[-1:]])),
+            category_start=freeze(np.concatenate([*starts, sets[-1:]])),
             categories=concatenate("categories", "int32"),
             missing_both=concatenate("missing_both", "bool"),
-            root=frozen(np.concatenate([sets[:0], *roots])),
+            root=freeze(np.concatenate([sets[:0], *roots])),
             value=concatenate("value", "float64", (0, n_outputs)),
         )
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """Return the columns for a model file, with entries for inner nodes only.
 
         `chain`, `missing_both` and `value` are not included.
@@ -235,15 +235,15 @@ class Trees(OfColumns):
         }
 
     @classmethod
-    def restored(cls, stored: Any, **known: Any) -> Self:
+    def from_stored(cls, stored: Any, **known: Any) -> Self:
         """Create trees from the columns of `stored`; pass `n_features` and `value` by name."""
-        compares = column("compares", stored["compares"], "bool", (len(known["value"]),))
+        compares = check_column("compares", stored["compares"], "bool", (len(known["value"]),))
         inner = np.flatnonzero(compares)
 
         def expand(name: str, dtype: str) -> NDArray[Any]:
             """Return a column of all nodes, with 0 at leaves."""
             expanded = np.zeros(len(compares), dtype)
-            expanded[inner] = column(name, stored[name], dtype, (len(inner),))
+            expanded[inner] = check_column(name, stored[name], dtype, (len(inner),))
             return expanded
 
         left = np.arange(len(compares)) + expand("beyond", "int64")
@@ -289,9 +289,9 @@ class Trees(OfColumns):
         start, left = self.category_start[first : last + 1], self.left[first:last]
         names = ("feature", "threshold", "chain", "missing_left", "missing_both", "value")
         return Tree.from_valid_columns(
-            frozen(np.where(left == LEAF, LEAF, left - first).astype(np.int32)),
+            freeze(np.where(left == LEAF, LEAF, left - first).astype(np.int32)),
             self.n_features,
-            category_start=frozen(start - start[0]),
+            category_start=freeze(start - start[0]),
             categories=self.categories[start[0] : start[-1]],
             optimal_splits=self.optimal_splits,
             **{name: getattr(self, name)[first:last] for name in names},
@@ -313,7 +313,7 @@ class Trees(OfColumns):
     def _replace(self, **columns: Any) -> Self:
         """Return a copy with other columns, which must be valid."""
         current = {field.name: getattr(self, field.name) for field in fields(self)}
-        replaced = {name: frozen(values) for name, values in columns.items()}
+        replaced = {name: freeze(values) for name, values in columns.items()}
         return self.from_valid_columns(**{**current, **replaced})
 
     def with_splits(self, threshold: Float64, category_start: Int64, categories: Int32) -> Self:
@@ -505,7 +505,7 @@ class Trees(OfColumns):
             raise ValueError(
                 f"X has {X.shape[1]} features, but the trees have {self.n_features} features"
             )
-        return X if isinstance(X, np.ndarray) else stored(X)
+        return X if isinstance(X, np.ndarray) else get_csr_arrays(X)
 
     def select_features(self, features: Int32) -> Self:
         """Return a copy for rows that have only these features, ascending, with all that are used."""
@@ -513,7 +513,7 @@ class Trees(OfColumns):
         feature = np.where(self.is_leaf, 0, places).astype(np.int32)
         current = {field.name: getattr(self, field.name) for field in fields(self)}
         return self.from_valid_columns(
-            **{**current, "feature": frozen(feature), "n_features": len(features)}
+            **{**current, "feature": freeze(feature), "n_features": len(features)}
         )
 
     def compute_contributions(
@@ -593,22 +593,22 @@ optimal_splits, missing_both, root, value
     """
 
     def __post_init__(self) -> None:
-        if len(column("left", self.left, "int32", (None,))) == 0:
+        if len(check_column("left", self.left, "int32", (None,))) == 0:
             raise ValueError("left must have at least one node, got none")
         super().__post_init__()
         if len(self.root) != 1:
             raise ValueError(f"root must be that of one tree, got {len(self.root)} roots")
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """Return all columns for a model file, without `root` and `value`."""
         without = ("n_features", "root", "value")
-        columns = super(Trees, self).stored()
+        columns = super(Trees, self).to_stored()
         return {name: values for name, values in columns.items() if name not in without}
 
     @classmethod
-    def restored(cls, stored: Any, **known: Any) -> Self:
+    def from_stored(cls, stored: Any, **known: Any) -> Self:
         """Create a tree from the columns of `stored`; pass `n_features` by name."""
-        return super(Trees, cls).restored(stored, root=None, value=None, **known)
+        return super(Trees, cls).from_stored(stored, root=None, value=None, **known)
 
     @classmethod
     def from_grower_columns(cls, columns: Columns, n_features: int) -> Tree:
@@ -673,12 +673,12 @@ optimal_splits, missing_both, root, value
         ValueError
             If X has another number of features, or holds an infinity.
         """
-        rows = matrix(X)
+        rows = check_matrix(X)
         if rows.shape[1] != self.n_features:
             raise ValueError(
                 f"X has {rows.shape[1]} features, but the tree has {self.n_features} features"
             )
-        return self.route(rows, threads(n_jobs))
+        return self.route(rows, get_n_threads(n_jobs))
 
     def route(self, X: NDArray[np.floating], n_threads: int) -> Int32:
         """Find the leaf of each checked row, (n,); see `apply`."""

@@ -11,8 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import make_monotone, push_down, push_down_to, smoothed_means
-from certree.interface.arrays import Float64, Int32, OfColumns, array_of, codes, column, nonnegative
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.arrays import (
+    ArrayRecord,
+    Float64,
+    Int32,
+    check_codes,
+    check_column,
+    check_nonnegative,
+    to_array,
+)
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import expect_nodes
 from certree.stats.sparse import Entries
@@ -31,7 +39,7 @@ _TOO_MANY_CLASSES = "slopes must be None for more than two classes, got constrai
 
 
 @dataclass(frozen=True, eq=False)
-class Vote(OfColumns):
+class Vote(ArrayRecord):
     """The outcome of a vote of prunings in every node.
 
     Parameters
@@ -46,7 +54,7 @@ class Vote(OfColumns):
     score: Float64
 
     def __post_init__(self) -> None:
-        score: Float64 = column("score", self.score, "float64", (None, None))
+        score: Float64 = check_column("score", self.score, "float64", (None, None))
         if not score.shape[1] or not np.isfinite(score).all():
             raise ValueError("score must be finite numbers, one column at least")
         object.__setattr__(self, "score", score)
@@ -70,7 +78,7 @@ class Vote(OfColumns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ballots(OfColumns):
+class Ballots(ArrayRecord):
     """The vote of each node as a leaf of a pruning: a label or values; the other one is None.
 
     Parameters
@@ -89,7 +97,7 @@ class Ballots(OfColumns):
 
     def __post_init__(self) -> None:
         if self.label is not None:
-            label = codes("label", self.label, len(self.label), self.n_values)
+            label = check_codes("label", self.label, len(self.label), self.n_values)
             object.__setattr__(self, "label", label)
         if self.values is not None:
             self._check("float64", (None, self.n_values), "values")
@@ -109,11 +117,13 @@ class Ballots(OfColumns):
     def cast(self, tree: Trees, weights: NodeWeights) -> Vote:
         """Compute the vote of all prunings of a tree, each with its weight."""
         weight = weights.check_tree(tree).weight
-        return Vote.made(push_down(tree.left, weight, self.label, self.values, self.n_values))
+        return Vote.from_checked(
+            push_down(tree.left, weight, self.label, self.values, self.n_values)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseBallots(OfColumns):
+class SparseBallots(ArrayRecord):
     """The vote of each node for many classes, from sparse counts.
 
     Parameters
@@ -148,7 +158,7 @@ class SparseBallots(OfColumns):
 
 
 @dataclass(frozen=True, eq=False)
-class DeferredVote(OfColumns):
+class DeferredVote(ArrayRecord):
     """The outcome of a vote on many classes, computed for the nodes whose outcome is requested.
 
     Parameters
@@ -245,11 +255,11 @@ class Voting:
     slopes: MonotonicSigns = None
 
     def __post_init__(self) -> None:
-        expect_settings(self)
-        nonnegative("smoothing", self.smoothing)
+        validate_settings(self)
+        check_nonnegative("smoothing", self.smoothing)
         if self.slopes is None:
             return
-        signs = array_of("slopes", self.slopes)
+        signs = to_array("slopes", self.slopes)
         if signs.dtype.kind not in "bi" or not np.isin(signs, (-1, 0, 1)).all():
             raise ValueError(f"slopes must hold -1, 0 or 1, got {shortened(self.slopes)}")
         # A copy that the caller cannot change, as the core does not check it again.
@@ -277,17 +287,17 @@ class Voting:
             nodes = np.arange(len(tree.left))
             labels = [self.ballots(tree, target).take(nodes) for target in stats.of_each]
             values = np.concatenate(labels, axis=1)
-            return Ballots.made(None, values, values.shape[1])
+            return Ballots.from_checked(None, values, values.shape[1])
         if self.kind == "mean":
             values = self.averages(tree, stats)
-            return Ballots.made(None, values, values.shape[1])
+            return Ballots.from_checked(None, values, values.shape[1])
         if not isinstance(stats, NodeStats):
             raise ValueError('kind must be "mean" for a numeric target, got "majority"')
         label = stats.check_tree(tree).label
         if self.slopes is not None:
             unsmoothed = Voting("mean", 0.0, self.slopes)
             label = unsmoothed.averages(tree, stats).argmax(axis=1).astype(np.int32)
-        return Ballots.made(label, None, stats.n_classes)
+        return Ballots.from_checked(label, None, stats.n_classes)
 
     def averages(self, tree: Trees, stats: Stats) -> Float64:
         """Compute smoothed class frequencies (m, K) or means (m, 1) that satisfy `slopes`."""
@@ -322,7 +332,7 @@ def vote(
 def vote(
     tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting | Kind = "majority"
 ) -> Vote | DeferredVote: ...
-@checked
+@validate_arguments
 def vote(
     tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting | Kind = "majority"
 ) -> Vote | DeferredVote:
@@ -403,7 +413,7 @@ class PredictionVariance:
     within: Float64
 
 
-@checked
+@validate_arguments
 def prediction_variance(
     tree: Tree, stats: TargetStats, weights: NodeWeights, voting: Voting = Voting("mean")
 ) -> PredictionVariance:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.interface.arrays import Float64, Int32, OfColumns, array_of, matrix
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.arrays import ArrayRecord, Float64, Int32, check_matrix, to_array
+from certree.interface.signatures import validate_arguments, validate_settings
 
 Coding = Literal["0/1", "-1/+1", "thresholds"]
 
@@ -24,7 +24,7 @@ VALUES: dict[TwoValued, tuple[float, float]] = {"0/1": (0.0, 1.0), "-1/+1": (-1.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bits(OfColumns):
+class Bits(ArrayRecord):
     """The bits of a row: their features and thresholds.
 
     In characters, a bit b counts as the sign x = (-1)^b. A feature with the values 0 and 1 is its own
@@ -58,7 +58,7 @@ class Bits(OfColumns):
     def __post_init__(self) -> None:
         self._check("int32", (None,), "feature")
         self._check("float64", (len(self.feature),), "threshold")
-        expect_settings(self)
+        validate_settings(self)
         if not len(self.feature):
             raise ValueError("feature must have at least one bit, got none")
         if self.feature.min() < 0 or self.feature.max() >= self.n_features:
@@ -74,7 +74,7 @@ class Bits(OfColumns):
             )
 
     @classmethod
-    @checked
+    @validate_arguments
     def two_valued(cls, n_features: int, coding: TwoValued = "0/1") -> Bits:
         """Create one bit for each of `n_features` two-valued features.
 
@@ -137,8 +137,8 @@ class Bits(OfColumns):
 
     def _check_rows(self, X: Any) -> NDArray[Any]:
         """Return `X` as a table of floats (n, p), or raise if its values are outside the coding."""
-        array = array_of("X", X)
-        rows = matrix(array.astype(np.uint8) if array.dtype == np.bool_ else array)
+        array = to_array("X", X)
+        rows = check_matrix(array.astype(np.uint8) if array.dtype == np.bool_ else array)
         if rows.shape[1] != self.n_features:
             raise ValueError(f"X has {rows.shape[1]} features, but expected {self.n_features}")
         _expect_no_missing(rows)

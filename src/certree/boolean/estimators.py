@@ -23,8 +23,8 @@ from certree.boolean.selection import (
     select,
 )
 from certree.boolean.spectrum import Spectrum
-from certree.interface.arrays import LARGEST, Float64, UInt64
-from certree.interface.fitted import fits, reads_state
+from certree.interface.arrays import MAX_SETTING, Float64, UInt64
+from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import COUNT
 from certree.interface.threads import N_JOBS
 from certree.rows.training import TakesRows
@@ -61,7 +61,7 @@ class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
     ) -> None:
         self._store(locals())
 
-    @fits
+    @fit_method
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose products of features and fit their coefficients.
 
@@ -201,14 +201,14 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
 
     def _encode_targets(self, y: NDArray[Any]) -> list[Float64]:
         """Return `y` as the only target, or raise ValueError if its squares would overflow."""
-        if not np.abs(y).max() <= LARGEST:
+        if not np.abs(y).max() <= MAX_SETTING:
             raise ValueError(
-                f"y must be of size {LARGEST:g} at most, got {np.abs(y).max():g}: rescale it, as "
+                f"y must be of size {MAX_SETTING:g} at most, got {np.abs(y).max():g}: rescale it, as "
                 "squares of larger numbers are infinite"
             )
         return [y]
 
-    @reads_state
+    @snapshot_method
     def predict(self, X: ArrayLike) -> Float64:
         """Predict the number of each row.
 
@@ -275,7 +275,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
             return [2.0 * y - 1.0 if self.n_classes_ == 2 else np.ones(len(y))]
         return [(y == k).astype(np.float64) for k in range(self.n_classes_)]
 
-    @reads_state
+    @snapshot_method
     def decision_function(self, X: ArrayLike) -> Float64:
         """Return the values of the polynomials.
 
@@ -292,7 +292,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
         scores = self._evaluate(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    @reads_state
+    @snapshot_method
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row; ties go to the first in `classes_`.
 
@@ -312,7 +312,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
             best = (scores[:, 0] > 0).astype(np.intp)
         return self.classes_.take(best)
 
-    @reads_state
+    @snapshot_method
     def predict_proba(self, X: ArrayLike) -> Float64:
         """Predict class probabilities: the polynomials, clipped and scaled to sum to 1.
 

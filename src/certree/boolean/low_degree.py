@@ -13,9 +13,9 @@ from certree.boolean.bits import Bits, TwoValued, infer_coding
 from certree.boolean.query_counter import expect_probability
 from certree.boolean.sets import build_membership_matrix, count_sets, enumerate_sets
 from certree.boolean.spectrum import Spectrum, compute_characters
-from certree.interface.arrays import Float64, UInt64, array_of, column, nonnegative
-from certree.interface.signatures import checked
-from certree.interface.threads import threads
+from certree.interface.arrays import Float64, UInt64, check_column, check_nonnegative, to_array
+from certree.interface.signatures import validate_arguments
+from certree.interface.threads import get_n_threads
 
 # Largest number of sets, and number of characters that are held in memory at a time.
 _MAX_SETS, _BLOCK = 1 << 24, 1 << 22
@@ -80,7 +80,7 @@ class LowDegree:
         return weight_above + step * l1_bound
 
 
-@checked
+@validate_arguments
 def low_degree(
     X: ArrayLike,
     y: ArrayLike,
@@ -135,8 +135,8 @@ def low_degree(
     bound for terms above a threshold is ours.
     """
     expect_probability(delta)
-    largest = nonnegative("largest", largest)
-    rows, target = array_of("X", X), column("y", y, "float64", (None,))
+    largest = check_nonnegative("largest", largest)
+    rows, target = to_array("X", X), check_column("y", y, "float64", (None,))
     bits = Bits.two_valued(
         rows.shape[1] if rows.ndim == 2 else 0, infer_coding(rows) if coding == "auto" else coding
     )
@@ -154,7 +154,7 @@ def low_degree(
             f"degree must be at least 0 and leave at most {_MAX_SETS} sets, got {degree}"
         )
     sets = enumerate_sets(len(bits), degree)
-    estimates = compute_correlations(sets, signs, target[:, None], threads(n_jobs))
+    estimates = compute_correlations(sets, signs, target[:, None], get_n_threads(n_jobs))
     radius = largest * sqrt(2 * (log(2 * n_sets) - log(delta)) / len(target))
     smallest = {
         "all": 0.0,

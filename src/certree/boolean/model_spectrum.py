@@ -23,13 +23,13 @@ from certree.boolean.bits import VALUES, Bits, Coding
 from certree.boolean.spectrum import Spectrum, check_means
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
-from certree.explain.summed import SummedTrees, summable, summed_trees
+from certree.explain.additive_trees import AdditiveTrees, check_additive, summed_trees
 from certree.explain.tree_model import TreeModel
 from certree.grow.sklearn_tree import from_sklearn, numbers_from_sklearn
-from certree.interface.arrays import Float64, Int32, column
-from certree.interface.fitted import state_of
-from certree.interface.signatures import checked
-from certree.interface.threads import threads
+from certree.interface.arrays import Float64, Int32, check_column
+from certree.interface.fitted_state import get_snapshot
+from certree.interface.signatures import validate_arguments
+from certree.interface.threads import get_n_threads
 from certree.tree import LEAF, Tree, Trees
 
 # Largest number of terms: half a gigabyte.
@@ -43,7 +43,7 @@ _SKLEARN_FORESTS = (
 )
 
 
-@checked
+@validate_arguments
 def spectrum(
     model: Any,
     degree: int | None = None,
@@ -106,7 +106,7 @@ def spectrum(
         np.zeros(len(bits)) if means is None else means,
         len(bits) if degree is None else min(max(int(degree), 0), len(bits)),
         _MAX_TERMS,
-        threads(n_jobs),
+        get_n_threads(n_jobs),
     )
     tree_spectrum = Spectrum(masks, coefficients, bits, means)
     if not start.any():
@@ -125,14 +125,14 @@ def extract_trees(model: Any) -> tuple[Trees, Float64]:
     """
     if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], Tree):
         tree, values = model
-        value: Float64 = column("values", values, "float64", (tree.n_nodes, None))
+        value: Float64 = check_column("values", values, "float64", (tree.n_nodes, None))
         return _join_trees([tree.with_value(value)])
     if isinstance(model, (BoostedTrees, AdaBoostTreeClassifier)) and hasattr(
-        model, "_summed_trees"
+        model, "_get_additive_trees"
     ):
-        return _extract_score_trees(summed_trees(summable(model)))
+        return _extract_score_trees(summed_trees(check_additive(model)))
     if isinstance(model, TreeModel):
-        return _extract_certree_tree(state_of(model))
+        return _extract_certree_tree(get_snapshot(model))
     if isinstance(model, BaseDecisionTree):
         check_is_fitted(model)
         return _extract_sklearn_trees([model])
@@ -158,18 +158,18 @@ def _extract_certree_tree(model: Any) -> tuple[Trees, Float64]:
             "model must have values in its leaves, and not predict by models of their own, got "
             f"{model!r}"
         )
-    formula = model._formula()
+    formula = model._build_formula()
     tree_weight = 1 / len(formula.trees) if formula.kind == "forest" else 1.0
     trees = []
     for tree in formula.trees:
         value = tree.value
-        if formula.link == "shares" and formula.says_second:
+        if formula.link == "shares" and formula.has_second_class_only:
             value = np.hstack([1.0 - value, value])
         trees.append(tree.with_value(np.where(tree.is_leaf[:, None], tree_weight * value, 0.0)))
     return _join_trees(trees)
 
 
-def _extract_score_trees(summed: SummedTrees) -> tuple[Trees, Float64]:
+def _extract_score_trees(summed: AdditiveTrees) -> tuple[Trees, Float64]:
     """Return the trees and the start of raw scores, which the formula of a single class lacks."""
     trees = summed.trees
     return trees.with_value(np.where(trees.is_leaf[:, None], trees.value, 0.0)), summed.start

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certree.boolean.bits import Bits
 from certree.boolean.spectrum import Spectrum
-from certree.interface.arrays import Float64, array_of
+from certree.interface.arrays import Float64, to_array
 
 Function = Callable[[NDArray[np.int64]], Any]
 
@@ -100,7 +100,7 @@ class QueryCounter:
                 f"{n} more are needed to go on"
             )
         rows = self.bits.to_rows(signs).astype(np.int64)  # integers support bit operators
-        returned = array_of("what function returns", self._function(rows))
+        returned = to_array("what function returns", self._function(rows))
         self.n_queries += n
         if returned.dtype.kind not in "biuf":
             raise TypeError(f"function must return numbers, got dtype {returned.dtype}")

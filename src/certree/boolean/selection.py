@@ -26,7 +26,7 @@ from certree.boolean.sets import (
 from certree.boolean.spectrum import compute_characters
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.interface.arrays import Float64, UInt64
-from certree.interface.threads import threads
+from certree.interface.threads import get_n_threads
 
 Search = Literal["lasso", "omp"]
 
@@ -92,7 +92,7 @@ class Examples:
     def compute_characters(self, masks: UInt64) -> Float64:
         """Compute the character of each set at each row, (n, k)."""
         members, signs = build_membership_matrix(masks, len(self.bits)), self.bits.signs(self.X)
-        return compute_characters(members, signs, None, threads(self.n_jobs)).T
+        return compute_characters(members, signs, None, get_n_threads(self.n_jobs)).T
 
 
 Propose = Callable[[Examples], UInt64]
@@ -123,7 +123,7 @@ def propose_by_trees(examples: Examples, degree: int, random_state: int) -> UInt
     largest = np.argsort(-tree_spectrum.squares, kind="stable")[:n_by_trees]
     small = enumerate_sets(len(bits), limit_degree(len(bits), len(y), degree))
     signs, centred = bits.signs(examples.X), (y - y.mean())[:, None]
-    correlations = compute_correlations(small, signs, centred, threads(n_jobs))[:, 0]
+    correlations = compute_correlations(small, signs, centred, get_n_threads(n_jobs))[:, 0]
     correlated = np.argsort(-np.abs(correlations), kind="stable")[:_N_BY_CORRELATION]
     masks = np.concatenate([tree_spectrum.masks[largest], small[correlated]])
     masks = masks[argsort_masks(masks)]

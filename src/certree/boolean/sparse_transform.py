@@ -23,7 +23,7 @@ from certree.boolean.spectrum import Spectrum
 from certree.boolean.transform import MAX_BITS, spectrum_of_values
 from certree.certificates.inequalities.bounds import binomial_upper
 from certree.interface.arrays import Float64, Int64
-from certree.interface.signatures import checked
+from certree.interface.signatures import validate_arguments
 
 _MATRICES = 3
 # Number of columns of each matrix at the start.
@@ -35,7 +35,7 @@ _MAX_PASSES = 100
 Sets = NDArray[np.uint8]
 
 
-@checked
+@validate_arguments
 def sparse_transform(
     function: Any,
     n_features: int,

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from certree.boolean.spectrum import Spectrum
 from certree.certificates.inequalities.bounds import empirical_bernstein
-from certree.interface.arrays import LARGEST, Float64, array_of, column
-from certree.interface.signatures import checked
+from certree.interface.arrays import MAX_SETTING, Float64, check_column, to_array
+from certree.interface.signatures import validate_arguments
 
 # Fourth powers of differences within this range do not overflow float64.
 _MAX_RANGE = 1e70
@@ -59,7 +59,7 @@ class Sparsified:
         )
 
 
-@checked
+@validate_arguments
 def sparsify(
     spectrum: Spectrum,
     *,
@@ -97,8 +97,8 @@ def sparsify(
     limit: Any = error if budget is None else budget
     if not limit >= 0:
         raise ValueError(f"budget and error must be at least 0, got {limit}")
-    if n_leaves is not None and not 1 <= n_leaves <= LARGEST:
-        raise ValueError(f"n_leaves must be positive, at most {LARGEST:g}, got {n_leaves}")
+    if n_leaves is not None and not 1 <= n_leaves <= MAX_SETTING:
+        raise ValueError(f"n_leaves must be positive, at most {MAX_SETTING:g}, got {n_leaves}")
     order = np.argsort(-spectrum.squares, kind="stable")
     if budget is None:
         # Entry i is the error if i terms are kept, summed from the smallest term up.
@@ -107,7 +107,7 @@ def sparsify(
     return _keep_terms(spectrum, np.sort(order[:budget]), n_leaves)
 
 
-@checked
+@validate_arguments
 def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Sparsified:
     """Keep the terms that the theorem of Kushilevitz and Mansour keeps: small sets, large coefficients.
 
@@ -144,7 +144,7 @@ def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Spa
     Kushilevitz and Mansour, "Learning decision trees using the Fourier spectrum", 1993.
     """
     epsilon = float(epsilon)
-    if not 0 < epsilon <= LARGEST or not 1 <= n_leaves <= LARGEST:
+    if not 0 < epsilon <= MAX_SETTING or not 1 <= n_leaves <= MAX_SETTING:
         raise ValueError(f"epsilon and n_leaves must be positive, got {epsilon} and {n_leaves}")
     if spectrum.mean is not None:
         raise ValueError(
@@ -184,7 +184,7 @@ def _keep_terms(
     return Sparsified(kept, error, dropped.sup_norm_bound, guaranteed, n_terms, degree)
 
 
-@checked
+@validate_arguments
 def held_out_error(
     spectrum: Spectrum,
     X: ArrayLike,
@@ -234,9 +234,9 @@ def held_out_error(
         raise ValueError(
             f"low and high must be at most {_MAX_RANGE:g} apart, got {low!r}, {high!r}"
         )
-    array = array_of("values", values)
+    array = to_array("values", values)
     table = array[:, None] if array.ndim == 1 else array
-    truth = column("values", table, "float64", (None, spectrum.n_outputs))
+    truth = check_column("values", table, "float64", (None, spectrum.n_outputs))
     if not ((truth >= low) & (truth <= high)).all():
         raise ValueError(
             f"values must lie in {low:g} .. {high:g}, got {truth.min():g} .. {truth.max():g}: set low "

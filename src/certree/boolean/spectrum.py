@@ -15,10 +15,10 @@ from scipy import sparse
 from certree._core import multiply_features
 from certree.boolean.bits import Bits
 from certree.boolean.sets import argsort_masks, build_membership_matrix, count_words, find_distinct
-from certree.interface.arrays import Float64, Int64, OfColumns, UInt64, array_of, column
-from certree.interface.extras import needed
-from certree.interface.signatures import checked, expect_settings
-from certree.interface.threads import threads
+from certree.interface.arrays import ArrayRecord, Float64, Int64, UInt64, check_column, to_array
+from certree.interface.extras import import_extra
+from certree.interface.signatures import validate_arguments, validate_settings
+from certree.interface.threads import get_n_threads
 
 # Number of characters that are held in memory at a time.
 _BLOCK = 1 << 22
@@ -28,7 +28,7 @@ _TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum(OfColumns):
+class Spectrum(ArrayRecord):
     """A function of bits as a sum of characters: products of the signs of bits.
 
     With the sign x = (-1)^b of a bit b (see `Bits`)::
@@ -66,7 +66,7 @@ class Spectrum(OfColumns):
     mean: Float64 | None = None
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         self._check("uint64", (None, count_words(len(self.bits))), "masks")
         self._check("float64", (len(self.masks), None), "coefficients")
         if not self.coefficients.shape[1] or not np.isfinite(self.coefficients).all():
@@ -201,7 +201,7 @@ class Spectrum(OfColumns):
         """Return the spectrum of some terms, selected by booleans (k,) or ascending numbers."""
         return replace(self, masks=self.masks[terms], coefficients=self.coefficients[terms])
 
-    @checked
+    @validate_arguments
     def truncate(self, degree: int) -> Spectrum:
         """Return the terms of at most `degree` bits: the best approximation of that degree."""
         return self.select_terms(self.sizes <= degree)
@@ -213,7 +213,7 @@ class Spectrum(OfColumns):
         """Means of the signs of all bits, (n_bits,); 0 without means."""
         return np.zeros(len(self.bits)) if self.mean is None else self.mean
 
-    @checked
+    @validate_arguments
     def evaluate(self, X: ArrayLike, *, n_jobs: int | None = None) -> Float64:
         """Compute the values of the function.
 
@@ -236,7 +236,7 @@ class Spectrum(OfColumns):
             If X has another number of features, a missing value, or values outside the coding of
             `bits`; if a value of the function overflows float64.
         """
-        rows, n_threads = np.atleast_1d(array_of("X", X)), threads(n_jobs)
+        rows, n_threads = np.atleast_1d(to_array("X", X)), get_n_threads(n_jobs)
         width = max(_BLOCK // max(len(self), len(self.bits)), 1)
         with np.errstate(over="ignore", invalid="ignore"):
             blocks = [
@@ -273,7 +273,7 @@ class Spectrum(OfColumns):
         """Return the square of each term (k,), with 0 for terms of more than `degree` bits."""
         return self.squares if degree is None else np.where(self.sizes <= degree, self.squares, 0)
 
-    @checked
+    @validate_arguments
     def influences(self, degree: int | None = None) -> Float64:
         """Compute the influence of each bit.
 
@@ -291,7 +291,7 @@ class Spectrum(OfColumns):
         """
         return np.asarray(self.members.T @ self._squares_to_degree(degree)).ravel()
 
-    @checked
+    @validate_arguments
     def pair_influences(self, degree: int | None = None) -> Float64:
         """Compute the joint influence of each pair of bits.
 
@@ -308,7 +308,7 @@ class Spectrum(OfColumns):
         weighted = sparse.diags(self._squares_to_degree(degree)) @ self.members
         return np.asarray((self.members.T @ weighted).toarray())
 
-    @checked
+    @validate_arguments
     def total_influence(self, degree: int | None = None) -> float:
         """Compute the sum of all influences: the number of bits of each term times its square.
 
@@ -323,7 +323,7 @@ class Spectrum(OfColumns):
         """
         return float(self._squares_to_degree(degree) @ self.sizes)
 
-    @checked
+    @validate_arguments
     def noise_stability(self, rho: float) -> float:
         """Compute the noise stability: the mean product of the values at a row and at a noisy copy.
 
@@ -376,7 +376,7 @@ class Spectrum(OfColumns):
         names = [f"coefficient_{k}" for k in range(self.n_outputs)]
         for k, name in enumerate(names if self.n_outputs > 1 else ["coefficient"]):
             frame[name] = self.coefficients[order, k]
-        return needed("pandas", "frames").DataFrame(frame)
+        return import_extra("pandas", "frames").DataFrame(frame)
 
     def _order_by_size(self) -> NDArray[np.intp]:
         """Return the numbers of the terms, largest square first, then fewest bits."""
@@ -435,7 +435,7 @@ def compute_characters(
 
 def check_means(values: ArrayLike, n_bits: int) -> Float64:
     """Return the means of the signs of all bits as a column (n_bits,), or raise if one is not valid."""
-    mean: Float64 = column("mean", values, "float64", (n_bits,))
+    mean: Float64 = check_column("mean", values, "float64", (n_bits,))
     if not (np.abs(mean) < 1).all():
         raise ValueError("mean must lie between -1 and 1, got a bit that never changes: drop it")
     return mean

@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from certree.certificates.certificate import Matches
 from certree.certificates.inequalities.good_turing import expected_matches, most_matches
-from certree.interface.arrays import UInt64, array_of, places_among
+from certree.interface.arrays import UInt64, find_positions, to_array
 from certree.rows.columns import frame_of, given_values
 from certree.rows.duplicates import (
     QUESTION,
@@ -97,7 +97,7 @@ def rows_that_judge(
         nothing is said of it; if they are said to be genuine, and are the table of the fit or match
         more rows of it than new rows would.
     """
-    truth = array_of("y", y)
+    truth = to_array("y", y)
     judging = JudgingRows(classifier, duplicates)
     judging.add(X, truth)
     return judging.judged()
@@ -266,7 +266,7 @@ def _codes(model: Any, classifier: Any, truth: NDArray[Any]) -> NDArray[Any]:
     # Ensembles of scikit-learn number the classes for their members.
     classes = np.asarray(given if given is not None and len(given) == len(known) else known)
     try:
-        places, are_known = places_among(classes, truth)
+        places, are_known = find_positions(classes, truth)
     except TypeError:  # words for numbers, which are refused later
         return np.zeros(len(truth))
     trained = getattr(

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import Float64, column
-from certree.interface.stored import Stored
+from certree.interface.arrays import Float64, check_column
+from certree.interface.stored_state import StoredState
 from certree.rows.folds import Indices
 from certree.rows.training import other_class
 from certree.stats import NodeStats
@@ -44,11 +44,13 @@ class TrainedClasses:
         return classes, cls(~np.isin(classes, others))
 
     @classmethod
-    def restored(cls, stored: Stored) -> Self | None:
+    def from_stored(cls, stored: StoredState) -> Self | None:
         """Read what a file holds; None if training samples have all classes."""
         if "is_trained" not in stored:
             return None
-        is_trained = column("is_trained", stored["is_trained"], "bool", (len(stored["classes"]),))
+        is_trained = check_column(
+            "is_trained", stored["is_trained"], "bool", (len(stored["classes"]),)
+        )
         if is_trained.all() or not is_trained.any():
             raise ValueError("is_trained must name some of the classes, and not all")
         return cls(is_trained)

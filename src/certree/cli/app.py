@@ -13,9 +13,9 @@ from rich.markup import escape
 
 import certree
 from certree.files.output_paths import expect_writable
-from certree.interface.extras import needed
-from certree.interface.whole import write_whole
-from certree.interface.words import visible
+from certree.interface.atomic_write import write_atomically
+from certree.interface.extras import import_extra
+from certree.interface.formatting import escape_controls
 
 app = typer.Typer(
     help="Pruned trees, boosted trees and forests, with certified bounds on their error.",
@@ -102,13 +102,13 @@ def _describe_error(error: BaseException) -> str:
 
 def _print_message(label: str, message: str) -> None:
     """Print a label and a message as one line on standard error, with control characters escaped."""
-    text = f"{label} {escape(visible(' '.join(message.split())))}"
+    text = f"{label} {escape(escape_controls(' '.join(message.split())))}"
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)
 
 
 def print_text(text: str) -> None:
     """Print text on standard output without interpreting brackets; control characters are escaped."""
-    lines = "\n".join(map(visible, text.split("\n")))
+    lines = "\n".join(map(escape_controls, text.split("\n")))
     Console().print(lines, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -126,7 +126,7 @@ def expect_figure_path(path: Path | None) -> None:
     """
     expect_writable(path)
     if path:
-        formats = needed("matplotlib.backend_bases", "plot").FigureCanvasBase.filetypes
+        formats = import_extra("matplotlib.backend_bases", "plot").FigureCanvasBase.filetypes
         if _figure_format(path) not in formats:
             raise ValueError(
                 f"a figure must be written to a file .{', .'.join(sorted(formats))}, got {path}"
@@ -149,7 +149,7 @@ def save_figure(path: Path, draw: Callable[[], Any]) -> None:
         Takes nothing and returns the figure.
     """
     figure_format = _figure_format(path)
-    write_whole(path, lambda file: draw().savefig(file, format=figure_format, dpi=150))
+    write_atomically(path, lambda file: draw().savefig(file, format=figure_format, dpi=150))
 
 
 def _print_version(is_requested: bool) -> None:

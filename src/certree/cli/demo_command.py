@@ -16,7 +16,7 @@ from certree.cli.app import MODELS, Quiet, command, output_file_option, print_te
 from certree.cli.method_comparison import TEST_SIZE, MethodScores, compare_methods
 from certree.estimators import CertifiedTreeClassifier, PACBayesTreeClassifier
 from certree.files.output_paths import expect_writable
-from certree.interface.progress import progress
+from certree.interface.progress import show_progress
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, table, tag
 from certree.show.page.report_page import build_sections, write_page
@@ -40,7 +40,7 @@ def demo(
     expect_writable(output)
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     y = y.map({0: "malignant", 1: "benign"})
-    with progress(not quiet, repeats, "demo") as advance:
+    with show_progress(not quiet, repeats, "demo") as advance:
         scores = compare_methods(X.to_numpy(), y.to_numpy(), repeats, advance)
     X_train, X_test, y_train, y_test = train_test_split(
         X, y, test_size=TEST_SIZE, random_state=0, stratify=y

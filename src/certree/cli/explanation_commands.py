@@ -36,7 +36,7 @@ from certree.cli.table_input import (
 from certree.explain import interaction_fractions, shapley_values
 from certree.files import models, tables
 from certree.files.output_paths import expect_writable
-from certree.interface.whole import write_whole
+from certree.interface.atomic_write import write_atomically
 
 # Rows of the table that Shapley values take as background.
 _N_BACKGROUND_ROWS = 100
@@ -277,5 +277,5 @@ def export(
     if not hasattr(model, "to_dict"):
         raise ValueError(f"MODEL must consist of trees to be exported, got {type(model).__name__}")
     content = to_content(model, table)
-    write_whole(output, lambda stream: stream.write(content))
+    write_atomically(output, lambda stream: stream.write(content))
     print_text(f"written to {output} ({len(content) / 1e6:.2g} MB)")

@@ -48,8 +48,14 @@ from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import models, tables
 from certree.files.output_paths import expect_writable
-from certree.interface.extras import needed
-from certree.interface.words import counted, cut, duration, file_size, to_four_digits
+from certree.interface.extras import import_extra
+from certree.interface.formatting import (
+    format_duration,
+    format_file_size,
+    format_four_digits,
+    format_quantity,
+    shorten_label,
+)
 from certree.parts import resources
 from certree.parts.resources import limit_now
 from certree.parts.sources import FileRows
@@ -305,8 +311,10 @@ def fit(
         print_text(line)
     if verbose:
         print_text(f"chosen settings: {_describe_chosen_settings(model)}")
-    size = file_size(model_path.stat().st_size)
-    print_text(f"fitted to all rows in {duration(seconds)}, written to {model_path} ({size})")
+    size = format_file_size(model_path.stat().st_size)
+    print_text(
+        f"fitted to all rows in {format_duration(seconds)}, written to {model_path} ({size})"
+    )
     if hasattr(model, "certificate_"):
         print_text(str(model.certificate_))
     print_text(f"next: certree predict {model_path} NEW.csv")
@@ -387,8 +395,8 @@ def _fit_folder(
     folder: Any = request.file
     model.fit(folder, request.target, **fit_arguments)
     seconds = time.perf_counter() - start
-    size = f"{counted(rows.n_rows, 'row')} in {counted(rows.n_files, 'file')}"
-    features = counted(len(rows.features), "feature")
+    size = f"{format_quantity(rows.n_rows, 'row')} in {format_quantity(rows.n_files, 'file')}"
+    features = format_quantity(len(rows.features), "feature")
     return [f"{size}, {features}; {_describe_size(model)}"], seconds
 
 
@@ -418,7 +426,7 @@ def _limit_resources(scheduler: str | None, limit: str | None, file: Path) -> It
 def _connect_to_dask(scheduler: str) -> Any:
     """Return a client of the Dask scheduler at an address."""
     try:
-        return needed("distributed", "dask").Client(scheduler, timeout=_SCHEDULER_TIMEOUT)
+        return import_extra("distributed", "dask").Client(scheduler, timeout=_SCHEDULER_TIMEOUT)
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
             f"--scheduler must be the address of a running Dask scheduler, got {scheduler}: {error}"
@@ -442,7 +450,7 @@ def _read_table(
 
 def _summarize_fit(model: Any, table: tables.Table) -> str:
     """Return a line on the size of the table, the classes, and the size of the fitted model."""
-    features = counted(table.X.shape[1], "feature")
+    features = format_quantity(table.X.shape[1], "feature")
     classes = _describe_classes(model, np.asarray(table.y))
     return f"{len(table.X):,} rows, {features}{classes}; {_describe_size(model)}"
 
@@ -502,7 +510,7 @@ def _describe_baseline(y_train: NDArray[Any], evaluated: EvaluatedModel) -> str:
     """Return the test score of always predicting the most frequent class, or the mean."""
     if evaluated.probabilities is None:
         error = float(np.sqrt(np.mean((evaluated.y - y_train.mean()) ** 2)))
-        return f"always the mean: Root mean squared error {to_four_digits(error)}"
+        return f"always the mean: Root mean squared error {format_four_digits(error)}"
     classes, counts = np.unique(y_train, return_counts=True)
     most_frequent = classes[counts.argmax()]
     error_percent = 100 * np.mean(evaluated.y != most_frequent)
@@ -563,7 +571,8 @@ def _describe_classes(model: Any, y: NDArray[Any]) -> str:
     classes, counts = np.unique(y, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     frequencies = [
-        f"{cut(str(classes[k]))} {100 * counts[k] / len(y):.1f} %" for k in order[:_N_CLASSES_SHOWN]
+        f"{shorten_label(str(classes[k]))} {100 * counts[k] / len(y):.1f} %"
+        for k in order[:_N_CLASSES_SHOWN]
     ]
     if len(classes) == 1:
         return f", and a single class, {frequencies[0]}: nothing else can be predicted"
@@ -574,11 +583,11 @@ def _describe_classes(model: Any, y: NDArray[Any]) -> str:
 def _describe_size(model: Any) -> str:
     """Return the size of a fitted model: its densities, leaves, or trees and leaves."""
     if isinstance(model, NaiveBayesClassifier):
-        return counted(len(model.densities_), "density", "densities")
+        return format_quantity(len(model.densities_), "density", "densities")
     if isinstance(model, TreeVoteEstimator):
-        return f"tree of {counted(model.get_n_leaves(), 'leaf', 'leaves')}"
+        return f"tree of {format_quantity(model.get_n_leaves(), 'leaf', 'leaves')}"
     trees = model.trees_
-    return f"{counted(len(trees), 'tree')} of {int(np.sum(trees.left < 0)):,} leaves"
+    return f"{format_quantity(len(trees), 'tree')} of {int(np.sum(trees.left < 0)):,} leaves"
 
 
 def _describe_chosen_settings(model: Any) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
 from certree.files.tables import listed
-from certree.interface.other_names import expect_our_names
+from certree.interface.parameter_aliases import check_for_aliases
 
 # Parameters that --set does not take, and what sets them instead.
 _SET_ELSEWHERE = {
@@ -74,7 +74,7 @@ def apply_settings(model: Any, settings: dict[str, Any], used_options: Sequence[
             option = name.replace("_", "-")
             raise ValueError(f"--set {name} and --{option} set the same parameter: give one")
         if outer not in parameters:
-            expect_our_names(model, [name], parameters)
+            check_for_aliases(model, [name], parameters)
             raise ValueError(
                 f"{type(model).__name__} has no parameter {name!r}: name one of {listed(parameters)}"
             )

@@ -21,7 +21,7 @@ from certree.cli.app import (
 )
 from certree.files import tables
 from certree.files.output_paths import expect_writable
-from certree.interface.whole import write_whole
+from certree.interface.atomic_write import write_atomically
 from certree.paper import figure2 as figure2_experiment
 from certree.paper import rates as rates_experiment
 from certree.paper import result_tables
@@ -80,7 +80,7 @@ def _show_results(
         Console().print(printout, highlight=False)
     if json_file:
         text = json.dumps(_without_nan(content), indent=1, allow_nan=False) + "\n"
-        write_whole(json_file, lambda file: file.write(text.encode()))
+        write_atomically(json_file, lambda file: file.write(text.encode()))
     if draw and plot:
         save_figure(plot, draw)
 

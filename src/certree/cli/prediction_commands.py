@@ -49,8 +49,8 @@ from certree.files.predictions import (
     read_model_batches,
     show_progress,
 )
-from certree.interface.whole import write_whole
-from certree.interface.words import counted
+from certree.interface.atomic_write import write_atomically
+from certree.interface.formatting import format_quantity
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.scores import RowErrors
 
@@ -125,16 +125,16 @@ def evaluate(
     model = models.load(model_file)
     errors = _compute_row_errors(model, file, target, threshold, quiet)
     scores, n = errors.scores(), len(errors.losses)
-    print_text(f"{type(model).__name__} on {counted(n, 'row')}")
+    print_text(f"{type(model).__name__} on {format_quantity(n, 'row')}")
     for score in scores:
         print_text(str(score))
     if errors.n_known_rows:
-        known = counted(errors.n_known_rows, "row")
+        known = format_quantity(errors.n_known_rows, "row")
         print_text(f"{known} also occur among the rows of the fit: the scores are too optimistic")
     if json_file is not None:
         values = {score.name: [score.value, score.low, score.high] for score in scores}
         text = json.dumps({"rows": n, **values}, indent=1) + "\n"
-        write_whole(json_file, lambda stream: stream.write(text.encode()))
+        write_atomically(json_file, lambda stream: stream.write(text.encode()))
 
 
 def _compute_row_errors(

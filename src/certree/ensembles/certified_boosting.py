@@ -42,11 +42,20 @@ from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.reweighing import best_classes
 from certree.ensembles.staged import constant_scores
 from certree.grow.growing import MonotonicCst
-from certree.interface.arrays import ADDED, Float64, Int32, Int64, OfColumns, codes, column, frozen
-from certree.interface.fitted import fits, reads_state
-from certree.interface.signatures import expect_settings
-from certree.interface.stored import Stored
-from certree.interface.threads import all_threads
+from certree.interface.arrays import (
+    ADDED_LATER,
+    ArrayRecord,
+    Float64,
+    Int32,
+    Int64,
+    check_codes,
+    check_column,
+    freeze,
+)
+from certree.interface.fitted_state import fit_method, snapshot_method
+from certree.interface.signatures import validate_settings
+from certree.interface.stored_state import StoredState
+from certree.interface.threads import get_n_threads_or_all
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
 from certree.rows.near_copies import NearCopies
@@ -63,7 +72,7 @@ _MOST_TRAIN = 1 - 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
-class CalibrationScores(OfColumns):
+class CalibrationScores(ArrayRecord):
     """Calibration samples one by one: their scores and classes, never their features.
 
     Parameters
@@ -96,24 +105,24 @@ class CalibrationScores(OfColumns):
     weight: Float64 | None = None
     repeats: int = 0
     distinct: bool = False
-    is_worst: NDArray[np.bool_] | None = field(default=None, metadata=ADDED)
+    is_worst: NDArray[np.bool_] | None = field(default=None, metadata=ADDED_LATER)
     near_copies: NearCopies | None = None
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         columns, n = checked_places(self.given, self.n_given, self.weight)
-        columns["score"] = column("score", self.score, "float64", (None, n))
-        columns["y"] = codes("y", self.y, n, np.iinfo(np.int32).max)
+        columns["score"] = check_column("score", self.score, "float64", (None, n))
+        columns["y"] = check_codes("y", self.y, n, np.iinfo(np.int32).max)
         if self.is_worst is not None:
-            columns["is_worst"] = column("is_worst", self.is_worst, "bool", (n,))
+            columns["is_worst"] = check_column("is_worst", self.is_worst, "bool", (n,))
         if not np.isfinite(columns["score"]).all():
             raise ValueError("score must hold finite numbers")
         for name, values in columns.items():
             object.__setattr__(self, name, values)
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """What a file holds of them beside the certificate, which knows of near copies."""
-        return {name: of for name, of in super().stored().items() if name != "near_copies"}
+        return {name: of for name, of in super().to_stored().items() if name != "near_copies"}
 
 
 def _quick(model: Any) -> Any:
@@ -289,7 +298,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     ) -> None:
         self._store(locals())
 
-    @fits
+    @fit_method
     def fit(  # type: ignore[override]  # what certifies must not also choose the rounds
         self,
         X: ArrayLike,
@@ -401,11 +410,11 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         self.calibration_ = CalibrationScores(
             *sides.calibration_places,
             self._scores_of(training.features.taken(weigh)),
-            frozen(training.y[weigh]),
+            freeze(training.y[weigh]),
             weight,
             sides.repeats,
             sides.distinct,
-            None if sides.is_worst is None else frozen(sides.is_worst),
+            None if sides.is_worst is None else freeze(sides.is_worst),
             sides.near_copies,
         )
         self.certificate_ = self._certificate(self.calibration_)
@@ -434,16 +443,18 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             **({} if self._trained is None else {"is_trained": self._trained.is_trained}),
         }
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
-        self._trained = TrainedClasses.restored(stored)
-        self.train_size_ = stored.number("train_size", 0, _MOST_TRAIN)
+        self._trained = TrainedClasses.from_stored(stored)
+        self.train_size_ = stored.get_number("train_size", 0, _MOST_TRAIN)
         self.certificates_, self.certificate_ = restored_certificates(stored)
         self.calibration_ = None
         if "calibration.n_given" in stored:
             near = self.certificate_.near_copies
-            rows = CalibrationScores.restored(stored.of("calibration"), near_copies=near)
+            rows = CalibrationScores.from_stored(
+                stored.get_section("calibration"), near_copies=near
+            )
             outputs, most = len(rows.score), int(rows.y.max(initial=0))
             if outputs != self._n_outputs or most > max(2, self.n_classes_):
                 raise ValueError("the calibration samples are of other classes than the trees")
@@ -452,7 +463,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             self.calibration_ = rows
 
     @property
-    @reads_state
+    @snapshot_method
     def guarantees_(self) -> Guarantees | None:
         """All that calibration samples guarantee: of parts of the rows, of sets, and of silence."""
         check_is_fitted(self)
@@ -477,7 +488,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     selective_certificates = asks(Guarantees.selective_certificates)
     predict_selective = asks(Guarantees.predict_selective)
 
-    @reads_state
+    @snapshot_method
     def report(self) -> str:
         """Say what was fitted and what is certified.
 
@@ -666,7 +677,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     ) -> None:
         self._store(locals())
 
-    @fits
+    @fit_method
     def fit(  # type: ignore[override]  # what certifies must not also choose the rounds
         self,
         X: ArrayLike,
@@ -738,7 +749,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         """What errors of rows are about, in units of the target."""
         n = rows.shape[0]
         start = constant_scores(self.scale_start_, n)
-        about = self.scale_trees_.add(start, rows, all_threads(self.n_jobs, n))
+        about = self.scale_trees_.add(start, rows, get_n_threads_or_all(self.n_jobs, n))
         return np.maximum(about[0], self.least_scale_)
 
     def _certify(self, training: Training, limit: float) -> None:
@@ -775,14 +786,14 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             "least_scale": float(self.least_scale_),
         }
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
-        self.conformity_scores_ = Scores.restored(stored.of("scores"))
+        self.conformity_scores_ = Scores.from_stored(stored.get_section("scores"))
         if len(self.conformity_scores_.mass) != 1:
             raise ValueError("scores must be those of one region")
-        value = stored.numbers("scale.value", (None, 1))
-        self.scale_trees_ = self._stored_trees(Trees, stored.of("scale"), value=value)
-        self.scale_start_ = stored.numbers("scale_start", (1,))
-        self.least_scale_ = stored.number("least_scale", 0, np.finfo(np.float64).max)
+        value = stored.get_numbers("scale.value", (None, 1))
+        self.scale_trees_ = self._restore_trees(Trees, stored.get_section("scale"), value=value)
+        self.scale_start_ = stored.get_numbers("scale_start", (1,))
+        self.least_scale_ = stored.get_number("least_scale", 0, np.finfo(np.float64).max)
         self.certificates_, self.certificate_ = restored_certificates(stored)

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import are_truths
+from certree.interface.arrays import has_valid_booleans
 
 # Bytes that the arrays of any file may have in memory, and the ratio to the file size beyond which they
 # may not have more. Deflate alone would allow a ratio of 1000.
@@ -234,6 +234,6 @@ def _read_array(stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> ND
     if dtype.kind == "U" and (np.frombuffer(content, "<u4") > sys.maxunicode).any():
         raise ValueError("an array of text holds invalid code points")
     array = np.frombuffer(content, dtype).reshape(shape)
-    if not are_truths(array):
+    if not has_valid_booleans(array):
         raise ValueError("an array of booleans holds bytes other than 0 and 1")
     return array

@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 
 from certree.certificates.hold_out import expect_known_labels
 from certree.files.tables import feature_of, listed, split_target
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ def column_types(
     dict
         From names of columns in the table to pyarrow types.
     """
-    string = needed("pyarrow", "files").string()
+    string = import_extra("pyarrow", "files").string()
     others = {target, *extra_columns}
     names = getattr(model, "feature_names_in_", None)
     features = [name for name in schema.names if name not in others] if names is None else names
@@ -54,13 +54,13 @@ def column_types(
 def _feature_types(model: Any) -> list[pa.DataType]:
     """Return the type of each feature in the fit: strings, numbers, or null if all were missing."""
     if model.categories_ is None:
-        return [needed("pyarrow", "files").float64()] * model.n_features_in_
+        return [import_extra("pyarrow", "files").float64()] * model.n_features_in_
     return list(map(_category_type, model.categories_.names))
 
 
 def _category_type(categories: Sequence[Any] | None) -> pa.DataType:
     """Return the type of a feature with these categories; None: the feature is numeric."""
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     if categories is None:
         return pa.float64()
     if not categories:
@@ -111,7 +111,7 @@ def select_feature_table(model: Any, table: pa.Table, table_name: str) -> Any:
     features = _select_columns(table, model, table_name)
     _expect_feature_types(features, model)
     columns = {name: feature_of(features, name) for name in features.column_names}
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     return pa.table(
         {name: pa.array(values, _arrow_type(values)) for name, values in columns.items()}
     )
@@ -119,7 +119,7 @@ def select_feature_table(model: Any, table: pa.Table, table_name: str) -> Any:
 
 def _arrow_type(values: NDArray[Any]) -> pa.DataType:
     """Return the pyarrow type for an array: strings for objects, else float64."""
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     return pa.string() if values.dtype == object else pa.float64()
 
 
@@ -143,7 +143,7 @@ def _select_columns(table: pa.Table, model: Any, table_name: str) -> pa.Table:
 
 def _expect_feature_types(features: pa.Table, model: Any) -> None:
     """Refuse a column of strings where the model was fitted on numbers, and the reverse."""
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     for name, fitted_type in zip(features.column_names, _feature_types(model), strict=True):
         column = features[name].drop_null()
         has_strings = pa.types.is_dictionary(column.type) or not (

@@ -33,10 +33,10 @@ from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
 from certree.grow.grid import Grid
 from certree.grow.kd import KD
-from certree.interface.arrays import OfColumns
-from certree.interface.fitted import keep_parameters, state_of
-from certree.interface.stored import Stored
-from certree.interface.whole import write_whole
+from certree.interface.arrays import ArrayRecord
+from certree.interface.atomic_write import write_atomically
+from certree.interface.fitted_state import get_snapshot, keep_parameters
+from certree.interface.stored_state import StoredState
 from certree.prunings.rule_names import RULES
 from certree.tree import Trees
 from certree.votes import Voting
@@ -122,7 +122,7 @@ def save(
     expect_path(path)
     if _MODELS.get(type(model).__name__) is not type(model):
         raise TypeError(f"model must be a fitted estimator of certree, got {model!r}")
-    model = state_of(model)
+    model = get_snapshot(model)
     check_is_fitted(model)
     if is_classifier(model) and not sample_hashes:
         model.sample_hashes_ = None
@@ -136,7 +136,7 @@ def save(
     entries, arrays = _collect_stored_values(model)
     text = _to_json({**entries, "parameters": encoded}).encode()
     _expect_loadable(text, arrays)
-    write_whole(path, lambda file: write_archive(file, text, arrays))
+    write_atomically(path, lambda file: write_archive(file, text, arrays))
 
 
 def _digest_unused_texts(model: Any) -> None:
@@ -170,7 +170,7 @@ def _collect_stored_values(model: Any) -> tuple[_Entries, dict[str, NDArray[Any]
     entries: _Entries = {"format": FORMAT, "version": VERSION, "model": type(model).__name__}
     arrays: dict[str, NDArray[Any]] = {}
     for name, stored in model.__stored__().items():
-        columns = stored.stored() if isinstance(stored, OfColumns) else {"": stored}
+        columns = stored.to_stored() if isinstance(stored, ArrayRecord) else {"": stored}
         for field, value in columns.items():
             target: dict[str, Any] = arrays if isinstance(value, np.ndarray) else entries
             target[f"{name}.{field}" if field else name] = value
@@ -223,13 +223,13 @@ def _create_model(text: bytes, arrays: _Arrays) -> Any:
         If they are not what `save` would write of this model. Errors of any type may occur.
     """
     header = _parse_header(text)
-    stored = Stored(header, arrays)
+    stored = StoredState(header, arrays)
     parameters = stored["parameters"].items()
     model = _MODELS[header["model"]](
         **{name: _decode_parameter(value) for name, value in parameters}
     )
     model.__restore__(stored)
-    _expect_same_values(header, arrays, stored.renewed, *_collect_stored_values(model))
+    _expect_same_values(header, arrays, stored.replaced, *_collect_stored_values(model))
     keep_parameters(model)
     return model
 

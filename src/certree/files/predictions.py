@@ -20,10 +20,10 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.files import tables
 from certree.files.model_rows import column_types, select_feature_table
-from certree.interface.extras import needed
-from certree.interface.fitted import expect_one_target
-from certree.interface.progress import Pace, progress
-from certree.interface.signatures import checked
+from certree.interface.extras import import_extra
+from certree.interface.fitted_state import check_one_target
+from certree.interface.progress import RowRate, show_progress
+from certree.interface.signatures import validate_arguments
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +52,7 @@ def predict_columns(model: Any, X: Any, threshold: float | None = None) -> dict[
     columns: dict[str, Any] = {}
     predicted = model.predict(X) if threshold is None else None
     if is_classifier(model):
-        expect_one_target("a file of predictions", model)
+        check_one_target("a file of predictions", model)
     if is_classifier(model) and hasattr(model, "predict_proba"):
         probabilities = model.predict_proba(X)
         columns = {f"probability_{c}": probabilities[:, k] for k, c in enumerate(model.classes_)}
@@ -98,7 +98,7 @@ def apply_threshold(model: Any, probabilities: dict[Any, Any], threshold: float)
     return labels
 
 
-@checked
+@validate_arguments
 def predict_files(
     model: Any,
     source: Any,
@@ -231,12 +231,12 @@ def show_progress(
     The bar shows the fraction of the input that has been read, rows per second and the time left.
     """
     first = next(batches)
-    with progress(is_shown and not first.is_last, 100, f"{description}, %") as advance:
-        pace, percent_shown = Pace(), 0
+    with show_progress(is_shown and not first.is_last, 100, f"{description}, %") as advance:
+        pace, percent_shown = RowRate(), 0
         for batch in chain([first], batches):
             yield batch
             percent = int(100 * batch.share)
-            advance(percent - percent_shown, pace.of(len(batch.table)))
+            advance(percent - percent_shown, pace.update(len(batch.table)))
             percent_shown = percent
 
 
@@ -278,7 +278,7 @@ def _predict_batch(
     model: Any, batch: tables.Batch, keep: list[str], threshold: float | None
 ) -> pa.Table:
     """Return the output table of one batch: the columns to keep, then the predictions."""
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     missing = [name for name in keep if name not in batch.table.column_names]
     if missing:
         raise ValueError(
@@ -304,7 +304,7 @@ def _cast_to_schema(table: pa.Table, schema: pa.Schema, table_name: str) -> pa.T
         return table
     try:
         return table.cast(schema)
-    except needed("pyarrow", "files").ArrowInvalid as error:
+    except import_extra("pyarrow", "files").ArrowInvalid as error:
         raise ValueError(
             f"keep must name columns of one type, but {table_name} has another type than the files "
             f"before it: {error}"

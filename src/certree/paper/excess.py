@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from certree.certificates.certificate import log_chance
 from certree.certificates.inequalities import bounds
 from certree.certificates.inequalities.posterior_moments import kl_divergence
-from certree.interface.arrays import LARGEST, Float64
-from certree.interface.signatures import checked
+from certree.interface.arrays import MAX_SETTING, Float64
+from certree.interface.signatures import validate_arguments
 from certree.prunings.penalties import check_cost
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -29,7 +29,7 @@ _TEMPERATURES = 2.0 ** -np.arange(-0.75, 13, 0.25)
 _ROUNDING = 1e-9
 
 
-@checked
+@validate_arguments
 def oracle_excess(gibbs_excess: float, n_classes: int) -> float:
     """Bound the excess risk of a majority vote by that of a hypothesis drawn from it.
 
@@ -115,7 +115,7 @@ def _build_family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
     return Family(tree, compute_gains(tree, cost)[:, None], cost[:1], np.zeros(0), stops)
 
 
-@checked
+@validate_arguments
 def excess_posterior(
     tree: Tree, stats: NodeStats, prior: NodeWeights, penalty: ArrayLike, lambda_error: float
 ) -> NodeWeights:
@@ -156,7 +156,7 @@ def excess_posterior(
     return _build_family(tree, cost, prior).solve(bounds.expect_temperature(lambda_error))
 
 
-@checked
+@validate_arguments
 def gibbs_excess_bound(
     tree: Tree,
     stats: NodeStats,
@@ -220,7 +220,7 @@ def gibbs_excess_bound(
     return min(bound, 1.0)
 
 
-@checked
+@validate_arguments
 def excess_bound(
     tree: Tree,
     population: NodeStats,
@@ -333,8 +333,8 @@ def expect_problem(
     total = float(population.check_tree(tree).n[0])
     if abs(total - 1) > _ROUNDING:
         raise ValueError(f"population must hold probabilities that sum to 1, got {total:g}")
-    if not smallest_n <= n <= LARGEST:
-        raise ValueError(f"n must lie in {smallest_n} .. {LARGEST:g}, got {n!r}")
+    if not smallest_n <= n <= MAX_SETTING:
+        raise ValueError(f"n must lie in {smallest_n} .. {MAX_SETTING:g}, got {n!r}")
     if not 0 <= bayes_risk <= 1:
         raise ValueError(f"bayes_risk must lie in 0 .. 1, got {bayes_risk!r}")
     return float(n)

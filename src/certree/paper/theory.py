@@ -13,7 +13,7 @@ from certree.certificates.inequalities import bounds
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.priors import size_prior
 from certree.interface.arrays import Float64
-from certree.interface.signatures import checked
+from certree.interface.signatures import validate_arguments
 from certree.paper.excess import (
     OracleBound,
     compute_excess,
@@ -30,7 +30,7 @@ from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
 
 
-@checked
+@validate_arguments
 def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Float64:
     """Compute by how much the error rate of each leaf may be too low by chance.
 
@@ -65,7 +65,7 @@ def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Floa
     return penalty
 
 
-@checked
+@validate_arguments
 def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.05) -> Float64:
     """Bound the `deviation_penalty` of rows to come, from the probabilities of the nodes.
 
@@ -106,7 +106,7 @@ def _log_regions(tree: Tree, delta: float) -> float:
     return math.log(tree.n_cells) - log_chance(delta)
 
 
-@checked
+@validate_arguments
 def theorem_bound(
     tree: Tree,
     population: NodeStats,
@@ -161,7 +161,7 @@ def theorem_bound(
     )
 
 
-@checked
+@validate_arguments
 def chernoff_oracle_bound(
     tree: Tree,
     population: NodeStats,
@@ -231,7 +231,7 @@ def chernoff_oracle_bound(
     return minimise_over_temperatures(compute_bound, lambda_error)
 
 
-@checked
+@validate_arguments
 def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
     """Compute the rate of the excess risk, up to constants, for Hoelder smooth class probabilities.
 
@@ -290,7 +290,7 @@ class Resolvability(NamedTuple):
     pruning: NodeWeights
 
 
-@checked
+@validate_arguments
 def resolvability(tree: Tree, population: NodeStats, n: int, bayes_risk: float) -> Resolvability:
     """Compute the index of resolvability, which bounds the excess risk of the spatially adaptive rule.
 

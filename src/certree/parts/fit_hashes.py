@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import UInt64, frozen
+from certree.interface.arrays import UInt64, freeze
 from certree.parts.part import PartOfRows
 from certree.rows.hashes import distinct, rounded_hashes, sample_hashes
 from certree.rows.repeat_counts import RepeatCounts, hash_table
@@ -66,8 +66,8 @@ def _counts_of_all(counts: list[RepeatCounts], tables: tuple[int, ...]) -> Repea
     return RepeatCounts(
         sum(one.n for one in counts),
         sum(one.n_distinct for one in counts),
-        frozen(np.concatenate([one.twice for one in counts[1:]])),
-        frozen(np.concatenate([one.often for one in counts[1:]])),
+        freeze(np.concatenate([one.twice for one in counts[1:]])),
+        freeze(np.concatenate([one.often for one in counts[1:]])),
         tables,
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.interface.arrays import Float64, Int32, Int64, UInt64, places_among
+from certree.interface.arrays import Float64, Int32, Int64, UInt64, find_positions
 from certree.parts.chunks import Chunk, positive_rows, without_class_weights
 from certree.parts.dealt_groups import dealt_by_groups, groups_of_all
 from certree.parts.executors import Executor, SomeRows
@@ -134,7 +134,7 @@ def _share_keys(parts: Executor, n_ranges: int) -> None:
         exact, rounded = (distinct(*one) for one in zip(*some, strict=True))
         if not len(exact):
             continue
-        shared = rounded[places_among(exact, rounded)[1]]
+        shared = rounded[find_positions(exact, rounded)[1]]
         if len(shared):
             parts.change(_with_shared_keys, shared)
 
@@ -153,7 +153,7 @@ def _float32_in_range(part: _AlikeRows, i: int, n: int) -> list[tuple[UInt64, UI
 def _with_shared_keys(part: _AlikeRows, shared: UInt64) -> tuple[_AlikeRows, int]:
     if not len(part.rounded):
         return part, 0
-    is_copy = places_among(shared, part.rounded)[1]
+    is_copy = find_positions(shared, part.rounded)[1]
     return replace(part, alike=np.where(is_copy, part.rounded, part.alike)), 0
 
 
@@ -180,7 +180,7 @@ def _marking_worst(
 ) -> tuple[_AlikeRows, int]:
     """Mark rows of the i-th of n ranges that are not of the first unit of their hash."""
     rows = _in_range(part, i, n) & part.certifies
-    places, _ = places_among(hashes, part.alike[rows])
+    places, _ = find_positions(hashes, part.alike[rows])
     is_worst = part.is_worst.copy()
     is_worst[rows] = part.units[rows] != first[places]
     return replace(part, is_worst=is_worst), 0

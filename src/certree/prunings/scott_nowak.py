@@ -15,8 +15,8 @@ from sklearn.base import clone
 from certree._core import fragment_pruning
 from certree.grow.dyadic import dyadic_resolution, resolution_of
 from certree.grow.grower import Grower
-from certree.interface.arrays import Float64, OfColumns, nonnegative
-from certree.interface.signatures import checked
+from certree.interface.arrays import ArrayRecord, Float64, check_nonnegative
+from certree.interface.signatures import validate_arguments
 from certree.prunings.paths import (
     PruningPath,
     compute_leaf_gains,
@@ -77,7 +77,7 @@ class SquareRootPrunings:
         return self.path.compute_losses(alphas[:, None], votes, scoring, n_threads)
 
 
-@checked
+@validate_arguments
 def square_root_penalised(
     tree: Tree, stats: Stats, alpha: float = 1.0, *, count_empty: bool = False
 ) -> NodeWeights:
@@ -113,11 +113,11 @@ def square_root_penalised(
     Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
     2003, equation (1).
     """
-    return SquareRoot(count_empty).family(tree, stats).solve(nonnegative("alpha", alpha))
+    return SquareRoot(count_empty).family(tree, stats).solve(check_nonnegative("alpha", alpha))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FragmentPrunings(OfColumns):
+class FragmentPrunings(ArrayRecord):
     """The best pruning by the penalty of its cheapest root fragment, for each alpha.
 
     A root fragment of a pruning is a pruning of it. See `spatially_adaptive`.
@@ -199,7 +199,7 @@ def fragment_prunings(
     log_regions = (
         log(_count_leaves(stats, leaf_gains))
         if log_cells is None
-        else nonnegative("log_cells", log_cells)
+        else check_nonnegative("log_cells", log_cells)
     )
     n_coefficients = 1.0
     if smoothness is not None:
@@ -221,13 +221,13 @@ def fragment_prunings(
 
 def _check_smoothness(smoothness: object) -> float:
     """Return the smoothness as a float, or raise ValueError if it is out of range."""
-    gamma = nonnegative("smoothness", smoothness)
+    gamma = check_nonnegative("smoothness", smoothness)
     if not 1 <= gamma <= _MAX_SMOOTHNESS:
         raise ValueError(f"smoothness must lie in 1 .. {_MAX_SMOOTHNESS}, got {smoothness!r}")
     return gamma
 
 
-@checked
+@validate_arguments
 def spatially_adaptive(
     tree: Tree,
     stats: Stats,
@@ -273,10 +273,10 @@ def spatially_adaptive(
     2003, equation (2).
     """
     prunings = fragment_prunings(tree, stats, log_cells=log_cells, count_empty=count_empty)
-    return prunings.solve(nonnegative("alpha", alpha))
+    return prunings.solve(check_nonnegative("alpha", alpha))
 
 
-@checked
+@validate_arguments
 def polynomial_penalised(
     tree: Tree,
     stats: Stats,
@@ -329,7 +329,7 @@ def polynomial_penalised(
     prunings = fragment_prunings(
         tree, stats, smoothness=smoothness, log_cells=log_cells, count_empty=count_empty, cost=cost
     )
-    return prunings.solve(nonnegative("alpha", alpha))
+    return prunings.solve(check_nonnegative("alpha", alpha))
 
 
 class ScottNowakRule(PruningRule):

@@ -16,9 +16,9 @@ from certree.interface.arrays import (
     Float64,
     Int32,
     UInt64,
-    in_units_of_largest,
-    places_among,
-    stored,
+    divide_by_largest,
+    find_positions,
+    get_csr_arrays,
 )
 
 Indices = NDArray[np.intp]
@@ -50,7 +50,7 @@ def sample_hashes(
         if order is not None:
             rows = rows[:, _every(order, rows.shape[1])]
             rows.sort_indices()
-        return hash_rows(stored(rows.astype(np.float64, copy=False)), rounded, 1)
+        return hash_rows(get_csr_arrays(rows.astype(np.float64, copy=False)), rounded, 1)
     width = sum(1 if one.ndim == 1 else one.shape[1] for one in tables)
     every = None if order is None else _every(order, width)
     hashes = _hashes_of_wide if width >= _LONG_RUN else _hashes
@@ -137,7 +137,7 @@ def target_key(target: Float64, rows: UInt64, largest: float | None = None) -> i
 
     largest: the largest size of more rows, to whose numbers these add up; None: that of these.
     """
-    scaled = in_units_of_largest(target, largest) if target.any() else target
+    scaled = divide_by_largest(target, largest) if target.any() else target
     return int(mix(rows ^ sample_hashes(scaled)).sum(dtype=np.uint64))
 
 
@@ -178,7 +178,7 @@ def keys_of(
     copies = copy_numbers(starts)
     if before is not None and len(before.hashes):
         starts = starts | starts_of_runs(None if weight is None else weight[order])
-        shared = places_among(distinct(before.hashes), ordered[starts])[1]
+        shared = find_positions(distinct(before.hashes), ordered[starts])[1]
         if shared.sum() != len(before.numbers):
             raise ChangedRowsError("rows differ from those that were told")
         runs = np.cumsum(starts) - 1
@@ -401,7 +401,7 @@ class RowHashes(NamedTuple):
         """The same where hashes of rows that float32 holds as they are, ascending, are known."""
         keys = self.exact.copy()
         if len(known):
-            is_copy = places_among(known, self.rounded)[1]
+            is_copy = find_positions(known, self.rounded)[1]
             keys[self.fractional[is_copy]] = self.rounded[is_copy]
         return keys
 
@@ -446,5 +446,5 @@ def known_rows(X: NDArray[Any], hashes: UInt64) -> tuple[NDArray[np.bool_], NDAr
     ):
         rows = np.flatnonzero(is_kind)
         if len(rows):
-            rounded[rows] = places_among(hashes, hash_some(*_rows_of((X,), rows)))[1]
-    return places_among(hashes, sample_hashes(X))[1], rounded
+            rounded[rows] = find_positions(hashes, hash_some(*_rows_of((X,), rows)))[1]
+    return find_positions(hashes, sample_hashes(X))[1], rounded

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from certree.interface.arrays import Float64, UInt64
-from certree.interface.signatures import expect_settings
-from certree.interface.words import percent
+from certree.interface.formatting import format_percent
+from certree.interface.signatures import validate_settings
 from certree.rows.duplicates import FEW_ROWS, Duplicates, Kind, allowed_repeats, first_of, n_repeats
 from certree.rows.folds import Indices
 from certree.rows.hashes import mix, sample_hashes
@@ -108,7 +108,7 @@ class NearCopies:
     grouped: bool = False
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         if self.n < 0 or self.bins < 0 or self.n_alike < 0:
             raise ValueError("numbers of rows and bins must not be negative")
         if not (0 <= self.share <= 1 and 0 <= self.kept <= 1):
@@ -147,11 +147,11 @@ class NearCopies:
             return "which was not checked: rows are out of core or sparse, or no feature is numeric"
         units = "groups of calibration rows" if self.grouped else "calibration rows"
         said = (
-            f"of {self.n:,} {units} that were compared, {percent(self.share)} share the codes of "
+            f"of {self.n:,} {units} that were compared, {format_percent(self.share)} share the codes of "
             f"{self.bins} quantile bins with training rows"
         )
         if self.share > _LEAST_SHARE:
-            said += f", of which {percent(self.kept)} are left with {2 * self.bins} bins"
+            said += f", of which {format_percent(self.kept)} are left with {2 * self.bins} bins"
         return said
 
 
@@ -275,9 +275,9 @@ def expect_few_near_copies(found: NearCopies, n: int, duplicates: Duplicates) ->
     if found.are_likely:
         units = "groups" if found.grouped else "rows"
         _warn(
-            f"{percent(found.share)} of the {found.n:,} {units} that certify, as far as they were "
+            f"{format_percent(found.share)} of the {found.n:,} {units} that certify, as far as they were "
             f"compared, nearly repeat training rows: they share the codes of {found.bins} quantile "
-            f"bins of the features, and {percent(found.kept)} of such neighbours are left with "
+            f"bins of the features, and {format_percent(found.kept)} of such neighbours are left with "
             f"{2 * found.bins} bins, where about half are left of independent rows. If these are "
             "copies that were rounded or carry noise, or measurements that depend on each other, no "
             "certificate holds: keep one row of each, or give groups= (the draw of each row), where "

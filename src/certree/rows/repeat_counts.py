@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import UInt64, column, frozen, places_among
-from certree.interface.stored import Stored
+from certree.interface.arrays import UInt64, check_column, find_positions, freeze
+from certree.interface.stored_state import StoredState
 from certree.rows.hashes import distinct, starts_of_runs, with_numbers
 
 # What a file holds of the counts: arrays by their names, which are those of the fields.
@@ -49,9 +49,9 @@ class RepeatCounts:
         often = distinct(thrice)
         twice = distinct(again)
         if len(often):
-            twice = twice[~places_among(often, twice)[1]]
+            twice = twice[~find_positions(often, twice)[1]]
         n_distinct = int(np.count_nonzero(starts))
-        return cls(len(ordered), n_distinct, frozen(twice), often, tuple(tables))
+        return cls(len(ordered), n_distinct, freeze(twice), often, tuple(tables))
 
     def plus(self, known: UInt64, others: UInt64, tables: Sequence[int] = ()) -> RepeatCounts:
         """Count the rows together with others.
@@ -66,7 +66,7 @@ class RepeatCounts:
             Hashes of the tables that they make up.
         """
         new = distinct(others)
-        shared = new[places_among(known, new)[1]] if len(known) else new[:0]
+        shared = new[find_positions(known, new)[1]] if len(known) else new[:0]
         # Each shared or repeated row as often as it was counted, up to three times.
         once = distinct(shared, self.twice, self.often)
         counted = [once, self.twice, self.often, self.often]
@@ -88,7 +88,7 @@ class RepeatCounts:
         """Whether a table with this hash is one of the fit, or all of them together."""
         return hashed in (sum(self.tables) % 2**64, *self.tables)
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """What a file holds."""
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         return {
@@ -101,17 +101,20 @@ class RepeatCounts:
         }
 
     @classmethod
-    def restored(cls, stored: Stored, hashes: UInt64) -> RepeatCounts:
+    def from_stored(cls, stored: StoredState, hashes: UInt64) -> RepeatCounts:
         """Check what a file holds beside the hashes of the rows of the fit."""
-        n_distinct = stored.whole("n_distinct", 1, len(hashes))
-        n = stored.whole("n", n_distinct)
+        n_distinct = stored.get_integer("n_distinct", 1, len(hashes))
+        n = stored.get_integer("n", n_distinct)
         arrays: dict[str, UInt64] = {}
         for name in _ARRAYS:
-            length, values = stored.whole(f"n_{name}", 0, n_distinct), np.zeros(0, dtype=np.uint64)
+            length, values = (
+                stored.get_integer(f"n_{name}", 0, n_distinct),
+                np.zeros(0, dtype=np.uint64),
+            )
             if length:
-                values = column(name, stored[name], "uint64", (length,))
+                values = check_column(name, stored[name], "uint64", (length,))
             arrays[name] = values
-            if not (values[1:] > values[:-1]).all() or not places_among(hashes, values)[1].all():
+            if not (values[1:] > values[:-1]).all() or not find_positions(hashes, values)[1].all():
                 raise ValueError(f"{name} must be ascending, distinct and among sample_hashes")
         tables = stored["tables"]
         if not isinstance(tables, list) or not all(

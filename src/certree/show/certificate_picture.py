@@ -13,8 +13,8 @@ from certree.certificates.certificate import Certificate
 from certree.ensembles import CertifiedBoostedTreesClassifier, CertifiedForestClassifier
 from certree.estimators import CertifiedTreeClassifier
 from certree.interface.arrays import Float64
-from certree.interface.signatures import checked
-from certree.interface.words import percent, rounded_up
+from certree.interface.formatting import format_bound, format_percent
+from certree.interface.signatures import validate_arguments
 from certree.rows.columns import rows_at
 from certree.show.style import BLUE, GREEN, ORANGE, Figure, get_axes, set_title, use_style
 
@@ -28,7 +28,7 @@ _MIN_MULTIPLE, _MAX_MULTIPLE, _N_POINTS = 1 / 8, 64, 46
 
 
 @use_style
-@checked
+@validate_arguments
 def plot_certificate(
     model: CertifiedTreeClassifier | CertifiedBoostedTreesClassifier | CertifiedForestClassifier,
     X: ArrayLike,
@@ -92,7 +92,7 @@ def _draw_bounds_and_errors(
     sizes: NDArray[np.integer], bounds: Float64, errors: Float64, n_test: int, delta: float, ax: Any
 ) -> Figure:
     """Draw certified bounds and test errors of fits to several numbers of rows."""
-    label = f"certified bound, holds with {percent(1 - delta)}"
+    label = f"certified bound, holds with {format_percent(1 - delta)}"
     ax.plot(sizes, bounds, "o-", color=BLUE, label=label)
     ax.plot(sizes, errors, "o-", color=GREEN, label=f"error on {n_test:,} test rows")
     ax.fill_between(sizes, errors, bounds, color=BLUE, alpha=0.1, lw=0)
@@ -108,7 +108,7 @@ def _draw_bounds_and_errors(
     ax.legend(loc="upper right")
     set_title(
         ax,
-        f"With {sizes[-1]:,} rows the certified bound is {rounded_up(bounds[-1])}, "
+        f"With {sizes[-1]:,} rows the certified bound is {format_bound(bounds[-1])}, "
         f"the test error {100 * errors[-1]:.1f} %",
     )
     figure: Figure = ax.figure
@@ -142,7 +142,7 @@ def draw_bound_by_rows(certificate: Certificate) -> Figure:
     ax.legend(loc="upper right")
     set_title(
         ax,
-        f"{_MAX_MULTIPLE} times as many {units} would lower the bound to {rounded_up(bounds[-1])}",
+        f"{_MAX_MULTIPLE} times as many {units} would lower the bound to {format_bound(bounds[-1])}",
     )
     figure: Figure = ax.figure
     return figure

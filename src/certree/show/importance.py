@@ -10,8 +10,8 @@ from sklearn.inspection import permutation_importance
 from sklearn.utils.validation import check_is_fitted
 
 from certree.interface.arrays import Float64
-from certree.interface.signatures import checked
-from certree.interface.words import counted, cut, percent
+from certree.interface.formatting import format_percent, format_quantity, shorten_label
+from certree.interface.signatures import validate_arguments
 from certree.rows.training import names_of_features
 from certree.show.style import BLUE, GREY, Figure, get_axes, set_title, use_style
 
@@ -20,7 +20,7 @@ _N_REPEATS, _MAX_ROWS = 5, 5000
 
 
 @use_style
-@checked
+@validate_arguments
 def plot_importance(
     model: Any,
     X: ArrayLike | None = None,
@@ -115,9 +115,9 @@ def _draw_bars(
     positions = np.arange(len(shown))
     errors = None if spread is None else spread[shown]
     ax.barh(positions, values[shown], 0.7, xerr=errors, color=BLUE, ecolor=GREY)
-    labels = [cut(str(name)) for name in names[shown]]
+    labels = [shorten_label(str(name)) for name in names[shown]]
     if len(rest):
-        labels.append(counted(len(rest), "other"))
+        labels.append(format_quantity(len(rest), "other"))
         ax.barh(len(shown), values[rest].sum(), 0.7, color=GREY)
     ax.set_yticks(range(len(labels)), labels, parse_math=False)
     ax.invert_yaxis()
@@ -133,5 +133,5 @@ def _describe_most_important(name: str, importance: float, is_fraction: bool) ->
     if not importance > 0:
         return "No feature has any importance"
     if is_fraction:
-        return f"{name} is most important: {percent(importance)} of the total"
+        return f"{name} is most important: {format_percent(importance)} of the total"
     return f"Permuting {name} lowers the score by {importance:.3g}"

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from certree.explain import Interactions
-from certree.interface.extras import needed
-from certree.interface.signatures import checked
-from certree.interface.words import counted, cut, percent
+from certree.interface.extras import import_extra
+from certree.interface.formatting import format_percent, format_quantity, shorten_label
+from certree.interface.signatures import validate_arguments
 from certree.show.style import (
     BLUE,
     GREY,
@@ -30,7 +30,7 @@ _BARS_WIDTH, _NAMES_WIDTH = 6.4, 1.9  # inches
 
 
 @use_style
-@checked
+@validate_arguments
 def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: int = 10) -> Figure:
     """Draw which fraction of the variance is due to each feature and each pair of features.
 
@@ -103,13 +103,15 @@ def _draw_bars(ax: Any, shares: Interactions, max_terms: int) -> None:
     terms = shares.terms()
     shown, rest = terms[:max_terms], terms[max_terms:]
     labels = [
-        cut(name) if other is None else f"{cut(name, _MAX_LETTERS)} & {cut(other, _MAX_LETTERS)}"
+        shorten_label(name)
+        if other is None
+        else f"{shorten_label(name, _MAX_LETTERS)} & {shorten_label(other, _MAX_LETTERS)}"
         for name, other, _ in shown
     ]
     values = [share for *_, share in shown]
     colours = [BLUE if other is None else ORANGE for _, other, _ in shown]
     if rest:
-        labels.append(counted(len(rest), "other"))
+        labels.append(format_quantity(len(rest), "other"))
         values.append(sum(share for *_, share in rest))
         colours.append(GREY)
     labels.append("three or more features")
@@ -120,7 +122,7 @@ def _draw_bars(ax: Any, shares: Interactions, max_terms: int) -> None:
     ax.set_yticks(range(len(labels)), labels, parse_math=False)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
-    ax.xaxis.set_major_formatter(lambda value, _: percent(value))
+    ax.xaxis.set_major_formatter(lambda value, _: format_percent(value))
     ax.set_xlabel("fraction of the variance")
     set_title(ax, _describe_fractions(shares))
 
@@ -129,8 +131,8 @@ def _describe_fractions(shares: Interactions) -> str:
     """Return the title: the fractions of variance of single features, and of pairs."""
     if not shares.total > 0:
         return "All predictions are equal"
-    single = percent(shares.share(shares.single.sum()))
-    paired = percent(shares.share(shares.paired.sum()))
+    single = format_percent(shares.share(shares.single.sum()))
+    paired = format_percent(shares.share(shares.paired.sum()))
     return f"Single features: {single}, pairs: {paired}"
 
 
@@ -141,7 +143,7 @@ def _draw_pairs(ax: Any, shares: Interactions, max_features: int) -> None:
     pairs = matrix[np.ix_(order, order)]
     np.fill_diagonal(pairs, np.nan)
     largest = max(float(np.nanmax(pairs, initial=0.0)), np.finfo(float).tiny)
-    colours = needed("matplotlib.colors", "plot").LinearSegmentedColormap.from_list(
+    colours = import_extra("matplotlib.colors", "plot").LinearSegmentedColormap.from_list(
         "", _HEAT_COLOURS
     )
     edges = np.arange(len(order) + 1) - 0.5
@@ -153,7 +155,7 @@ def _draw_pairs(ax: Any, shares: Interactions, max_features: int) -> None:
         text = f"{100 * share:.1f}"
         if text not in ("nan", "0.0"):
             ax.text(column, row, text, ha="center", va="center", fontsize=SMALL, color=ON_LIGHT)
-    names = [cut(shares.feature_names[j], _MAX_LETTERS) for j in order]
+    names = [shorten_label(shares.feature_names[j], _MAX_LETTERS) for j in order]
     ax.set_xticks(range(len(order)), names, rotation=90, parse_math=False)
     ax.set_yticks(range(len(order)), names, parse_math=False)
     ax.tick_params(length=0)

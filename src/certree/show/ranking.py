@@ -13,9 +13,9 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from certree.certificates.hold_out import expect_known_labels
 from certree.interface.arrays import Float64
-from certree.interface.fitted import expect_one_target
-from certree.interface.signatures import checked
-from certree.interface.words import cut
+from certree.interface.fitted_state import check_one_target
+from certree.interface.formatting import shorten_label
+from certree.interface.signatures import validate_arguments
 from certree.show.style import (
     BLUE,
     GREY,
@@ -166,7 +166,7 @@ def rank_rows(model: Any, probabilities: Float64, y: NDArray[Any]) -> Ranking:
 
 
 @use_style
-@checked
+@validate_arguments
 def plot_ranking(
     model: Any,
     X: ArrayLike,
@@ -204,7 +204,7 @@ def plot_ranking(
     """
     if not hasattr(model, "predict_proba"):
         raise TypeError(f"model must have predict_proba, but {type(model).__name__} has none")
-    expect_one_target("a picture of ranks", model)
+    check_one_target("a picture of ranks", model)
     probabilities, labels = np.asarray(model.predict_proba(X)), column_or_1d(y)
     check_consistent_length(probabilities, labels)
     expect_known_labels("y", labels, np.asarray(model.classes_))
@@ -245,7 +245,7 @@ def ranking_panels(
     return (
         lambda ax: _draw_roc(ax, ranking),
         lambda ax: _draw_precision(ax, ranking),
-        lambda ax: _draw_ks(ax, ranking, cut(positive, _MAX_LETTERS)),
+        lambda ax: _draw_ks(ax, ranking, shorten_label(positive, _MAX_LETTERS)),
         lambda ax: _draw_cost(ax, ranking, *costs),
     )
 

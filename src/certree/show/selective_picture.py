@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 
 from certree.estimators import CertifiedTreeClassifier
-from certree.interface.signatures import checked
-from certree.interface.words import percent, rounded_up
+from certree.interface.formatting import format_bound, format_percent
+from certree.interface.signatures import validate_arguments
 from certree.show.style import BLUE, GREY, ORANGE, Figure, get_axes, set_title, use_style
 
 
 @use_style
-@checked
+@validate_arguments
 def plot_selective(
     model: CertifiedTreeClassifier, delta: float | None = None, ax: Any = None
 ) -> Figure:
@@ -35,7 +35,7 @@ def plot_selective(
     bounds = np.array([each.certificate.bound for each in certificates])
     risks = np.array([each.certificate.risk for each in certificates])
     ax = get_axes(ax)
-    sure = percent(1 - certificates[0].certificate.delta)
+    sure = format_percent(1 - certificates[0].certificate.delta)
     ax.plot(coverage, bounds, "o-", color=BLUE, label=f"certified bound; all hold with {sure}")
     ax.plot(coverage, risks, "o-", color=ORANGE, label="error on the calibration set")
     best = int(bounds.argmin())
@@ -47,10 +47,10 @@ def plot_selective(
     ax.legend(loc="upper left")
     set_title(
         ax,
-        f"Predicting only {percent(coverage[best])} of the rows lowers the bound "
-        f"from {rounded_up(bounds[0])} to {rounded_up(bounds[best])}"
+        f"Predicting only {format_percent(coverage[best])} of the rows lowers the bound "
+        f"from {format_bound(bounds[0])} to {format_bound(bounds[best])}"
         if best
-        else f"The bound is lowest when all rows are predicted: {rounded_up(bounds[0])}",
+        else f"The bound is lowest when all rows are predicted: {format_bound(bounds[0])}",
     )
     figure: Figure = ax.figure
     return figure

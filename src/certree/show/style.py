@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Figure
@@ -67,7 +67,7 @@ def use_style(plot: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(plot)
     def draw_in_style(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        with needed("matplotlib", "plot").rc_context(_SETTINGS):
+        with import_extra("matplotlib", "plot").rc_context(_SETTINGS):
             return plot(*args, **kwargs)
 
     return draw_in_style
@@ -75,7 +75,7 @@ def use_style(plot: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def new_figure(size: tuple[float, float]) -> Figure:
     """Return an empty figure of this width and height (inches), which a notebook can display."""
-    needed("matplotlib", "plot")
+    import_extra("matplotlib", "plot")
     # Importing this module imports matplotlib, which may be missing until here.
     from certree.show.picture import Picture
 

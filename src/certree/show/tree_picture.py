@@ -12,8 +12,15 @@ from numpy.typing import ArrayLike
 
 from certree.explain.path import Branch
 from certree.interface.arrays import Float64
-from certree.interface.extras import needed
-from certree.interface.words import counted, cut, percent, rounded_up, surely, visible
+from certree.interface.extras import import_extra
+from certree.interface.formatting import (
+    escape_controls,
+    format_bound,
+    format_confidence,
+    format_percent,
+    format_quantity,
+    shorten_label,
+)
 from certree.show.style import (
     CLASSES,
     DIVERGING,
@@ -131,7 +138,7 @@ def _lay_out_nodes(root: Branch, width: float, summary: TreeSummary) -> list[_Dr
     for branch, level in order:
         x = _BOX + level * indent
         # Feature names may be longer than a line.
-        rule = textwrap.shorten(visible(branch.cell.rule), 400, placeholder=" ...")
+        rule = textwrap.shorten(escape_controls(branch.cell.rule), 400, placeholder=" ...")
         lines = textwrap.wrap(rule, count_letters(width - x - 0.2, SMALL)) or [""]
         prediction = _format_node(branch, summary)
         middle = top + _LINE_HEIGHT * len(lines)
@@ -144,9 +151,11 @@ def _lay_out_nodes(root: Branch, width: float, summary: TreeSummary) -> list[_Dr
 def _format_node(branch: Branch, summary: TreeSummary) -> list[str]:
     """Return the lines below a node: prediction and rows, then the bound on the error of a leaf."""
     node = branch.cell.node
-    lines = [f"{visible(summary.format_prediction(node))} · {counted(branch.cell.rows, 'row')}"]
+    lines = [
+        f"{escape_controls(summary.format_prediction(node))} · {format_quantity(branch.cell.rows, 'row')}"
+    ]
     if summary.certificates is not None and not branch.children:
-        lines.append(f"error <= {rounded_up(summary.certificates[node].bound)}")
+        lines.append(f"error <= {format_bound(summary.certificates[node].bound)}")
     return lines
 
 
@@ -177,7 +186,7 @@ def _draw_lines(
 
 def _draw_box(ax: Any, node: _DrawnNode, summary: TreeSummary, colour: Any) -> None:
     """Draw the box and the texts of a node."""
-    rectangle = needed("matplotlib.patches", "plot").Rectangle
+    rectangle = import_extra("matplotlib.patches", "plot").Rectangle
     corner = (node.x - _BOX / 2, node.y - _BOX / 2)
     branch, number = node.branch, node.branch.cell.node
     line = "--" if branch.hidden else "-"
@@ -193,7 +202,7 @@ def _draw_box(ax: Any, node: _DrawnNode, summary: TreeSummary, colour: Any) -> N
     bold.set_gid("prediction")
     if branch.hidden:
         position = {"xycoords": bold, "xy": (1, 1), "va": "top", "color": FAINT}
-        n_hidden = counted(summary.n_leaves_below[number], "leaf", "leaves")
+        n_hidden = format_quantity(summary.n_leaves_below[number], "leaf", "leaves")
         ax.annotate(f"  {n_hidden} below", **position, **style)
     for bound in node.prediction[1:]:
         ax.text(x, node.y + _LINE_HEIGHT, bound, va="top", **style).set_gid("bound")
@@ -204,14 +213,14 @@ def _create_colour_scale(summary: TreeSummary, nodes: list[int]) -> Callable[[in
 
     nodes: numbers of the nodes to draw, which set the ends of the scale.
     """
-    colors = needed("matplotlib.colors", "plot")
+    colors = import_extra("matplotlib.colors", "plot")
     predictions = summary.predictions
     if summary.outputs is not None and predictions.shape[1] > 2:
         return lambda node: _blend_class_colour(colors, predictions[node])
     if summary.scale == "target":
         values = predictions[nodes, -1]
         scale = colors.Normalize(values.min(), values.max())
-        colormap = needed("matplotlib", "plot").colormaps[SEQUENTIAL]
+        colormap = import_extra("matplotlib", "plot").colormaps[SEQUENTIAL]
         return lambda node: colormap(float(scale(predictions[node, -1])))
     diverging = colors.LinearSegmentedColormap.from_list("diverging", DIVERGING)
     if summary.scale == "probability":
@@ -232,19 +241,19 @@ def _describe_tree(model: Any, summary: TreeSummary, root: Branch, number: int) 
     """Return the title: the most important feature, or the first split, and the number of leaves."""
     n_leaves = summary.tree.n_leaves
     n_shown = (1 + sum(1 for _ in _iterate_in_order(root))) // 2
-    leaves = f"{n_shown} of " * (n_shown < n_leaves) + counted(n_leaves, "leaf", "leaves")
+    leaves = f"{n_shown} of " * (n_shown < n_leaves) + format_quantity(n_leaves, "leaf", "leaves")
     if hasattr(model, "trees_"):
         tree = f"Tree {number % len(model.trees_) + 1} of {len(model.trees_):,}"
         if not root.children:
             return f"{tree} has no splits"
-        feature = cut(model._feature_names()[summary.tree.feature[0]])
+        feature = shorten_label(model._feature_names()[summary.tree.feature[0]])
         return f"{tree} splits on {feature} first · {leaves}"
     importances = model.feature_importances_
     first = int(importances.argmax())
     if not root.children or not importances[first] > 0:
         return f"No feature has any importance · {leaves}"
-    name = cut(model._feature_names()[first])
-    fraction = percent(importances[first])
+    name = shorten_label(model._feature_names()[first])
+    fraction = format_percent(importances[first])
     return f"{name} is most important: {fraction} of the total · {leaves}"
 
 
@@ -252,4 +261,4 @@ def _describe_bounds(summary: TreeSummary) -> str:
     """Return a second line of the title, on the guarantee of the bounds; "" without bounds."""
     if summary.certificates is None:
         return ""
-    return f"\nAll bounds hold together with probability {surely(summary.certificates.terms.delta)}"
+    return f"\nAll bounds hold together with probability {format_confidence(summary.certificates.terms.delta)}"

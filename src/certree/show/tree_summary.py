@@ -19,9 +19,9 @@ from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.path import Branch, Explainer
 from certree.interface.arrays import Float64
-from certree.interface.fitted import expect_one_target, state_of
-from certree.interface.threads import threads
-from certree.interface.words import percent, to_four_digits
+from certree.interface.fitted_state import check_one_target, get_snapshot
+from certree.interface.formatting import format_four_digits, format_percent
+from certree.interface.threads import get_n_threads
 
 if TYPE_CHECKING:
     from certree.tree import Tree
@@ -77,8 +77,8 @@ class TreeSummary:
         value = float(self.predictions[node, k])
         if self.scale == "probability":
             assert self.outputs is not None  # Probabilities are those of classes.
-            return f"{self.outputs[k]}: {percent(value)}"
-        number = f"{value:+.3g}" if self.scale == "raw score" else to_four_digits(value)
+            return f"{self.outputs[k]}: {format_percent(value)}"
+        number = f"{value:+.3g}" if self.scale == "raw score" else format_four_digits(value)
         return number if self.outputs is None else f"{self.outputs[k]}: {number}"
 
     @property
@@ -137,7 +137,7 @@ def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> T
         If `number` is out of range, or X is None for an ensemble.
     """
     if isinstance(model, TreeVoteEstimator | BoostedTrees | Forest | AdaBoostTreeClassifier):
-        model = state_of(model)
+        model = get_snapshot(model)
         check_is_fitted(model)
         if isinstance(model, TreeVoteEstimator):
             return _summarize_vote(model, X)
@@ -148,7 +148,7 @@ def summarize_tree(model: Any, number: int = 0, X: ArrayLike | None = None) -> T
 
 def _summarize_vote(model: Any, X: ArrayLike | None) -> TreeSummary:
     """Summarize the tree of a vote over prunings; each leaf has the prediction of the vote."""
-    expect_one_target("a picture of a tree", model)
+    check_one_target("a picture of a tree", model)
     explainer: Explainer = model._explainer()
     tree = explainer.tree
     outputs = tuple(model.classes_.tolist()) if is_classifier(model) else None
@@ -174,7 +174,7 @@ def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> Tr
             "X must be given for an ensemble: its rows are counted in the nodes of the tree"
         )
     if is_classifier(model):
-        expect_one_target("a picture of a tree", model)
+        check_one_target("a picture of a tree", model)
     tree = model.trees_.tree(number)
     outputs, scale = None, _scale(model)
     if is_classifier(model):
@@ -183,7 +183,7 @@ def _summarize_ensemble_tree(model: Any, number: int, X: ArrayLike | None) -> Tr
     rows = _count_rows(model, tree, X)
     categories = None if model.categories_ is None else model.categories_.names
     predictions = _average_leaves(tree, rows, tree.value)
-    explainer = Explainer.of_whole(
+    explainer = Explainer.for_full_tree(
         tree, rows, model._feature_names(), predictions.__getitem__, categories
     )
     return TreeSummary(explainer, predictions, outputs, scale)
@@ -198,7 +198,7 @@ def _scale(model: Any) -> Scale:
 
 def _count_rows(model: Any, tree: Tree, X: ArrayLike) -> Float64:
     """Return the number of rows of X in each node of a tree, (m,)."""
-    leaf = tree.route(model._new_rows(X), threads(model.n_jobs))
+    leaf = tree.route(model._new_rows(X), get_n_threads(model.n_jobs))
     return sum_leaf_values(tree, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
 
 

@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 
 from certree.explain import Explanation
-from certree.explain.values import value_in_words
+from certree.explain.value_formatting import format_value
 from certree.interface.arrays import Float64
-from certree.interface.signatures import checked
-from certree.interface.words import counted, cut, percent, to_four_digits
+from certree.interface.formatting import (
+    format_four_digits,
+    format_percent,
+    format_quantity,
+    shorten_label,
+)
+from certree.interface.signatures import validate_arguments
 from certree.show.style import (
     BLUE,
     GREY,
@@ -78,15 +83,15 @@ class Waterfall:
     def format_value(self, number: float, sign: str = "") -> str:
         """Format a number on the scale; with sign="+" a positive number gets a plus sign."""
         if self.scale == "target":
-            return sign * (number > 0) + to_four_digits(number)
+            return sign * (number > 0) + format_four_digits(number)
         return f"{number:{sign}.2f}"
 
     @property
     def title(self) -> str:
         """The output and its prediction, as text."""
-        output = cut(str(self.output))
+        output = shorten_label(str(self.output))
         if self.scale == "probability":
-            return f"{output}: {percent(self.prediction)}"
+            return f"{output}: {format_percent(self.prediction)}"
         subject = f"Score of {output}" if self.scale == "raw score" else output
         return f"{subject}: {self.format_value(self.prediction)}"
 
@@ -94,7 +99,7 @@ class Waterfall:
     def unit(self) -> str:
         """Label of the axis of contributions."""
         prefixes = {"probability": "probability of ", "raw score": "score of "}
-        return f"{prefixes.get(self.scale, '')}{cut(str(self.output))}"
+        return f"{prefixes.get(self.scale, '')}{shorten_label(str(self.output))}"
 
 
 def create_waterfall(
@@ -137,13 +142,13 @@ def create_waterfall(
     order = order[contributions[order] != 0]
     labels, amounts = [], []
     for j in order[:max_features]:
-        value = value_in_words(explained.values[0].tolist()[j])
-        name = cut(str(explained.feature_names[j]), _MAX_NAME_LETTERS)
-        labels.append(f"{name} = {cut(value, _MAX_VALUE_LETTERS)}")
+        value = format_value(explained.values[0].tolist()[j])
+        name = shorten_label(str(explained.feature_names[j]), _MAX_NAME_LETTERS)
+        labels.append(f"{name} = {shorten_label(value, _MAX_VALUE_LETTERS)}")
         amounts.append(contributions[j])
     rest = order[max_features:]
     if len(rest):
-        labels.append(counted(len(rest), "other"))
+        labels.append(format_quantity(len(rest), "other"))
         amounts.append(contributions[rest].sum())
     sums = np.cumsum([explained.base[k], *amounts])
     bars = [
@@ -161,7 +166,7 @@ def _default_output(prediction: Float64) -> int:
 
 
 @use_style
-@checked
+@validate_arguments
 def plot_explanation(
     explanation: Explanation,
     row: int = 0,

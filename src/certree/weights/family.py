@@ -18,17 +18,17 @@ from scipy.special import entr
 
 from certree._core import judged_votes, score_grid, weigh
 from certree.interface.arrays import (
-    LARGEST,
+    MAX_SETTING,
+    ArrayRecord,
     Float64,
     Int32,
     Int64,
-    OfColumns,
-    array_of,
-    column,
-    frozen,
-    zeros,
+    check_column,
+    freeze,
+    make_zeros,
+    to_array,
 )
-from certree.interface.signatures import checked
+from certree.interface.signatures import validate_arguments
 from certree.stats import Stats
 from certree.tree import LEAF, Tree, Trees
 from certree.weights.node_weights import NodeWeights
@@ -82,7 +82,7 @@ class Tunable(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Family(OfColumns):
+class Family(ArrayRecord):
     """The posteriors over prunings of one method, one for each tuple of inverse temperatures.
 
     The log weight of a leaf is ``own(v) = sum_f theta[f] F_f(v)``. The first entries of theta are the
@@ -145,10 +145,10 @@ class Family(OfColumns):
             self.prune,
         )
         if self.prune:
-            return NodeWeights.made(weight, log_odds, 0.0, *2 * [zeros(len(weight))])
+            return NodeWeights.from_checked(weight, log_odds, 0.0, *2 * [make_zeros(len(weight))])
         if evidence == -np.inf:
             raise ValueError("log_own must allow a pruning of the tree, but forbids all of them")
-        return NodeWeights.made(weight, log_odds, evidence, stops.entropy, stops.mode)
+        return NodeWeights.from_checked(weight, log_odds, evidence, stops.entropy, stops.mode)
 
     def compute_losses(
         self, temperatures: Float64, votes: ValidationVotes, scoring: Scoring, n_threads: int
@@ -211,7 +211,7 @@ class Family(OfColumns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChainStops(OfColumns):
+class ChainStops(ArrayRecord):
     """Prior log weights of the regions in the chain of each node.
 
     The weight of a pruning that stops in region j of a chain (j = 0, 1, ...) gets the log factor
@@ -262,7 +262,7 @@ def chain_stops(
     total = np.where(ends, 0.0, log_stop) if log_stop else np.zeros(m)
     with np.errstate(over="ignore"):
         passed: Float64 = np.multiply(log_split, tree.chain) if np.any(log_split) else np.zeros(m)
-    entropy = mode = zeros(m)
+    entropy = mode = make_zeros(m)
     long = np.flatnonzero(tree.chain > 1)
     if len(long):
         # Equal chains are computed once. They are sorted as complex numbers, which is faster than
@@ -276,8 +276,8 @@ def chain_stops(
         sums = _summarise_stops(length, keys.imag, odd > 0, log_stop)
         for node_column, key_column in zip((total, entropy, mode), sums, strict=True):
             node_column[long] = key_column[place]
-        entropy, mode = frozen(entropy), frozen(mode)
-    return ChainStops.made(total, passed, entropy, mode)
+        entropy, mode = freeze(entropy), freeze(mode)
+    return ChainStops.from_checked(total, passed, entropy, mode)
 
 
 def _summarise_stops(
@@ -360,10 +360,10 @@ def loss_family(
         root = np.append(nats[:1] / unit, root[1:])
     elif loss != "error":
         raise ValueError(f'loss must be "error" or "log_loss", got {loss!r}')
-    return Family.made(tree, gains, root, np.array(fixed, dtype=np.float64), stops, False)
+    return Family.from_checked(tree, gains, root, np.array(fixed, dtype=np.float64), stops, False)
 
 
-@checked
+@validate_arguments
 def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) -> NodeWeights:
     """Compute the posterior over all prunings for any weights of leaves and splits.
 
@@ -395,13 +395,13 @@ def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) 
     ----------
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Section 4.
     """
-    own: Float64 = column("log_own", log_own, "float64", (tree.n_nodes,))
-    array = array_of("log_split", log_split)
-    split: Float64 = column("log_split", array, "float64", array.shape and (tree.n_nodes,))
+    own: Float64 = check_column("log_own", log_own, "float64", (tree.n_nodes,))
+    array = to_array("log_split", log_split)
+    split: Float64 = check_column("log_split", array, "float64", array.shape and (tree.n_nodes,))
     split = np.broadcast_to(split, (tree.n_nodes,))
     for name, values in (("log_own", own), ("log_split", split)):
-        if (np.isnan(values) | ((np.abs(values) > LARGEST) & (values != -np.inf))).any():
-            raise ValueError(f"{name} must be finite or -inf, and at most {LARGEST:g} in size")
+        if (np.isnan(values) | ((np.abs(values) > MAX_SETTING) & (values != -np.inf))).any():
+            raise ValueError(f"{name} must be finite or -inf, and at most {MAX_SETTING:g} in size")
     stops = chain_stops(tree, split)
     is_allowed = own > -np.inf
     finite = np.where(is_allowed, own, 0.0)

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from certree._core import likeliest, reach
-from certree.interface.arrays import LARGEST, Float64, OfColumns, column
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.arrays import MAX_SETTING, ArrayRecord, Float64, check_column
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats import NodeStats
 from certree.tree import Tree, Trees
 
 
 @dataclass(frozen=True, eq=False)
-class NodeWeights(OfColumns):
+class NodeWeights(ArrayRecord):
     """A distribution over the prunings of a tree; a single pruning is one with probability 1.
 
     Parameters
@@ -52,17 +52,17 @@ class NodeWeights(OfColumns):
     chain_mode: Float64
 
     def __post_init__(self) -> None:
-        expect_settings(self)
-        m = len(column("weight", self.weight, "float64", (None,)))
+        validate_settings(self)
+        m = len(check_column("weight", self.weight, "float64", (None,)))
         for name in ("weight", "log_odds", "chain_entropy", "chain_mode"):
-            object.__setattr__(self, name, column(name, getattr(self, name), "float64", (m,)))
+            object.__setattr__(self, name, check_column(name, getattr(self, name), "float64", (m,)))
         if not ((self.weight >= 0) & (self.weight <= 1 + 1e-9)).all():
             raise ValueError("weight must hold probabilities, got numbers outside 0 .. 1")
         if np.isnan(self.log_odds).any():
             raise ValueError("log_odds must be numbers, -inf or inf, got NaN")
         for name in ("chain_entropy", "chain_mode"):
-            if not (np.abs(getattr(self, name)) <= LARGEST).all():
-                raise ValueError(f"{name} must be finite, and at most {LARGEST:g} in size")
+            if not (np.abs(getattr(self, name)) <= MAX_SETTING).all():
+                raise ValueError(f"{name} must be finite, and at most {MAX_SETTING:g} in size")
 
     def check_tree(self, tree: Trees) -> NodeWeights:
         """Return these weights, or raise ValueError if their length is not that of the tree."""
@@ -83,7 +83,7 @@ class NodeWeights(OfColumns):
         return float(self.weight.sum())
 
 
-@checked
+@validate_arguments
 def reached(tree: Trees, weights: NodeWeights) -> Float64:
     """Return the probability (m,) that each node is in the pruning, as a leaf or above a leaf.
 
@@ -97,7 +97,7 @@ def reached(tree: Trees, weights: NodeWeights) -> Float64:
     return reach(tree.left, weights.check_tree(tree).log_odds)
 
 
-@checked
+@validate_arguments
 def entropy(tree: Tree, weights: NodeWeights) -> float:
     """Compute the entropy of a distribution over prunings (nats), in O(m) time.
 
@@ -113,7 +113,7 @@ def entropy(tree: Tree, weights: NodeWeights) -> float:
     return nats + float(weights.weight @ weights.chain_entropy)
 
 
-@checked
+@validate_arguments
 def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
     """Compute the Gibbs risk: the expected error of a pruning drawn from a distribution, in O(m) time.
 
@@ -197,7 +197,7 @@ def mix_posteriors(
     return NodeWeights(weight, log_odds, 0.0, entropies, modes)
 
 
-@checked
+@validate_arguments
 def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
     """Find the likeliest single pruning, in O(m) time; ties within rounding give the smaller tree.
 
@@ -207,7 +207,7 @@ def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
     return make_pruning(tree, log_odds > 0)
 
 
-@checked
+@validate_arguments
 def sample_pruning(
     tree: Tree, weights: NodeWeights, rng: np.random.Generator | int | None = None
 ) -> NodeWeights:

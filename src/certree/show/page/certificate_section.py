@@ -6,7 +6,7 @@ from typing import Any
 from certree.certificates import Certificate
 from certree.certificates.parts.families import CertificateFamily
 from certree.estimators import CertifiedTreeClassifier
-from certree.interface.words import rounded_up
+from certree.interface.formatting import format_bound
 from certree.show.certificate_picture import draw_bound_by_rows
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, collapse, concatenate, embed_figure, table, tag
@@ -22,7 +22,7 @@ def build_certificate_section(evaluated: EvaluatedModel) -> Section | None:
     if not isinstance(certificate, Certificate):
         return None
     factor, unit, digits = 100.0, " percentage points", ".1f"
-    title = f"Certificate: the error is at most {rounded_up(certificate.bound)}"
+    title = f"Certificate: the error is at most {format_bound(certificate.bound)}"
     if certificate.unit is not None:
         factor, unit, digits = 1.0, "", ".4g"
         title = "Certificate: a bound on the mean error"

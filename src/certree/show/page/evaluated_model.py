@@ -21,8 +21,8 @@ from certree.ensembles.forest import Forest
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.interface.arrays import Float64
-from certree.interface.fitted import expect_one_target
-from certree.interface.words import percent, to_four_digits
+from certree.interface.fitted_state import check_one_target
+from certree.interface.formatting import format_four_digits, format_percent
 from certree.rows.columns import rows_at
 from certree.rows.hashes import known_rows
 from certree.show.ranking import expect_costs
@@ -97,7 +97,7 @@ class EvaluatedModel:
                 f"got {shortened(model)}"
             )
         check_is_fitted(model)
-        expect_one_target("a report", model)
+        check_one_target("a report", model)
         target: NDArray[Any] = column_or_1d(y)
         check_consistent_length(X, target)
         if not len(target):
@@ -173,9 +173,11 @@ class EvaluatedModel:
     def describe_row(self, i: int) -> str:
         """Return a title for a row: its index, its target and its prediction."""
         if self.probabilities is None:
-            y, predicted = (to_four_digits(float(values[i])) for values in (self.y, self.predicted))
+            y, predicted = (
+                format_four_digits(float(values[i])) for values in (self.y, self.predicted)
+            )
             return f"row {i}: {y}, predicted {predicted}"
-        probability = percent(self.probabilities[i].max())
+        probability = format_percent(self.probabilities[i].max())
         return f"row {i}: {self.y[i]}, predicted {self.predicted[i]} ({probability})"
 
 

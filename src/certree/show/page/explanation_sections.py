@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.explain import Explanation, shapley_values
-from certree.interface.words import counted
+from certree.interface.formatting import format_quantity
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, tag
 from certree.show.page.section import Section
@@ -43,7 +43,7 @@ def build_shapley_section(evaluated: EvaluatedModel) -> Section | None:
     text = (
         "The Shapley value of a feature is the change of the prediction when the value of the feature "
         "becomes known, averaged over all orders of the features. Unknown values are those of "
-        f"{counted(len(background), 'row')} of this page. Shapley values are computed exactly."
+        f"{format_quantity(len(background), 'row')} of this page. Shapley values are computed exactly."
     )
     charts = _build_waterfalls(evaluated, indices, values)
     return Section("shapley", "Shapley values of selected rows", tag("p", text) + charts)

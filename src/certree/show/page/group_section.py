@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.certificates import Guarantees
-from certree.interface.words import percent, to_four_digits
+from certree.interface.formatting import format_four_digits, format_percent
 from certree.show.calibration import classifier_reliability, clopper_pearson_interval
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, collapse, concatenate, table, tag
@@ -52,7 +52,12 @@ def _compare_classification(evaluated: EvaluatedModel, named_rows: list[NamedRow
             verdict = "inside the interval"
         else:
             verdict = "too high" if predicted > high else "too low"
-        cells = (percent(predicted), percent(hits / n), _format_interval(hits, n), verdict)
+        cells = (
+            format_percent(predicted),
+            format_percent(hits / n),
+            _format_interval(hits, n),
+            verdict,
+        )
         calibration.append((name, *cells, f"{100 * curve.error:.1f} points"))
     error_table = table(
         ("group", "rows", "error", "95 % interval"),
@@ -79,8 +84,8 @@ def _compare_errors(evaluated: EvaluatedModel, named_rows: list[NamedRows]) -> H
         (
             name,
             f"{len(rows):,}",
-            to_four_digits(float(np.sqrt(np.mean(difference[rows] ** 2)))),
-            to_four_digits(float(difference[rows].mean())),
+            format_four_digits(float(np.sqrt(np.mean(difference[rows] ** 2)))),
+            format_four_digits(float(difference[rows].mean())),
         )
         for name, rows in named_rows
     ]

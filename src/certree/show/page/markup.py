@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 from certree.show.style import Figure
 
 _SETTINGS = {
@@ -82,7 +82,7 @@ def collapse(summary: str, content: Html) -> Html:
 def embed_figure(figure: Figure, description: str) -> Html:
     """Return a matplotlib figure as inline SVG; screen readers read its description."""
     file = io.StringIO()
-    with needed("matplotlib", "plot").rc_context(_SETTINGS):
+    with import_extra("matplotlib", "plot").rc_context(_SETTINGS):
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     svg = file.getvalue()
     svg = svg[svg.index("<svg") :]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from certree.interface.words import percent
+from certree.interface.formatting import format_percent
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, collapse, embed_figures, table, tag
 from certree.show.page.section import Section
@@ -82,7 +82,11 @@ def _tabulate_tenths(ranking: Ranking) -> Html:
             n_rows = n_rows - n_predicted[previous]
         span = f"{ranking.threshold[end]:.3g} to {ranking.threshold[previous + 1]:.3g}"
         distance = ranking.recall[end] - ranking.false_positive_rate[end]
-        cells = (percent(n_hits / n_rows), percent(ranking.recall[end]), f"{distance:.3f}")
+        cells = (
+            format_percent(n_hits / n_rows),
+            format_percent(ranking.recall[end]),
+            f"{distance:.3f}",
+        )
         lines.append((span, f"{n_rows:,.0f}", *cells))
         previous = end
     headings = ("probability", "rows", "positive", "cumulative recall", "Kolmogorov-Smirnov")

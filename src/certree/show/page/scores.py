@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64
-from certree.interface.words import to_four_digits
+from certree.interface.formatting import format_four_digits
 from certree.show.calibration import clopper_pearson_interval
 from certree.show.page.evaluated_model import EvaluatedModel
 
@@ -45,7 +45,7 @@ class Score:
 
     def format_value(self, number: float) -> str:
         """Format the value or an end of the interval."""
-        return f"{100 * number:.1f} %" if self.is_fraction else to_four_digits(number)
+        return f"{100 * number:.1f} %" if self.is_fraction else format_four_digits(number)
 
     def __str__(self) -> str:
         """Return the name, the value and the interval as one line."""

@@ -16,8 +16,8 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_fractions
-from certree.interface.fitted import state_of
-from certree.interface.words import counted, percent, to_four_digits
+from certree.interface.fitted_state import get_snapshot
+from certree.interface.formatting import format_four_digits, format_percent, format_quantity
 from certree.show.calibration import classifier_reliability, draw_reliability
 from certree.show.importance import plot_importance
 from certree.show.interactions_picture import interaction_panels, interaction_sizes
@@ -54,7 +54,7 @@ def build_model_section(evaluated: EvaluatedModel) -> Section:
     signature = inspect.signature(estimator).parameters.items()
     defaults = {name: parameter.default for name, parameter in signature}
     rows = []
-    for name, value in state_of(model).get_params(deep=False).items():
+    for name, value in get_snapshot(model).get_params(deep=False).items():
         is_default = repr(value) == repr(defaults.get(name))
         text_value = _shorten(repr(value))
         cell = text_value if is_default else tag("b", text_value)
@@ -74,13 +74,13 @@ def _shorten(text: str) -> str:
 def _describe_size(evaluated: EvaluatedModel) -> list[str]:
     """Return sentences about the size of the fitted model."""
     model, sentences = evaluated.model, []
-    features = counted(evaluated.encoded.shape[1], "feature")
-    n_classes = counted(len(evaluated.classes), "class", "classes")
+    features = format_quantity(evaluated.encoded.shape[1], "feature")
+    n_classes = format_quantity(len(evaluated.classes), "class", "classes")
     target = f"one of {n_classes}" if evaluated.classes else "a number"
     sentences.append(f"It predicts {target} from {features}.")
     if isinstance(model, TreeVoteEstimator):
         sentences.append(
-            f"Its tree has {counted(model.get_n_leaves(), 'leaf', 'leaves')} and depth "
+            f"Its tree has {format_quantity(model.get_n_leaves(), 'leaf', 'leaves')} and depth "
             f"{model.get_depth()}; its prunings have {model.weights_.expected_leaves:,.1f} leaves on "
             "average."
         )
@@ -88,7 +88,9 @@ def _describe_size(evaluated: EvaluatedModel) -> list[str]:
         n_leaves = int((model.trees_.left < 0).sum())
         sentences.append(f"It has {len(model.trees_):,} trees with {n_leaves:,} leaves in total.")
     if (size := getattr(model, "effective_sample_size_", None)) is not None:
-        sentences.append(f"The effective sample size of the fit is {counted(round(size), 'row')}.")
+        sentences.append(
+            f"The effective sample size of the fit is {format_quantity(round(size), 'row')}."
+        )
     if hasattr(model, "oob_score_"):
         sentences.append(f"Its out-of-bag score is {model.oob_score_:.4g}.")
     return sentences
@@ -106,9 +108,7 @@ def build_score_section(evaluated: EvaluatedModel) -> Section:
         for score in compute_scores(evaluated)
     ]
     rows.append(_score_baseline(evaluated))
-    text = (
-        f"Measured on the {counted(evaluated.n, 'row')} of this page. {_describe_leak(evaluated)}"
-    )
+    text = f"Measured on the {format_quantity(evaluated.n, 'row')} of this page. {_describe_leak(evaluated)}"
     headings = ("score", "value", "95 % interval", "method")
     return Section("scores", "Scores", tag("p", text) + table(headings, rows, "Scores"))
 
@@ -116,7 +116,7 @@ def build_score_section(evaluated: EvaluatedModel) -> Section:
 def _score_baseline(evaluated: EvaluatedModel) -> tuple[Any, ...]:
     """Return the table row with the score of always predicting the mean, or one class."""
     if evaluated.probabilities is None:
-        deviation = to_four_digits(float(evaluated.y.std()))
+        deviation = format_four_digits(float(evaluated.y.std()))
         return "Baseline: root mean squared error of the mean", deviation, "", "mean of these rows"
     classes, counts = np.unique(evaluated.y, return_counts=True)
     error = 1 - counts.max() / evaluated.n
@@ -151,7 +151,12 @@ def build_calibration_section(evaluated: EvaluatedModel) -> Section | None:
     description = f"The mean calibration error is {100 * curve.error:.1f} percentage points."
     columns = (curve.predicted, curve.observed, curve.low, curve.high, curve.n_rows)
     rows = [
-        (percent(predicted), percent(observed), f"{percent(low)} to {percent(high)}", f"{n:,.0f}")
+        (
+            format_percent(predicted),
+            format_percent(observed),
+            f"{format_percent(low)} to {format_percent(high)}",
+            f"{n:,.0f}",
+        )
         for predicted, observed, low, high, n in zip(*columns, strict=True)
     ]
     headings = ("mean predicted probability", "observed frequency", "95 % interval", "rows")
@@ -223,11 +228,11 @@ def _build_confusion_matrix(classes: list[Any], counts: Any) -> Html:
                 f"{count:,}",
                 class_="right" if j == k else "wrong",
                 style=f"--share:{count / total:.3f}",
-                title=f"{label} predicted as {classes[j]}: {percent(count / total)}",
+                title=f"{label} predicted as {classes[j]}: {format_percent(count / total)}",
             )
             for j, count in enumerate(counts[k].tolist())
         ]
-        recall = percent(counts[k, k] / total) if counts[k].sum() else "no rows"
+        recall = format_percent(counts[k, k] / total) if counts[k].sum() else "no rows"
         rows.append((str(label), *cells, recall))
     headings = ("true class", *(f"as {label}" for label in classes), "recall")
     caption = "Number of rows by true class (rows of the table) and predicted class (columns)"
@@ -252,9 +257,9 @@ def build_importance_section(evaluated: EvaluatedModel) -> Section | None:
     figure = plot_importance(model, max_features=_MAX_FEATURES)
     order = np.argsort(-np.asarray(values), kind="stable")
     names = model._feature_names()
-    rows = [(names[j], percent(values[j])) for j in order.tolist()]
+    rows = [(names[j], format_percent(values[j])) for j in order.tolist()]
     first = order[0]
-    description = f"{names[first]} has {percent(values[first])} of the impurity reduction."
+    description = f"{names[first]} has {format_percent(values[first])} of the impurity reduction."
     numbers = table(("feature", "fraction of the impurity reduction"), rows, "Importances")
     content = embed_figure(figure, description) + collapse("Table", numbers)
     return Section("importances", "Feature importances", content)
@@ -271,10 +276,10 @@ def build_interaction_section(evaluated: EvaluatedModel) -> Section | None:
     fractions = interaction_fractions(evaluated.model, rows)
     if fractions.total <= 0 or evaluated.encoded.shape[1] < 2:
         return None
-    paired = percent(fractions.share(float(fractions.paired.sum())))
+    paired = format_percent(fractions.share(float(fractions.paired.sum())))
     text = (
         f"Of the variance of the predictions, {paired} is due to interactions of two features and "
-        f"{percent(fractions.share(fractions.higher))} to interactions of three or more. Features are "
+        f"{format_percent(fractions.share(fractions.higher))} to interactions of three or more. Features are "
         "treated as independent of each other."
     )
     figures = draw_separately(interaction_panels(fractions), interaction_sizes(fractions))
