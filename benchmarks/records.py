@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from certree.interface.whole import write_whole
+from certree.interface.atomic_write import write_atomically
 
 RESULTS = Path(__file__).parent / "results"
 RUNS = RESULTS / "runs.csv"
@@ -88,4 +88,4 @@ def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     writer = csv.DictWriter(text, list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    write_whole(path, lambda file: file.write(text.getvalue().encode()))
+    write_atomically(path, lambda file: file.write(text.getvalue().encode()))

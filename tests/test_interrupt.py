@@ -33,7 +33,7 @@ from certree.explain import interaction_fractions, shapley_values
 from certree.grow import BinnedGrower, Bins
 from certree.grow.binned import grow_on_samples
 from certree.grow.growing import TrainingSamples
-from certree.interface.arrays import stored
+from certree.interface.arrays import get_csr_arrays
 from certree.rows.features import FeatureColumns
 from certree.tree import Trees
 
@@ -143,7 +143,7 @@ LOOPS = {
     "sparse bins": lambda s: Bins.of(s.sparse, n_jobs=s.n_jobs),
     "sparse binned": lambda s: s.sparse_binned.grow_gradients(0.5 - s.target, s.steps),
     "sparse forest": lambda s: s.sparse_forest.grow_classes(s.y, 2, 1),
-    "sparse hashes": lambda s: _core.hash_rows(stored(s.sparse), False, s.n_jobs),
+    "sparse hashes": lambda s: _core.hash_rows(get_csr_arrays(s.sparse), False, s.n_jobs),
     "hashes": lambda s: _core.hash_rows(s.X, True, s.n_jobs),
     "binned classes": lambda s: s.binned.grow_classes(s.y, 2, 1),
     "forest": lambda s: s.forest.grow_classes(s.y, 2, 1),

@@ -33,7 +33,7 @@ from certree.certificates.posteriors import LabelledWeights
 from certree.estimators.naive_bayes.densities import CategoricalTable, Histogram, Moments, Normal
 from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers
 from certree.estimators.tune import Mixture
-from certree.interface.arrays import OfColumns, column, row_weights
+from certree.interface.arrays import ArrayRecord, check_column, check_row_weights
 from certree.prunings import cost_complexity_path, sibling_merge_path
 from certree.prunings.paths import PruningPath
 from certree.prunings.scott_nowak import FragmentPrunings
@@ -248,14 +248,14 @@ def test_what_the_core_has_made_would_pass_the_checks_and_is_nobody_s(model, mon
     y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
     if not isinstance(model, DecoratedTreeRegressor):
         X[::9, 0] = np.nan
-    unchecked, made = OfColumns.made.__func__, []
+    unchecked, made = ArrayRecord.from_checked.__func__, []
 
     def checked_as_well(kind, *values):
         kind(*values)
         made.append(unchecked(kind, *values))
         return made[-1]
 
-    monkeypatch.setattr(OfColumns, "made", classmethod(checked_as_well))
+    monkeypatch.setattr(ArrayRecord, "from_checked", classmethod(checked_as_well))
     model.set_params(random_state=0).fit(X, y, rng.integers(1, 4, 200))
     assert made
     shown = [one for one in made if isinstance(one, Tree | NodeStats | NodeWeights | Vote)]
@@ -476,7 +476,7 @@ def test_whole_numbers_that_float64_does_not_hold_are_refused():
         tree.apply([[0, 1], [2**60, far]])
     assert tree.apply([[0, 2**60], [2**53, -(2**53)]]).shape == (2,)
     with pytest.raises(ValueError, match=f"sample_weight holds {far}, which float64 does not hold"):
-        row_weights([1, far], 2)
+        check_row_weights([1, far], 2)
     for one in (far, np.array(far)):
         with pytest.raises(ValueError, match=f"log_split holds {far}, which float64 does not hold"):
             average(tree, np.zeros(tree.n_nodes), one)
@@ -490,7 +490,7 @@ def test_large_finite_values_are_no_infinities():
 def test_what_the_core_hands_out_to_be_written_to_is_no_column():
     X = np.random.default_rng(0).random((20, 2))
     leaf = grow_kd(X).apply(X)
-    kept = column("leaf", leaf, "int32", (20,))
+    kept = check_column("leaf", leaf, "int32", (20,))
     before = kept.copy()
     leaf[:] = -1
     assert np.array_equal(kept, before)

@@ -17,7 +17,7 @@ from certree import (
     __main__,
     grow_cart,
 )
-from certree.interface.threads import threads
+from certree.interface.threads import get_n_threads
 from cli.test_app import fails, succeeds
 
 RNG = np.random.default_rng(0)
@@ -181,10 +181,10 @@ def test_sparse_rows_are_refused_with_what_helps(kind):
 
 
 def test_more_threads_than_any_machine_has_are_capped():
-    assert threads(10**10) == 1024
-    assert threads(None) == 1
+    assert get_n_threads(10**10) == 1024
+    assert get_n_threads(None) == 1
     with pytest.raises(TypeError, match=r"n_jobs must be None or a whole number, got 1\.5"):
-        threads(1.5)
+        get_n_threads(1.5)
 
 
 def test_regressors_name_words_in_the_target():

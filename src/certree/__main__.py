@@ -4,7 +4,7 @@ import io
 import os
 import sys
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
 def _run() -> None:
     try:
         for module in ("typer", "rich", "pyarrow"):
-            needed(module, "cli")
+            import_extra(module, "cli")
     except ImportError as error:
         raise SystemExit(f"error: {error}") from None
     from certree.cli import app

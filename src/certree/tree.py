@@ -25,17 +25,17 @@ from certree._core import (
     pack_trees,
 )
 from certree.interface.arrays import (
+    ArrayRecord,
     Float64,
     Int32,
     Int64,
-    OfColumns,
-    column,
-    frozen,
-    matrix,
-    stored,
+    check_column,
+    check_matrix,
+    freeze,
+    get_csr_arrays,
 )
-from certree.interface.signatures import expect_settings
-from certree.interface.threads import threads
+from certree.interface.signatures import validate_settings
+from certree.interface.threads import get_n_threads
 
 LEAF = -1
 # Posteriors look at every cell of a chain; those that are grown have at most 48 for each feature.
@@ -47,7 +47,7 @@ Columns = tuple[Int32, Float64, Int32, Int32, NDArray[np.uint8], Int64, Int32, b
 
 # Columns that need not be given, of m nodes.
 _DEFAULTS: dict[str, Callable[[int], NDArray[Any]]] = {
-    "chain": lambda m: frozen(np.ones(m, dtype=np.int32)),
+    "chain": lambda m: freeze(np.ones(m, dtype=np.int32)),
     "missing_left": lambda m: np.frombuffer(bytes(m), dtype=np.bool_),
     "category_start": lambda m: np.frombuffer(bytes(8 * (m + 1)), dtype=np.int64),
     "categories": lambda _: np.frombuffer(b"", dtype=np.int32),
@@ -58,7 +58,7 @@ _DEFAULTS: dict[str, Callable[[int], NDArray[Any]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Trees(OfColumns):
+class Trees(ArrayRecord):
     """Binary trees of nested cells, stored as one column per property of a node.
 
     The trees stand one after the other. The root of each is its first node, children come after their
@@ -121,7 +121,7 @@ class Trees(OfColumns):
     value: Float64 = None  # type: ignore[assignment] # the same
 
     def __post_init__(self) -> None:
-        left: Int32 = column("left", self.left, "int32", (None,))
+        left: Int32 = check_column("left", self.left, "int32", (None,))
         m = len(left)
         for name, dtype, shape in (
             ("left", "int32", (m,)),
@@ -137,8 +137,8 @@ class Trees(OfColumns):
         ):
             given = getattr(self, name)
             given = _DEFAULTS[name](m) if given is None and name in _DEFAULTS else given
-            object.__setattr__(self, name, column(name, given, dtype, shape))
-        expect_settings(self)
+            object.__setattr__(self, name, check_column(name, given, dtype, shape))
+        validate_settings(self)
         object.__setattr__(self, "n_features", int(self.n_features))
         most = np.iinfo(np.int32).max
         if not 1 <= self.n_features <= most:
@@ -163,7 +163,7 @@ class Trees(OfColumns):
         given = {"optimal_splits": None, **columns, "left": left, "n_features": n_features}
         for name in _DEFAULTS.keys() - given.keys():
             given[name] = _DEFAULTS[name](len(left))
-        return cls.made(*[given[field.name] for field in fields(cls)])
+        return cls.from_checked(*[given[field.name] for field in fields(cls)])
 
     @classmethod
     def grown(cls, columns: tuple[Any, ...], n_features: int, value: Float64 | None = None) -> Self:
@@ -187,7 +187,7 @@ class Trees(OfColumns):
 
         def of_all(name: str, dtype: str, shape: tuple[int, ...] = (0,)) -> NDArray[Any]:
             columns = [np.zeros(shape, dtype), *(getattr(one, name) for one in parts)]
-            return frozen(np.concatenate(columns))
+            return freeze(np.concatenate(columns))
 
         sizes = np.array([one.n_nodes for one in parts], dtype=np.int64)
         begin = np.cumsum(sizes) - sizes
@@ -196,20 +196,20 @@ class Trees(OfColumns):
         roots = [one.root + n for one, n in zip(parts, begin, strict=True)]
         left = of_all("left", "int32")
         return Trees.known(
-            frozen(np.where(left == LEAF, LEAF, left + np.repeat(begin, sizes)).astype(np.int32)),
+            freeze(np.where(left == LEAF, LEAF, left + np.repeat(begin, sizes)).astype(np.int32)),
             n_features,
             feature=of_all("feature", "int32"),
             threshold=of_all("threshold", "float64"),
             chain=of_all("chain", "int32"),
             missing_left=of_all("missing_left", "bool"),
-            category_start=frozen(np.concatenate([*starts, sets[-1:]])),
+            category_start=freeze(np.concatenate([*starts, sets[-1:]])),
             categories=of_all("categories", "int32"),
             missing_both=of_all("missing_both", "bool"),
-            root=frozen(np.concatenate([sets[:0], *roots])),
+            root=freeze(np.concatenate([sets[:0], *roots])),
             value=of_all("value", "float64", (0, n_outputs)),
         )
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """The columns as files hold them: of nodes that compare alone, as there are many.
 
         Chains, what blends and what nodes say are left out.
@@ -229,14 +229,14 @@ class Trees(OfColumns):
         }
 
     @classmethod
-    def restored(cls, stored: Any, **known: Any) -> Self:
+    def from_stored(cls, stored: Any, **known: Any) -> Self:
         """Make trees of what is stored; known are `n_features` and `value`."""
-        compares = column("compares", stored["compares"], "bool", (len(known["value"]),))
+        compares = check_column("compares", stored["compares"], "bool", (len(known["value"]),))
         inner = np.flatnonzero(compares)
 
         def spread(name: str, dtype: str) -> NDArray[Any]:
             every = np.zeros(len(compares), dtype)
-            every[inner] = column(name, stored[name], dtype, (len(inner),))
+            every[inner] = check_column(name, stored[name], dtype, (len(inner),))
             return every
 
         left = np.arange(len(compares)) + spread("beyond", "int64")
@@ -279,9 +279,9 @@ class Trees(OfColumns):
         start, left = self.category_start[first : last + 1], self.left[first:last]
         names = ("feature", "threshold", "chain", "missing_left", "missing_both", "value")
         return Tree.known(
-            frozen(np.where(left == LEAF, LEAF, left - first).astype(np.int32)),
+            freeze(np.where(left == LEAF, LEAF, left - first).astype(np.int32)),
             self.n_features,
-            category_start=frozen(start - start[0]),
+            category_start=freeze(start - start[0]),
             categories=self.categories[start[0] : start[-1]],
             optimal_splits=self.optimal_splits,
             **{name: getattr(self, name)[first:last] for name in names},
@@ -303,7 +303,7 @@ class Trees(OfColumns):
     def _with(self, **columns: Any) -> Self:
         """The same trees with some columns that are known to be right."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
-        return self.known(**{**own, **{name: frozen(one) for name, one in columns.items()}})
+        return self.known(**{**own, **{name: freeze(one) for name, one in columns.items()}})
 
     def comparing(self, threshold: Float64, category_start: Int64, categories: Int32) -> Self:
         """The same trees, whose nodes compare the same features with something else."""
@@ -410,14 +410,14 @@ class Trees(OfColumns):
         """Checked rows as the loops of the core take them, dense or sparse: they look at no width."""
         if X.shape[1] != self.n_features or not self.n_features:
             raise ValueError(f"trees of {self.n_features} features walk no rows of {X.shape[1]}")
-        return X if isinstance(X, np.ndarray) else stored(X)
+        return X if isinstance(X, np.ndarray) else get_csr_arrays(X)
 
     def looking_at(self, features: Int32) -> Self:
         """The same trees on a table of some of the features alone, ascending: all that they compare."""
         places = np.searchsorted(features, self.feature)
         feature = np.where(self.is_leaf, 0, places).astype(np.int32)
         own = {field.name: getattr(self, field.name) for field in fields(self)}
-        return self.known(**{**own, "feature": frozen(feature), "n_features": len(features)})
+        return self.known(**{**own, "feature": freeze(feature), "n_features": len(features)})
 
     def contributions(
         self, X: NDArray[np.floating], n_threads: int, rows: Float64 | None = None
@@ -486,22 +486,22 @@ optimal_splits, missing_both, root, value
     """
 
     def __post_init__(self) -> None:
-        if len(column("left", self.left, "int32", (None,))) == 0:
+        if len(check_column("left", self.left, "int32", (None,))) == 0:
             raise ValueError("a tree has at least one node, got none")
         super().__post_init__()
         if len(self.root) != 1:
             raise ValueError(f"a tree has one root, got {len(self.root)}")
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """All columns but its root and what nodes say."""
         without = ("n_features", "root", "value")
-        columns = super(Trees, self).stored()
+        columns = super(Trees, self).to_stored()
         return {name: one for name, one in columns.items() if name not in without}
 
     @classmethod
-    def restored(cls, stored: Any, **known: Any) -> Self:
+    def from_stored(cls, stored: Any, **known: Any) -> Self:
         """Make a tree of what is stored; `n_features` is known."""
-        return super(Trees, cls).restored(stored, root=None, value=None, **known)
+        return super(Trees, cls).from_stored(stored, root=None, value=None, **known)
 
     @classmethod
     def of(cls, columns: Columns, p: int) -> Tree:
@@ -579,12 +579,12 @@ optimal_splits, missing_both, root, value
         ValueError
             If X has another number of features, or holds an infinity.
         """
-        rows = matrix(X)
+        rows = check_matrix(X)
         if rows.shape[1] != self.n_features:
             raise ValueError(
                 f"X has {rows.shape[1]} features, but the tree has {self.n_features} features"
             )
-        return self.route(rows, threads(n_jobs))
+        return self.route(rows, get_n_threads(n_jobs))
 
     def route(self, X: NDArray[np.floating], n_threads: int) -> Int32:
         """Do what `apply` does, for rows that have been checked."""

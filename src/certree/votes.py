@@ -11,8 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree._core import make_monotone, push_down, push_down_to, smoothed_means
-from certree.interface.arrays import Float64, Int32, OfColumns, array_of, codes, column, nonnegative
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.arrays import (
+    ArrayRecord,
+    Float64,
+    Int32,
+    check_codes,
+    check_column,
+    check_nonnegative,
+    to_array,
+)
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats import NodeStats, SeveralStats, SparseNodeStats, Stats, TargetStats
 from certree.stats.nodes import expect_nodes
 from certree.stats.sparse import Entries
@@ -31,7 +39,7 @@ _EXPECTED_SLOPES = "slopes take numbers or two classes, got {n} classes"
 
 
 @dataclass(frozen=True, eq=False)
-class Vote(OfColumns):
+class Vote(ArrayRecord):
     """The outcome of the vote in every cell.
 
     Parameters
@@ -46,7 +54,7 @@ class Vote(OfColumns):
     score: Float64
 
     def __post_init__(self) -> None:
-        score: Float64 = column("score", self.score, "float64", (None, None))
+        score: Float64 = check_column("score", self.score, "float64", (None, None))
         if not score.shape[1] or not np.isfinite(score).all():
             raise ValueError("score must be finite numbers, one column at least")
         object.__setattr__(self, "score", score)
@@ -70,7 +78,7 @@ class Vote(OfColumns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ballots(OfColumns):
+class Ballots(ArrayRecord):
     """What every node votes for: a label (m,), or values (m, K); the other one is None."""
 
     label: Int32 | None
@@ -79,7 +87,7 @@ class Ballots(OfColumns):
 
     def __post_init__(self) -> None:
         if self.label is not None:
-            label = codes("label", self.label, len(self.label), self.n_values)
+            label = check_codes("label", self.label, len(self.label), self.n_values)
             object.__setattr__(self, "label", label)
         if self.values is not None:
             self._check("float64", (None, self.n_values), "values")
@@ -99,11 +107,13 @@ class Ballots(OfColumns):
     def cast(self, tree: Trees, weights: NodeWeights) -> Vote:
         """Let all prunings vote with these ballots, each with its weight."""
         weight = weights.of(tree).weight
-        return Vote.made(push_down(tree.left, weight, self.label, self.values, self.n_values))
+        return Vote.from_checked(
+            push_down(tree.left, weight, self.label, self.values, self.n_values)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseBallots(OfColumns):
+class SparseBallots(ArrayRecord):
     """What every node votes for where there are many classes: its label, or what its rows are.
 
     Parameters
@@ -138,7 +148,7 @@ class SparseBallots(OfColumns):
 
 
 @dataclass(frozen=True, eq=False)
-class DeferredVote(OfColumns):
+class DeferredVote(ArrayRecord):
     """The outcome of a vote on many classes, made for the nodes that are asked for.
 
     Parameters
@@ -222,11 +232,11 @@ class Voting:
     slopes: Slopes = None
 
     def __post_init__(self) -> None:
-        expect_settings(self)
-        nonnegative("smoothing", self.smoothing)
+        validate_settings(self)
+        check_nonnegative("smoothing", self.smoothing)
         if self.slopes is None:
             return
-        slopes = array_of("slopes", self.slopes)
+        slopes = to_array("slopes", self.slopes)
         if slopes.dtype.kind not in "bi" or not np.isin(slopes, (-1, 0, 1)).all():
             raise ValueError(f"slopes must hold -1, 0 or 1, got {shortened(self.slopes)}")
         # A copy, as the core trusts what has been checked.
@@ -248,17 +258,17 @@ class Voting:
             every = np.arange(len(tree.left))
             labels = [self.ballots(tree, one).at(every) for one in stats.of_each]
             values = np.concatenate(labels, axis=1)
-            return Ballots.made(None, values, values.shape[1])
+            return Ballots.from_checked(None, values, values.shape[1])
         if self.kind == "mean":
             values = self.averages(tree, stats)
-            return Ballots.made(None, values, values.shape[1])
+            return Ballots.from_checked(None, values, values.shape[1])
         if not isinstance(stats, NodeStats):
             raise ValueError('a numeric target takes kind="mean", got "majority"')
         label = stats.of(tree).label
         if self.slopes is not None:
             plain = Voting("mean", 0.0, self.slopes)
             label = plain.averages(tree, stats).argmax(axis=1).astype(np.int32)
-        return Ballots.made(label, None, stats.n_classes)
+        return Ballots.from_checked(label, None, stats.n_classes)
 
     def averages(self, tree: Trees, stats: Stats) -> Float64:
         """Means, or shares of classes, that rise or fall along features in every pruning."""
@@ -288,7 +298,7 @@ def vote(
 def vote(
     tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting | Kind = "majority"
 ) -> Vote | DeferredVote: ...
-@checked
+@validate_arguments
 def vote(
     tree: Tree, stats: Stats, weights: NodeWeights, voting: Voting | Kind = "majority"
 ) -> Vote | DeferredVote:
@@ -352,7 +362,7 @@ class PredictionVariance:
     within: Float64
 
 
-@checked
+@validate_arguments
 def prediction_variance(
     tree: Tree, stats: TargetStats, weights: NodeWeights, voting: Voting = Voting("mean")
 ) -> PredictionVariance:

@@ -9,6 +9,7 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from certree.interface.fitted_state import atomic_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,6 @@ from certree.ensembles import (
     evaluation,
 )
 from certree.ensembles.fits_on_parts import fit_on_parts
-from certree.interface.fitted import replaces_state
 from certree.parts import binned_parts, executors, resources, scratch, sources, table_files
 from certree.parts.executors import Here, InMemory
 from certree.parts.made_parts import _sketch
@@ -45,7 +45,7 @@ def model_of(target, **how):
     return made(**{"max_iter": 5, "random_state": 0, "n_jobs": 1, **how})
 
 
-@replaces_state
+@atomic_fit
 def fit_in_chunks(model, X, y, weight, ends, n_threads=1):
     fit_on_parts(model, Here(InChunks(X, y, weight, ends), None, n_threads))
     return model

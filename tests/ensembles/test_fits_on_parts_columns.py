@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from certree.interface.fitted_state import atomic_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certree import Cart, PACBayesTreeRegressor
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.ensembles.fits_on_parts import fit_on_parts
-from certree.interface.arrays import beside_each_other
-from certree.interface.fitted import replaces_state
+from certree.interface.arrays import stack_columns
 from certree.parts import sources
 from certree.parts.executors import Here
 from same_models import InChunks, expect_same, table, with_columns, with_towns, write_parts
@@ -33,7 +33,7 @@ def rows_of(target, weights, n=N, seed=0):
 def given_of(rows, weights, names=NAMES):
     """X, y and weights of a table in memory."""
     columns = [rows[name].to_numpy(zero_copy_only=False) for name in names]
-    y = columns[0] if len(names) == 1 else beside_each_other(columns)
+    y = columns[0] if len(names) == 1 else stack_columns(columns)
     beside = [name for name in (*NAMES, "w") if name in rows.column_names]
     return rows.drop_columns(beside), y, rows["w"].to_numpy() if weights else None
 
@@ -161,7 +161,7 @@ def test_columns_of_one_kind_are_told_together(tmp_path, monkeypatch, left_nothi
     assert model.n_classes_ == [2, 5, 1]
 
 
-@replaces_state
+@atomic_fit
 def fit_in_chunks(model, X, y, weight, ends):
     fit_on_parts(model, Here(InChunks(X, y, weight, ends), None, 1))
     return model

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from certree.explain.output_groups import OutputGroups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -22,7 +23,6 @@ from certree import TreeForestClassifier, TreeForestRegressor, _core, load, save
 from certree.ensembles import Leaves
 from certree.ensembles.forest_samples import ForestSamples, WalkInMemory
 from certree.ensembles.leaves import LeafRows
-from certree.explain.lanes import Lanes
 from certree.grow import BinnedGrower, Bins
 from certree.rows.hashes import fit_hashes
 from certree.rows.relative_weights import integer_weights
@@ -67,7 +67,7 @@ def grown(seed, n=24, n_trees=3, n_classes=None, weighted=False):
     trees = forest.trees
     walk = WalkInMemory(trees, trees.out_of_bag(X, grower.drawing, 1))
     sums, target = np.ascontiguousarray(sums), y.astype(float)[:, None]
-    rows = LeafRows(walk, sums, target, weight, Lanes((width,)), np.ones(1), 1)
+    rows = LeafRows(walk, sums, target, weight, OutputGroups((width,)), np.ones(1), 1)
     draws = np.array([grower.draws(number) for number in range(n_trees)])
     return X, target, np.ones(n) if weight is None else weight, forest, rows, draws
 
@@ -88,7 +88,7 @@ def test_rows_are_judged_with_their_own_labels_taken_out(seed, k, filled_by, shr
     trees = [*forest.trees]
     found, n_trees = rows.said(Leaves(filled_by, shrinkage), len(y))
     expected, count = reference.judged_out_of_bag(
-        trees, X, y, weight, draws, filled_by, shrinkage * weight.mean(), rows.lanes.n_of
+        trees, X, y, weight, draws, filled_by, shrinkage * weight.mean(), rows.lanes.sizes
     )
     np.testing.assert_array_equal(n_trees, count)
     np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -114,7 +114,7 @@ def test_leaves_say_the_means_of_those_that_fill_them(seed, k, filled_by, shrink
         outside = (count == 0) * weight * (filled_by != "in_bag")
         for i in range(len(y)):
             said = reference.filled_leaf(
-                tree, leaf_of, i, y, inside, outside, shrinkage * weight.mean(), rows.lanes.n_of
+                tree, leaf_of, i, y, inside, outside, shrinkage * weight.mean(), rows.lanes.sizes
             )
             np.testing.assert_allclose(value[first + leaf_of[i]], said, atol=1e-12)
 
@@ -317,7 +317,7 @@ def test_sums_in_bags_are_those_of_growth():
     model = TreeForestClassifier(**SHORT, warm_start=True).fit(X, y)
     rows = ForestSamples.of(clone(model)._take(X, y))
     drawing = model._grower(rows).drawing
-    found = sums_in_bags(model.trees_, rows, rows.features.X, drawing, Lanes((3,)))
+    found = sums_in_bags(model.trees_, rows, rows.features.X, drawing, OutputGroups((3,)))
     np.testing.assert_array_equal(found, model._kept)
 
 

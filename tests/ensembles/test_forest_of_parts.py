@@ -13,7 +13,7 @@ from certree.ensembles import TreeForestClassifier, TreeForestRegressor, coded_f
 from certree.ensembles.forest_of_parts import WholeWeighing, at_places, samples_of_parts
 from certree.ensembles.forest_samples import ForestSamples, GivenRows
 from certree.files import load, save
-from certree.interface.arrays import beside_each_other
+from certree.interface.arrays import stack_columns
 from certree.parts import executors, scratch, sources
 from certree.parts.executors import Here
 from certree.parts.memory_limit import Portions
@@ -127,7 +127,7 @@ def test_several_targets_mean_the_same(target, how, weights, tmp_path, left_noth
     names = ["y", "b", "c"]
     rows = with_columns(table(N, target, weights=weights or "real"), target)
     X, weight = rows.drop_columns([*names, "w"]), rows["w"].to_numpy() if weights else None
-    y = beside_each_other([rows[name].to_numpy(zero_copy_only=False) for name in names])
+    y = stack_columns([rows[name].to_numpy(zero_copy_only=False) for name in names])
     here = model_of(target, **how).fit(X, y, weight)
     # Those out of bags are told in the order in which rows came.
     order = np.arange(N) if "oob_score" in how else np.random.RandomState(1).permutation(N)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from certree.explain.output_groups import OutputGroups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -22,7 +23,6 @@ import reference
 from certree import TreeForestClassifier, TreeForestRegressor, certify, load, save
 from certree.ensembles.forest_samples import ForestSamples
 from certree.explain import shapley_values
-from certree.explain.lanes import Lanes
 from certree.export import check_export
 from certree.show import plot_calibration, plot_ranking, plot_tree, report
 from several_targets import table
@@ -251,7 +251,7 @@ def test_what_is_told_out_of_bags_is_what_the_twin_tells(leaves, weighted):
         rows = ForestSamples.of(clone(model)._take(X, target, weight))
         draws = np.array([model._grower(rows).draws(number) for number in range(6)])
         filled_by, shrinkage, power = model.leaves_
-        lanes, units = model._lanes.n_of, rows.weights()
+        lanes, units = model._output_groups.sizes, rows.weights()
         codes = np.empty_like(rows.targets)
         codes[:, rows.columns] = rows.targets
         total, n_trees = reference.judged_out_of_bag(
@@ -456,9 +456,9 @@ def test_what_asks_about_one_target_refuses_models_of_several(tmp_path):
 
 
 def test_lanes_stand_where_their_targets_do():
-    lanes, order = Lanes.of_classes([2, 3, 1, 4]), np.array([3, 1, 0, 2])
-    assert lanes.n_of == (1, 3, 1, 4)
-    assert lanes.width == 9
+    lanes, order = OutputGroups.for_classes([2, 3, 1, 4]), np.array([3, 1, 0, 2])
+    assert lanes.sizes == (1, 3, 1, 4)
+    assert lanes.n_outputs == 9
     values = np.arange(9.0)[None]
-    shuffled = np.concatenate([lanes.of_each(values)[k] for k in order], axis=1)
-    np.testing.assert_array_equal(lanes.restored(shuffled, order), values)
+    shuffled = np.concatenate([lanes.split(values)[k] for k in order], axis=1)
+    np.testing.assert_array_equal(lanes.restore_order(shuffled, order), values)

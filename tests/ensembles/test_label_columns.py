@@ -76,7 +76,7 @@ def test_the_loss_is_the_sum_of_the_log_losses(lanes, n, seed, far):
     weight = random.random(n) + 0.1
     mean = np.average(expected, weights=weight)
     assert loss.mean(y.astype(float), scores, weight) == pytest.approx(mean)
-    parts = zip(loss.of, y, loss.lanes.of_each(scores, axis=0), strict=True)
+    parts = zip(loss.of, y, loss.lanes.split(scores, axis=0), strict=True)
     slopes = [one.slopes(known, np.ascontiguousarray(said)) for one, known, said in parts]
     for found, twin in zip(zip(*slopes, strict=True), (gradient, hessian), strict=True):
         np.testing.assert_allclose(np.concatenate(found), twin, rtol=1e-9, atol=1e-12)
@@ -103,7 +103,7 @@ def test_a_first_step_is_that_of_the_literal_twin():
     X, labels = table(60)
     how = {"subsample": 1.0, "prunings": "none", "max_iter": 1, "learning_rate": 1.0}
     model = classifier(**how, l2_regularization=2.0).fit(X, labels)
-    y, lanes = codes_of(labels), model._lanes.n_of
+    y, lanes = codes_of(labels), model._output_groups.sizes
     scores = np.repeat(model.start_[:, None], 60, axis=1)
     _, gradient, hessian = reference.sums_of_log_losses(y, scores, lanes)
     (tree,), leaf = [*model.trees_], model.apply(X)[:, 0]

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from certree.interface.fitted_state import atomic_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import csv, dataset, feather
@@ -17,7 +18,6 @@ from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor, PACBa
 from certree.certificates.model_selection import PILOT
 from certree.estimators.certified_classifier import learning_curve
 from certree.estimators.certified_on_parts import CertifiedFitOfParts
-from certree.interface.fitted import replaces_state
 from certree.parts import resources, sources
 from certree.parts.executors import Here
 from certree.parts.memory_limit import Portions
@@ -44,7 +44,7 @@ def model_of(target, **how):
     return made(Cart(max_bins=255, max_leaf_nodes=60), **given)
 
 
-@replaces_state
+@atomic_fit
 def fit_in_chunks(model, X, y, weight, ends, n_threads=1, together=2**22, groups=None):
     parts = Here(InChunks(X, y, weight, ends, groups), None, n_threads)
     parts.portions = Portions(n_threads, together=together)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from certree.interface.fitted_state import atomic_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,6 @@ from certree import (
     PrunedTreeRegressor,
 )
 from certree.estimators.trees_on_parts import fit_tree_on_parts
-from certree.interface.fitted import replaces_state
 from certree.parts import sources
 from certree.parts.cells_of_tree import tables_of
 from certree.parts.executors import Here
@@ -37,7 +37,7 @@ def model_of(target, grower=None, **how):
     return made(Cart(max_bins=255, **(grower or {})), **given)
 
 
-@replaces_state
+@atomic_fit
 def fit_in_chunks(model, X, y, weight, ends, n_threads=1, groups=None, **portions):
     model.seen_rows_ = None
     parts = Here(InChunks(X, y, weight, ends, groups), None, n_threads)

@@ -49,7 +49,7 @@ def bits(model):
     """All that a fit sets, by name, arrays as bytes."""
     found = {}
     for name in BITS:
-        for field, value in getattr(model, name).stored().items():
+        for field, value in getattr(model, name).to_stored().items():
             found[f"{name}.{field}"] = as_bytes(value)
     for name in ("classes_", "sample_hashes_", "best_params_", "mixture_weights_", "posteriors_"):
         found[name] = as_bytes(getattr(model, name, None))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from certree.interface.formatting import format_bound
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -40,8 +41,7 @@ from certree.ensembles import ConformalBandRegressor
 from certree.explain import Condition, Explanation, Rule, Rules
 from certree.explain.contributions import contributions
 from certree.explain.path import Explainer
-from certree.explain.rules import rules_of
-from certree.interface.words import rounded_up
+from certree.explain.rules import extract_rules
 from certree.rows import DateFeatures
 from certree.stats import SparseNodeStats
 from certree.votes import Voting
@@ -514,7 +514,7 @@ def test_every_row_satisfies_one_rule(tree_and_stats, max_leaves, seed, named):
     def told(outcome):
         return int(outcome.argmax()), float(outcome.max())
 
-    rules = rules_of(explainer, ballot, told, max_leaves)
+    rules = extract_rules(explainer, ballot, told, max_leaves)
     assert len(rules) <= max_leaves
     assert sum(rule.rows for rule in rules) == pytest.approx(stats.n[0])
     for x, leaf in zip(X, tree.apply(X), strict=True):
@@ -608,8 +608,8 @@ def test_rules_of_a_certified_tree_bound_the_error_in_their_cells(max_leaves):
     assert [rule.error_at_most for rule in rules] == bounds
     assert [*rules[:2].to_frame()["error_at_most"]] == bounds[:2]
     for rule, bound in zip(rules, bounds, strict=True):
-        assert str(rule).endswith(f"), error at most {rounded_up(bound)}")
-        assert f">{rounded_up(bound)}<" in rules._repr_html_()
+        assert str(rule).endswith(f"), error at most {format_bound(bound)}")
+        assert f">{format_bound(bound)}<" in rules._repr_html_()
     assert "error at most, 90 %, all rules at once" in rules[:1]._repr_html_()
     # The promise is that of the fit, whatever the estimator is set to for the next one.
     model.set_params(delta=0.5)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from certree.explain.additive_trees import AdditiveTrees
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -20,7 +21,6 @@ from certree import (
     TreeForestRegressor,
 )
 from certree.explain import Interactions, interaction_fractions
-from certree.explain.summed import SummedTrees
 from certree.tree import Trees
 from strategies import sums, trees
 
@@ -47,7 +47,7 @@ def models(draw, sets=True):
     )
     joined = Trees.joined([tree.saying(value) for tree, value, _ in made], p, n_outputs)
     rows = np.concatenate([own for _, _, own in made])
-    summed = SummedTrees(joined, np.ones(n_outputs), rows, dict)
+    summed = AdditiveTrees(joined, np.ones(n_outputs), rows, dict)
     return made, summed, X
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from certree.explain.additive_trees import AdditiveTrees
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -34,7 +35,6 @@ from certree import (
 )
 from certree.explain import banzhaf_values, shap_trees, shapley_values
 from certree.explain.shapley import halves, legendre, values_by
-from certree.explain.summed import SummedTrees
 from certree.tree import Trees
 from strategies import sums, trees
 
@@ -67,7 +67,7 @@ def summed(made):
     p, n_outputs = made[0][0].n_features, made[0][1].shape[1]
     joined = Trees.joined([tree.saying(value) for tree, value, _ in made], p, n_outputs)
     rows = np.concatenate([own for _, _, own in made])
-    return SummedTrees(joined, np.zeros(n_outputs), rows, dict)
+    return AdditiveTrees(joined, np.zeros(n_outputs), rows, dict)
 
 
 def expected(made, x, background):
@@ -288,7 +288,7 @@ def test_models_that_keep_no_rows_count_those_of_a_background():
     X, y = load_iris(return_X_y=True)
     forest = TreeForestClassifier(3, bootstrap=False, leaves="plain", random_state=0).fit(X, y)
     by_fit = shapley_values(forest, X)
-    counted = forest._summed_trees().with_rows(forest._summed_trees().counted(X, 1))
+    counted = forest._get_additive_trees().with_rows(forest._get_additive_trees().counted(X, 1))
     assert np.array_equal(counted.rows, forest._rows)
     boosted = BoostedTreesClassifier(**BOOSTED).fit(X, y)
     with pytest.raises(ValueError, match="give a background"):

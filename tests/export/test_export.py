@@ -7,11 +7,13 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import certree.export.categorical_chains
 import duckdb
 import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
+from certree.export.categorical_chains import chained
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -23,7 +25,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.tree import export_text, plot_tree
 
-import certree.export.chains
 from certree import (
     KD,
     AdaBoostTreeClassifier,
@@ -48,8 +49,7 @@ from certree import (
     save,
 )
 from certree.export import check_export, register_converters
-from certree.export.chains import chained
-from certree.export.comparison import Predictions, compare, predictions_of
+from certree.export.comparison import Predictions, compare, predict_with_model
 from certree.export.engines import quoted, run_in_onnxruntime
 from certree.export.formula import Formula, rounded_down, with_labels
 from certree.export.onnx_graph import onnx_model
@@ -128,7 +128,7 @@ ENGINES = [in_duckdb, in_sqlite]
 def expect_sql(model, X, name="here", keep=()):
     """Statements give the columns to keep, predictions and values in both databases."""
     rows = X[[*getattr(model, "feature_names_in_", X)]]
-    truth, query = predictions_of(model, rows), model.to_sql(name, keep=keep)
+    truth, query = predict_with_model(model, rows), model.to_sql(name, keep=keep)
     n_values = truth.values.shape[1]
     for engine in ENGINES:
         found = engine(query, X, name)
@@ -265,7 +265,7 @@ def test_rows_reach_copies_of_the_same_leaf_in_a_tree_without_sets(tree, X):
 
 
 def test_a_tree_that_would_need_too_many_copies_is_refused(monkeypatch):
-    monkeypatch.setattr(certree.export.chains, "_MOST_NODES", 4)
+    monkeypatch.setattr(certree.export.categorical_chains, "_MOST_NODES", 4)
     X = np.arange(120)[:, None] % 6
     model = PACBayesTreeClassifier(categorical_features=[0], random_state=0).fit(X, X[:, 0] % 2)
     with pytest.raises(ValueError, match=r"more than 4 nodes.*compact"):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from certree.interface.atomic_write import write_atomically
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
@@ -44,7 +45,6 @@ from certree import (
 )
 from certree.files.archive import opened, write_archive
 from certree.grow import SklearnTree
-from certree.interface.whole import write_whole
 from certree.prunings import (
     CostComplexity,
     DepthPenalised,
@@ -1331,7 +1331,7 @@ def test_what_deflate_makes_very_small_is_stored_as_it_is(tmp_path):
     # Zeros are a thousand times smaller compressed, and no more than a hundred times is trusted.
     zeros = {"zeros": np.zeros(10**7)}
     path = tmp_path / "zeros.npz"
-    write_whole(path, lambda file: write_archive(file, b"{}", zeros))
+    write_atomically(path, lambda file: write_archive(file, b"{}", zeros))
     assert path.stat().st_size > 8 * 10**7
     with opened(path) as archive:
         assert archive.header() == b"{}"

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from certree.interface.stored_state import StoredState
 
 import certree
 from certree import (
@@ -24,8 +25,7 @@ from certree import (
     PrunedTreeRegressor,
 )
 from certree.files.models import _MODELS
-from certree.interface.arrays import OfColumns
-from certree.interface.stored import Stored
+from certree.interface.arrays import ArrayRecord
 from model_files import arrays_of, header_of
 
 RECORD = Path(__file__).with_name("stored_names.json")
@@ -133,17 +133,17 @@ def test_all_kinds_of_models_are_listed():
 
 def test_a_renamed_field_is_stored_by_its_earlier_name():
     @dataclass(frozen=True, eq=False)
-    class Columns(OfColumns):
+    class Columns(ArrayRecord):
         leaves: int = field(metadata={"stored_as": "cells"})
         rows: int = 0
 
-    stored = Columns(3, 5).stored()
+    stored = Columns(3, 5).to_stored()
     assert stored == {"cells": 3, "rows": 5}
-    assert Columns.restored(Stored(stored, {})).leaves == 3
-    assert Columns.restored(Stored({"cells": 3}, {})).rows == 0
-    assert Columns.restored(Stored({"rows": 7}, {}), leaves=4).rows == 7
+    assert Columns.from_stored(StoredState(stored, {})).leaves == 3
+    assert Columns.from_stored(StoredState({"cells": 3}, {})).rows == 0
+    assert Columns.from_stored(StoredState({"rows": 7}, {}), leaves=4).rows == 7
     with pytest.raises(ValueError, match="it lacks cells"):
-        Columns.restored(Stored({"leaves": 3}, {}))
+        Columns.from_stored(StoredState({"leaves": 3}, {}))
 
 
 if __name__ == "__main__":

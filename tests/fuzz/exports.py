@@ -14,7 +14,7 @@ import numpy as np
 
 from certree.explain.tree_model import TreeModel
 from certree.export import check_export
-from certree.export.comparison import Predictions, compare, predictions_of
+from certree.export.comparison import Predictions, compare, predict_with_model
 from certree.export.engines import RunSQL, run_in_duckdb, run_in_sqlite
 from certree.rows.columns import rows_at
 from fuzz.functions import Attempt
@@ -78,7 +78,7 @@ def _by_database(random: Random, subject: Subject, run: RunSQL) -> None:
     for number, row in enumerate(rows):
         expected = [columns[name][number] for name in keep]
         assert [*row[: len(keep)]] == expected, f"{row} keeps {expected}"
-    truth = predictions_of(subject.model, subject.X)
+    truth = predict_with_model(subject.model, subject.X)
     n_values = truth.values.shape[1]
     found = np.array([row[-n_values:] for row in rows], dtype=float)
     classes = None if truth.classes is None else [row[len(keep)] for row in rows]
@@ -113,7 +113,7 @@ def by_float32(random: Random, subject: Subject) -> None:
     known = np.flatnonzero(agree.all(axis=1))
     if len(known):
         _agree(subject, rows_at(subject.X, known), ["sklearn"])
-        values = predictions_of(subject.model, subject.X).values
+        values = predict_with_model(subject.model, subject.X).values
         with np.errstate(over="ignore"):
             if np.allclose(values, values.astype(np.float32), rtol=1e-6, atol=0):
                 _agree(subject, rows_at(subject.X, known), ["onnx"])

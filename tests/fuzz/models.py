@@ -296,7 +296,7 @@ def ask(model: Any, name: str, X: Any, y: Any, **how: Any) -> Any:
 
 def _explained(model: Any, X: Any) -> Any:
     """Look whether whatever explains can be read, and sums to what is predicted."""
-    if hasattr(model, "_summed_trees") and isinstance(X, np.ndarray):
+    if hasattr(model, "_get_additive_trees") and isinstance(X, np.ndarray):
         shares = interaction_fractions(model, X, n_draws=20)
         assert shares.total >= 0, "a variance is negative"
         assert str(shares), "shares have no words"

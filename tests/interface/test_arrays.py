@@ -2,14 +2,16 @@ import numpy as np
 import pytest
 
 import certree
-from certree.interface.arrays import column
+from certree.interface.arrays import check_column
 
 
 def test_truth_values_are_true_or_false():
     odd = np.array([0, 1, 2], dtype=np.uint8).view(np.bool_)
     with pytest.raises(ValueError, match="missing_left must hold True and False alone"):
-        column("missing_left", odd, "bool", (3,))
-    np.testing.assert_array_equal(column("missing_left", odd[:2], "bool", (2,)), [False, True])
+        check_column("missing_left", odd, "bool", (3,))
+    np.testing.assert_array_equal(
+        check_column("missing_left", odd[:2], "bool", (2,)), [False, True]
+    )
 
 
 def test_trees_with_odd_truth_values_are_refused():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 
 EXTRAS = ("pyarrow", "matplotlib", "typer", "rich", "pandas", "polars", "onnx", "skl2onnx")
 BLOCK = f"""
@@ -147,4 +147,4 @@ def test_a_module_that_fails_for_another_reason_is_not_said_to_be_missing(tmp_pa
     Path(tmp_path / "half_a_package.py").write_text("import no_such_module_at_all\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="no_such_module_at_all"):
-        needed("half_a_package", "files")
+        import_extra("half_a_package", "files")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from certree.interface.fitted_state import get_snapshot
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.linear_model import QuantileRegressor
@@ -51,7 +52,6 @@ from certree import (
 from certree.boolean import FourierClassifier, FourierRegressor
 from certree.ensembles import ConformalBandRegressor
 from certree.explain import interaction_fractions, shap_trees, shapley_values
-from certree.interface.fitted import state_of
 from certree.prunings import Polynomial
 from certree.weights import map_pruning
 
@@ -231,7 +231,7 @@ def test_an_answer_comes_from_one_fit_whenever_another_ends(model):
             ask(first)
         assert lines, name
         for k in moments(len(lines)):
-            one, at = state_of(first), iter(range(len(lines) + 1))
+            one, at = get_snapshot(first), iter(range(len(lines) + 1))
 
             def another_fit_ends(one=one, at=at, k=k):
                 if next(at, -1) == k:
@@ -313,7 +313,7 @@ def answers(model):
     told = {name: asked(lambda ask=ask: ask(model)) for name, ask in questions(model)}
     if hasattr(model, "to_sql") and not isinstance(model, DECORATED):
         told["to_sql"] = asked(lambda: model.to_sql("rows"))
-    if hasattr(model, "_summed_trees"):
+    if hasattr(model, "_get_additive_trees"):
         told |= {
             "shapley_values": as_text(shapley_values(model, X[:5], X[:9])),
             "shap_trees": asked(lambda: shap_trees(model, X)),
@@ -395,7 +395,7 @@ def test_who_writes_to_an_answer_changes_no_other(model, n_classes):
     one = clone(model).fit(X, y)
     asks = dict(questions(one))
     asks["row alone"] = lambda one: one.predict(X[:1])
-    if hasattr(one, "_summed_trees"):
+    if hasattr(one, "_get_additive_trees"):
         asks["shap_trees"] = lambda one: shap_trees(one, X)
     for name, ask in asks.items():
         before = spoilt(lambda ask=ask: ask(one))

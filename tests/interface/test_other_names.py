@@ -5,13 +5,13 @@ import re
 from pathlib import Path
 
 import pytest
+from certree.interface.parameter_aliases import _ELSEWHERE, _OF_CART, suggest_parameter
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 import certree
 from certree.boolean import FourierRegressor
-from certree.interface.other_names import _ELSEWHERE, _OF_CART, suggestion
 
 ESTIMATORS = [
     kind
@@ -54,10 +54,10 @@ def test_the_error_says_what_a_parameter_is_called_here(kind, name, ours):
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_what_is_suggested_exists_and_own_names_are_never_foreign(kind):
     parameters = kind._get_param_names()
-    assert all(suggestion(name, parameters) is None for name in parameters)
+    assert all(suggest_parameter(name, parameters) is None for name in parameters)
     foreign = {name for names in _ELSEWHERE.values() for name in names.split()}
     for name in foreign | _OF_CART:
-        ours = suggestion(name, parameters)
+        ours = suggest_parameter(name, parameters)
         if ours is not None and ours.startswith("grower"):
             assert name in inspect.signature(certree.Cart).parameters
         else:
@@ -70,7 +70,7 @@ def test_constructors_show_their_own_signature(kind):
         1:
     ]
     assert sorted(inspect.signature(kind).parameters) == kind._get_param_names()
-    assert kind.__init__.__doc__ != suggestion.__doc__
+    assert kind.__init__.__doc__ != suggest_parameter.__doc__
 
 
 def test_names_that_nobody_has_are_refused_as_ever():

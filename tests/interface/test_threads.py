@@ -4,25 +4,25 @@ import joblib
 import pytest
 
 import certree
-from certree.interface.threads import all_threads, threads
+from certree.interface.threads import get_n_threads, get_n_threads_or_all
 
 
 def test_long_fits_take_the_threads_that_a_process_may_use(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert all_threads(None) == joblib.cpu_count()
-    assert all_threads(3) == 3
-    assert all_threads(-1) == threads(-1)
+    assert get_n_threads_or_all(None) == joblib.cpu_count()
+    assert get_n_threads_or_all(3) == 3
+    assert get_n_threads_or_all(-1) == get_n_threads(-1)
     with joblib.parallel_config(n_jobs=2):
-        assert all_threads(None) == 2
+        assert get_n_threads_or_all(None) == 2
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert all_threads(None) == 1
+    assert get_n_threads_or_all(None) == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "4,2")  # by level, which says nothing of one process
-    assert all_threads(None) == joblib.cpu_count()
+    assert get_n_threads_or_all(None) == joblib.cpu_count()
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_workers_of_joblib_take_one_thread(backend):
-    jobs = (joblib.delayed(all_threads)(None) for _ in range(3))
+    jobs = (joblib.delayed(get_n_threads_or_all)(None) for _ in range(3))
     assert joblib.Parallel(2, backend=backend)(jobs) == [1, 1, 1]
 
 

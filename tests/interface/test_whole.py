@@ -8,8 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-
-from certree.interface.whole import write_whole
+from certree.interface.atomic_write import write_atomically
 
 
 def names(directory):
@@ -17,7 +16,7 @@ def names(directory):
 
 
 def test_a_new_file_holds_what_was_written(tmp_path):
-    write_whole(tmp_path / "new", lambda file: file.write(b"content"))
+    write_atomically(tmp_path / "new", lambda file: file.write(b"content"))
     assert (tmp_path / "new").read_bytes() == b"content"
     assert names(tmp_path) == ["new"]
 
@@ -25,7 +24,7 @@ def test_a_new_file_holds_what_was_written(tmp_path):
 def test_an_old_file_is_replaced(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"a longer old content")
-    write_whole(str(path), lambda file: file.write(b"new"))
+    write_atomically(str(path), lambda file: file.write(b"new"))
     assert path.read_bytes() == b"new"
     assert names(tmp_path) == ["file"]
 
@@ -41,7 +40,7 @@ def test_the_old_file_stays_until_the_new_one_is_complete(tmp_path):
         seen.append(path.read_bytes())
         file.write(b" and half")
 
-    write_whole(path, write)
+    write_atomically(path, write)
     assert seen == [b"old"]
     assert path.read_bytes() == b"half and half"
 
@@ -61,7 +60,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, old
         raise error
 
     with pytest.raises(type(error)) as raised:
-        write_whole(path, write)
+        write_atomically(path, write)
     assert raised.value is error
     assert names(tmp_path) == ([] if old is None else ["file"])
     if old is not None:
@@ -77,7 +76,7 @@ def test_a_failing_move_leaves_nothing_behind(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(PermissionError, match="not today"):
-        write_whole(path, lambda file: file.write(b"new"))
+        write_atomically(path, lambda file: file.write(b"new"))
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["file"]
 
@@ -85,14 +84,14 @@ def test_a_failing_move_leaves_nothing_behind(tmp_path, monkeypatch):
 def test_a_directory_in_the_way_is_left_alone(tmp_path):
     (tmp_path / "place").mkdir()
     with pytest.raises(OSError, match="place"):
-        write_whole(tmp_path / "place", lambda file: file.write(b"new"))
+        write_atomically(tmp_path / "place", lambda file: file.write(b"new"))
     assert names(tmp_path) == ["place"]
 
 
 def test_a_missing_directory_is_an_error_before_anything_is_written(tmp_path):
     written = []
     with pytest.raises(FileNotFoundError, match=r"no such directory: .*missing"):
-        write_whole(tmp_path / "missing" / "file", written.append)
+        write_atomically(tmp_path / "missing" / "file", written.append)
     assert written == []
 
 
@@ -104,7 +103,7 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="modes, links and pipes ar
 def test_the_mode_is_that_of_a_newly_made_file(tmp_path, umask):
     before = os.umask(umask)
     try:
-        write_whole(tmp_path / "ours", lambda file: file.write(b""))
+        write_atomically(tmp_path / "ours", lambda file: file.write(b""))
         (tmp_path / "plain").write_bytes(b"")
     finally:
         os.umask(before)
@@ -120,7 +119,7 @@ def mode_of(path):
 def test_the_umask_of_the_process_is_never_touched(tmp_path, monkeypatch):
     # All threads have the same one: a file that another one makes meanwhile would be open to all.
     monkeypatch.setattr(os, "umask", lambda _: pytest.fail("the umask was set"))
-    write_whole(tmp_path / "file", lambda file: file.write(b"new"))
+    write_atomically(tmp_path / "file", lambda file: file.write(b"new"))
 
 
 @POSIX
@@ -129,7 +128,7 @@ def test_a_replaced_file_keeps_its_mode(tmp_path, mode):
     path = tmp_path / "file"
     path.write_bytes(b"old")
     path.chmod(mode)
-    write_whole(path, lambda file: file.write(b"new"))
+    write_atomically(path, lambda file: file.write(b"new"))
     assert (path.read_bytes(), mode_of(path)) == (b"new", mode)
 
 
@@ -138,7 +137,7 @@ def test_nobody_else_reads_a_private_file_while_it_is_written(tmp_path):
     path, seen = tmp_path / "file", []
     path.write_bytes(b"old")
     path.chmod(0o600)
-    write_whole(path, lambda _: seen.extend(map(mode_of, tmp_path.iterdir())))
+    write_atomically(path, lambda _: seen.extend(map(mode_of, tmp_path.iterdir())))
     assert seen == [0o600, 0o600]
 
 
@@ -148,7 +147,7 @@ def test_a_replaced_file_keeps_its_owner_where_that_is_permitted(tmp_path, monke
     path.write_bytes(b"old")
     path.chmod(0o660)
     monkeypatch.setattr(os, "chown", lambda _, *owner: given.append(owner))
-    write_whole(path, lambda file: file.write(b"new"))
+    write_atomically(path, lambda file: file.write(b"new"))
     assert given == [(path.stat().st_uid, path.stat().st_gid)]
     assert mode_of(path) == 0o660
 
@@ -156,7 +155,7 @@ def test_a_replaced_file_keeps_its_owner_where_that_is_permitted(tmp_path, monke
         raise PermissionError("not yours")
 
     monkeypatch.setattr(os, "chown", refuse)
-    write_whole(path, lambda file: file.write(b"newer"))
+    write_atomically(path, lambda file: file.write(b"newer"))
     # The group is another one then, which was permitted nothing.
     assert (path.read_bytes(), mode_of(path)) == (b"newer", 0o600)
 
@@ -169,7 +168,7 @@ def test_a_link_stays_a_link_and_its_target_is_written(tmp_path, there):
     if there:
         target.write_bytes(b"old")
     link.symlink_to(Path("store") / "target")
-    write_whole(link, lambda file: file.write(b"new"))
+    write_atomically(link, lambda file: file.write(b"new"))
     assert link.is_symlink()
     assert target.read_bytes() == b"new"
     assert (names(tmp_path), names(target.parent)) == (["link", "store"], ["target"])
@@ -181,7 +180,7 @@ def test_a_pipe_is_written_once_all_is_there_and_stays_a_pipe(tmp_path):
     os.mkfifo(path)
     reader = threading.Thread(target=lambda: read.append(path.read_bytes()))
     reader.start()
-    write_whole(path, lambda file: file.write(b"one") + file.seek(0) + file.write(b"two"))
+    write_atomically(path, lambda file: file.write(b"one") + file.seek(0) + file.write(b"two"))
     reader.join()
     assert read == [b"two"]
     assert stat.S_ISFIFO(path.stat().st_mode)
@@ -192,7 +191,7 @@ def test_a_pipe_is_written_once_all_is_there_and_stays_a_pipe(tmp_path):
 def test_a_device_stays_a_device(tmp_path):
     link = tmp_path / "nothing"
     link.symlink_to(os.devnull)
-    write_whole(link, lambda file: file.write(b"gone"))
+    write_atomically(link, lambda file: file.write(b"gone"))
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
     assert names(tmp_path) == ["nothing"]
 
@@ -204,7 +203,7 @@ def test_standard_output_is_written_as_a_pipe_is():
 
 
 def run(code, check=False):
-    program = f"from certree.interface.whole import write_whole; import os, signal; {code}"
+    program = f"from certree.interface.atomic_write import write_whole; import os, signal; {code}"
     return subprocess.run([sys.executable, "-c", program], check=check, capture_output=True)
 
 
@@ -218,17 +217,17 @@ def test_a_killed_process_leaves_the_old_file_and_says_whose_the_rest_is(tmp_pat
     assert path.read_bytes() == b"old"
     rest, _ = names(tmp_path)
     assert re.fullmatch(r"\.certree-[0-9a-f]{8}\.tmp", rest)
-    write_whole(path, lambda file: file.write(b"new"))
+    write_atomically(path, lambda file: file.write(b"new"))
     assert path.read_bytes() == b"new"
 
 
 def test_names_may_have_all_letters_that_a_name_can_have(tmp_path):
     path = tmp_path / ("n" * 255)
-    write_whole(path, lambda file: file.write(b"new"))
+    write_atomically(path, lambda file: file.write(b"new"))
     assert path.read_bytes() == b"new"
 
 
 def test_a_relative_path_is_written_in_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_whole("file", lambda file: file.write(b"here"))
+    write_atomically("file", lambda file: file.write(b"here"))
     assert (tmp_path / "file").read_bytes() == b"here"

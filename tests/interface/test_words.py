@@ -1,10 +1,10 @@
 """Times and sizes in the units that people use."""
 
 import pytest
+from certree.interface.formatting import format_duration, format_file_size
 from sklearn.datasets import load_breast_cancer
 
 from certree import CertifiedTreeClassifier
-from certree.interface.words import duration, file_size
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from certree.interface.words import duration, file_size
     ],
 )
 def test_durations(seconds, words):
-    assert duration(seconds) == words
+    assert format_duration(seconds) == words
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_durations(seconds, words):
     [(0, "0 kB"), (840, "0.84 kB"), (99_400, "99 kB"), (412_300, "412 kB"), (999_600, "1 MB")],
 )
 def test_sizes_of_files(n_bytes, words):
-    assert file_size(n_bytes) == words
+    assert format_file_size(n_bytes) == words
 
 
 def test_columns_and_certificates_are_short_at_a_prompt():

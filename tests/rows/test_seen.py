@@ -22,7 +22,7 @@ def seen(X, y, weight=None, leaf=None, knows=True):
 def fields(rows):
     return {
         name: None if value is None else (value.dtype, value.tobytes())
-        for name, value in rows.stored().items()
+        for name, value in rows.to_stored().items()
     }
 
 
@@ -111,6 +111,6 @@ def test_columns_that_no_rows_have_are_refused(changed, said):
     if "keys" in said:
         keys = with_numbers(changed["hashes"], np.zeros(2))
         changed["hashes"] = changed["hashes"][np.argsort(keys)[::-1]]
-    whole = seen(np.ones((2, 1)), np.array([0.5, 0.5]), knows=False).stored()
+    whole = seen(np.ones((2, 1)), np.array([0.5, 0.5]), knows=False).to_stored()
     with pytest.raises(ValueError, match=said):
         SeenRows(**{**whole, **changed})

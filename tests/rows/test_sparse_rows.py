@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 import reference
-from certree.interface.arrays import stored
+from certree.interface.arrays import get_csr_arrays
 from certree.rows.folds import content_folds
 from certree.rows.hashes import content_keys, fit_hashes, sample_hashes
 from certree.rows.sparse_rows import SparseColumns, below_each_other
@@ -48,7 +48,7 @@ def test_rows_are_taken_by_their_numbers():
 
 def test_the_core_is_given_starts_features_and_values():
     own = SparseColumns.of(unordered().astype(np.float32))
-    start, feature, value, p = stored(own.matrix)
+    start, feature, value, p = get_csr_arrays(own.matrix)
     assert (start.dtype, feature.dtype, value.dtype, p) == (np.int64, np.int32, np.float32, 4)
     assert start.tolist() == [0, 2, 2, 3]
     start, row, value, n = own.by_feature()

@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from certree.interface.formatting import format_bound, format_percent
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.text import Text
@@ -32,7 +33,6 @@ from certree import (
 )
 from certree.certificates import Guarantees
 from certree.explain import Explanation, Interactions, interaction_fractions
-from certree.interface.words import percent, rounded_up
 from certree.paper import plot_figure2, plot_rates, plot_table2
 from certree.paper.curves import COLOURS
 from certree.paper.figure2 import Curve
@@ -315,7 +315,9 @@ def test_a_tree_says_rules_rows_and_what_is_predicted_of_them():
     # The root's first child holds the rows that its rule says.
     below = X.iloc[:, model.tree_.feature[0]] <= model.tree_.threshold[0]
     share = model.predict_proba(X)[below].mean(axis=0)
-    expected = f"{model.classes_[share.argmax()]}: {percent(share.max())} · {below.sum()} rows"
+    expected = (
+        f"{model.classes_[share.argmax()]}: {format_percent(share.max())} · {below.sum()} rows"
+    )
     assert expected in said(figure)
 
 
@@ -363,7 +365,7 @@ def test_leaves_of_a_certified_tree_say_the_bound_on_their_error(tmp_path):
         figure = plot_tree(model, max_leaves)
         cells = model.conditional_guarantees("cells").cells
         expected = {
-            f"error <= {rounded_up(cells[one.node].bound)}" for one in model.rules(max_leaves)
+            f"error <= {format_bound(cells[one.node].bound)}" for one in model.rules(max_leaves)
         }
         bounds = texts(figure, "bound")
         assert {text.get_text() for text in bounds} == expected
@@ -597,7 +599,7 @@ def test_certificates_are_drawn_against_rows():
         assert bounds.get_ydata()[i] == fitted.certificate_.bound
         wrong = fitted.predict(rows[order[300:]]) != y[order[300:]]
         assert errors.get_ydata()[i] == wrong.mean()
-    promised = f"at most {rounded_up(fitted.certificate_.bound)} is promised"
+    promised = f"at most {format_bound(fitted.certificate_.bound)} is promised"
     assert promised in ax.get_title(loc="left")
     assert legend_of(figure) == ["certified bound, holds with 95 %", "error on 100 other rows"]
     assert drawn(figure)
@@ -614,7 +616,7 @@ def test_a_certificate_is_drawn_against_the_rows_that_would_certify():
     assert bounds.get_xdata()[[0, -1]].tolist() == [round(certificate.n / 8), 64 * certificate.n]
     assert (own.get_xdata(), own.get_ydata()) == ([certificate.n], [certificate.bound])
     assert set(error.get_ydata()) == {certificate.risk}
-    assert ax.get_title(loc="left").endswith(rounded_up(bounds.get_ydata()[-1]))
+    assert ax.get_title(loc="left").endswith(format_bound(bounds.get_ydata()[-1]))
     assert ax.get_xlabel() == "rows that certify"
     assert drawn(figure)
 
@@ -643,8 +645,10 @@ def test_selective_certificates_are_drawn_against_coverage():
     np.testing.assert_array_equal(risks.get_ydata(), [each.certificate.risk for each in found])
     best = min(found, key=lambda each: each.certificate.bound)
     title = ax.get_title(loc="left")
-    assert title.startswith(f"Answering {percent(best.coverage)} of the rows lowers the promise")
-    assert title.endswith(f"to {rounded_up(best.certificate.bound)}")
+    assert title.startswith(
+        f"Answering {format_percent(best.coverage)} of the rows lowers the promise"
+    )
+    assert title.endswith(f"to {format_bound(best.certificate.bound)}")
     assert "hold with 90 %" in legend_of(figure)[0]
     assert drawn(figure)
 
@@ -699,7 +703,7 @@ def test_importances_are_bars_the_largest_on_top(model):
     assert names[-1] == "2 others"
     bottom, top = ax.get_ylim()
     assert top < bottom
-    assert ax.get_title(loc="left").startswith(f"{best} decides most: {percent(values[0])}")
+    assert ax.get_title(loc="left").startswith(f"{best} decides most: {format_percent(values[0])}")
     assert drawn(figure)
 
 

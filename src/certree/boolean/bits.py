@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.interface.arrays import Float64, Int32, OfColumns, array_of, matrix
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.arrays import ArrayRecord, Float64, Int32, check_matrix, to_array
+from certree.interface.signatures import validate_arguments, validate_settings
 
 Coding = Literal["0/1", "-1/+1", "thresholds"]
 
@@ -24,7 +24,7 @@ VALUES: dict[TwoValued, tuple[float, float]] = {"0/1": (0.0, 1.0), "-1/+1": (-1.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bits(OfColumns):
+class Bits(ArrayRecord):
     """Which bit of a row is which feature.
 
     Bit b of a feature counts as x = (-1)^b in characters. A feature of 0 and 1 is its own bit, so its 0
@@ -58,7 +58,7 @@ class Bits(OfColumns):
     def __post_init__(self) -> None:
         self._check("int32", (None,), "feature")
         self._check("float64", (len(self.feature),), "threshold")
-        expect_settings(self)
+        validate_settings(self)
         if not len(self.feature):
             raise ValueError("there must be at least one bit, got none")
         if self.feature.min() < 0 or self.feature.max() >= self.n_features:
@@ -68,7 +68,7 @@ class Bits(OfColumns):
             raise ValueError("features of two values are one bit each, in their order")
 
     @classmethod
-    @checked
+    @validate_arguments
     def two_valued(cls, n_features: int, coding: TwoValued = "0/1") -> Bits:
         """Bits of features that have two values.
 
@@ -130,8 +130,8 @@ class Bits(OfColumns):
         return np.where(larger, -1.0, 1.0) if self.coding == "0/1" else np.where(larger, 1.0, -1.0)
 
     def _rows(self, X: Any) -> NDArray[Any]:
-        given = array_of("X", X)
-        rows = matrix(given.astype(np.uint8) if given.dtype == np.bool_ else given)
+        given = to_array("X", X)
+        rows = check_matrix(given.astype(np.uint8) if given.dtype == np.bool_ else given)
         if rows.shape[1] != self.n_features:
             raise ValueError(f"X has {rows.shape[1]} features, but expected {self.n_features}")
         _expect_present(rows)

@@ -17,8 +17,8 @@ from certree.boolean.bits import Bits, coding_of
 from certree.boolean.low_degree import low_degree
 from certree.boolean.selection import Examples, Selected, all_small, proposed_by_trees, select
 from certree.boolean.spectrum import Spectrum
-from certree.interface.arrays import LARGEST, Float64, UInt64
-from certree.interface.fitted import fits, reads_state
+from certree.interface.arrays import MAX_SETTING, Float64, UInt64
+from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import COUNT
 from certree.interface.threads import N_JOBS
 from certree.rows.training import TakesRows
@@ -55,7 +55,7 @@ class FourierEstimator(TakesRows, BaseEstimator, metaclass=ABCMeta):
     ) -> None:
         self._store(locals())
 
-    @fits
+    @fit_method
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose characters and fit their coefficients.
 
@@ -186,13 +186,13 @@ class FourierRegressor(RegressorMixin, FourierEstimator):
     """
 
     def _targets(self, y: NDArray[Any]) -> list[Float64]:
-        if not np.abs(y).max() <= LARGEST:
+        if not np.abs(y).max() <= MAX_SETTING:
             raise ValueError(
-                f"y must be of size {LARGEST:g} at most: the squares of more are infinite"
+                f"y must be of size {MAX_SETTING:g} at most: the squares of more are infinite"
             )
         return [y]
 
-    @reads_state
+    @snapshot_method
     def predict(self, X: ArrayLike) -> Float64:
         """Predict the number of each row.
 
@@ -258,7 +258,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
             return [2.0 * y - 1.0 if self.n_classes_ == 2 else np.ones(len(y))]
         return [(y == k).astype(np.float64) for k in range(self.n_classes_)]
 
-    @reads_state
+    @snapshot_method
     def decision_function(self, X: ArrayLike) -> Float64:
         """Give the values of the polynomials.
 
@@ -275,7 +275,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    @reads_state
+    @snapshot_method
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row, ties to the first in `classes_`.
 
@@ -295,7 +295,7 @@ class FourierClassifier(ClassifierMixin, FourierEstimator):
             best = (scores[:, 0] > 0).astype(np.intp)
         return self.classes_.take(best)
 
-    @reads_state
+    @snapshot_method
     def predict_proba(self, X: ArrayLike) -> Float64:
         """Predict probabilities of the classes: the polynomials, cut off at 0 and 1.
 

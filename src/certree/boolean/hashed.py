@@ -22,7 +22,7 @@ from certree.boolean.spectrum import Spectrum
 from certree.boolean.transform import MOST_BITS, spectrum_of_values
 from certree.certificates.inequalities.bounds import binomial_upper
 from certree.interface.arrays import Float64, Int64
-from certree.interface.signatures import checked
+from certree.interface.signatures import validate_arguments
 
 _MATRICES = 3
 # Bits of a bucket at first.
@@ -34,7 +34,7 @@ _PASSES = 100
 Sets = NDArray[np.uint8]
 
 
-@checked
+@validate_arguments
 def sparse_transform(
     function: Any,
     n_features: int,

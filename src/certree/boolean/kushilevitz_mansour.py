@@ -23,7 +23,7 @@ from certree.boolean.sets import packed
 from certree.boolean.spectrum import Spectrum
 from certree.certificates.inequalities.bounds import empirical_bernstein
 from certree.interface.arrays import Float64
-from certree.interface.signatures import checked
+from certree.interface.signatures import validate_arguments
 
 # Each z comes with so many y, and is drawn so many times at first.
 _TOGETHER, _FIRST = 16, 64
@@ -35,7 +35,7 @@ _BLOCK = 1 << 22
 Prefixes = NDArray[np.bool_]
 
 
-@checked
+@validate_arguments
 def kushilevitz_mansour(
     function: Any,
     n_features: int,

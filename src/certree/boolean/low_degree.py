@@ -13,9 +13,9 @@ from certree.boolean.bits import Bits, TwoValued, coding_of
 from certree.boolean.queries import expect_probability
 from certree.boolean.sets import low_degree_sets, members_of, number_of_sets
 from certree.boolean.spectrum import Spectrum, characters
-from certree.interface.arrays import Float64, UInt64, array_of, column, nonnegative
-from certree.interface.signatures import checked
-from certree.interface.threads import threads
+from certree.interface.arrays import Float64, UInt64, check_column, check_nonnegative, to_array
+from certree.interface.signatures import validate_arguments
+from certree.interface.threads import get_n_threads
 
 # So many sets, or numbers of a block of them, fit into memory.
 _MOST_SETS, _BLOCK = 1 << 24, 1 << 22
@@ -77,7 +77,7 @@ class LowDegree:
         return weight_above + step * size
 
 
-@checked
+@validate_arguments
 def low_degree(
     X: ArrayLike,
     y: ArrayLike,
@@ -131,8 +131,8 @@ def low_degree(
     bound for terms above a threshold is ours.
     """
     expect_probability(delta)
-    largest = nonnegative("largest", largest)
-    rows, target = array_of("X", X), column("y", y, "float64", (None,))
+    largest = check_nonnegative("largest", largest)
+    rows, target = to_array("X", X), check_column("y", y, "float64", (None,))
     bits = Bits.two_valued(
         rows.shape[1] if rows.ndim == 2 else 0, coding_of(rows) if coding == "auto" else coding
     )
@@ -147,7 +147,7 @@ def low_degree(
             f"degree must be at least 0 and leave at most {_MOST_SETS} sets, got {degree}"
         )
     sets = low_degree_sets(len(bits), degree)
-    found = correlations(sets, signs, target[:, None], threads(n_jobs))
+    found = correlations(sets, signs, target[:, None], get_n_threads(n_jobs))
     radius = largest * sqrt(2 * (log(2 * n_sets) - log(delta)) / len(target))
     least = {
         "all": 0.0,

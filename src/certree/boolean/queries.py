@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certree.boolean.bits import Bits
 from certree.boolean.spectrum import Spectrum
-from certree.interface.arrays import Float64, array_of
+from certree.interface.arrays import Float64, to_array
 
 Function = Callable[[NDArray[np.int64]], Any]
 
@@ -91,7 +91,7 @@ class Queries:
                 f"{n} more are needed to go on"
             )
         rows = self.bits.rows_of(signs).astype(np.int64)  # that functions may take as bits
-        answers = array_of("what function returns", self._function(rows))
+        answers = to_array("what function returns", self._function(rows))
         self.n_queries += n
         if answers.dtype.kind not in "biuf":
             raise TypeError(f"function must return numbers, got dtype {answers.dtype}")

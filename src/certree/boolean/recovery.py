@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.linear_model import orthogonal_mp
 
-from certree.interface.arrays import Float64, column, nonnegative
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.arrays import Float64, check_column, check_nonnegative
+from certree.interface.signatures import validate_arguments, validate_settings
 
 # Share of the measurements that rounding leaves of nothing.
 _NOTHING = 1e-10
@@ -44,7 +44,7 @@ class SparseRecovery:
     smallest_norm: float
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
 
     @property
     def n_terms(self) -> int:
@@ -89,7 +89,7 @@ class SparseRecovery:
         return (self.residual + self.noise) / (math.sqrt(min(left, 1.0)) * self.smallest_norm)
 
 
-@checked
+@validate_arguments
 def sparse_recovery(measurement: ArrayLike, y: ArrayLike, noise: float = 0.0) -> SparseRecovery:
     """Find few coefficients x with ``y = measurement @ x + e``, by orthogonal matching pursuit.
 
@@ -131,11 +131,11 @@ def sparse_recovery(measurement: ArrayLike, y: ArrayLike, noise: float = 0.0) ->
     >>> np.flatnonzero(found.coefficients), found.coefficients[[7, 50]].round(6)
     (array([ 7, 50]), array([ 3., -1.]))
     """
-    given: Float64 = column("measurement", measurement, "float64", (None, None))
-    values: Float64 = column("y", y, "float64", (len(given),))
+    given: Float64 = check_column("measurement", measurement, "float64", (None, None))
+    values: Float64 = check_column("y", y, "float64", (len(given),))
     if not (np.isfinite(given).all() and np.isfinite(values).all()):
         raise ValueError("measurement and y must hold finite numbers")
-    most = nonnegative("noise", noise)
+    most = check_nonnegative("noise", noise)
     if max(np.abs(given).max(initial=0.0), np.abs(values).max(initial=0.0)) > _LARGEST:
         raise ValueError(f"measurement and y must hold numbers of size {_LARGEST:g} at most")
     largest = np.abs(given).max(axis=0, initial=0.0)

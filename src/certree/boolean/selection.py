@@ -26,7 +26,7 @@ from certree.boolean.spectra_of_models import spectrum
 from certree.boolean.spectrum import characters
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.interface.arrays import Float64, UInt64
-from certree.interface.threads import threads
+from certree.interface.threads import get_n_threads
 
 Search = Literal["lasso", "omp"]
 
@@ -90,7 +90,7 @@ class Examples:
     def table(self, masks: UInt64) -> Float64:
         """Characters of sets, (n, k)."""
         members, signs = members_of(masks, len(self.bits)), self.bits.signs(self.X)
-        return characters(members, signs, None, threads(self.n_jobs)).T
+        return characters(members, signs, None, get_n_threads(self.n_jobs)).T
 
 
 Propose = Callable[[Examples], UInt64]
@@ -116,7 +116,7 @@ def proposed_by_trees(examples: Examples, degree: int, random_state: int) -> UIn
     largest = np.argsort(-by_trees.squares, kind="stable")[:n_proposed]
     small = low_degree_sets(len(bits), feasible_degree(len(bits), len(y), degree))
     signs, centred = bits.signs(examples.X), (y - y.mean())[:, None]
-    found = correlations(small, signs, centred, threads(n_jobs))[:, 0]
+    found = correlations(small, signs, centred, get_n_threads(n_jobs))[:, 0]
     correlated = np.argsort(-np.abs(found), kind="stable")[:_CORRELATED]
     both = np.concatenate([by_trees.masks[largest], small[correlated]])
     both = both[ascending(both)]

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from certree.boolean.spectrum import Spectrum
 from certree.certificates.inequalities.bounds import empirical_bernstein
-from certree.interface.arrays import LARGEST, Float64, array_of, column
-from certree.interface.signatures import checked
+from certree.interface.arrays import MAX_SETTING, Float64, check_column, to_array
+from certree.interface.signatures import validate_arguments
 
 # Range of values whose differences still have squares that float64 can square.
 _WIDEST = 1e70
@@ -59,7 +59,7 @@ class Sparsified:
         )
 
 
-@checked
+@validate_arguments
 def sparsify(
     spectrum: Spectrum,
     *,
@@ -95,7 +95,7 @@ def sparsify(
     given: Any = error if budget is None else budget
     if not given >= 0:
         raise ValueError(f"budget and error must be at least 0, got {given}")
-    if n_leaves is not None and not 1 <= n_leaves <= LARGEST:
+    if n_leaves is not None and not 1 <= n_leaves <= MAX_SETTING:
         raise ValueError(f"n_leaves must be positive, got {n_leaves}")
     order = np.argsort(-spectrum.squares, kind="stable")
     if budget is None:
@@ -105,7 +105,7 @@ def sparsify(
     return _kept(spectrum, np.sort(order[:budget]), n_leaves)
 
 
-@checked
+@validate_arguments
 def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Sparsified:
     """Keep what the theorem keeps: small sets with coefficients that are not small.
 
@@ -141,7 +141,7 @@ def sparsify_as_proven(spectrum: Spectrum, epsilon: float, n_leaves: int) -> Spa
     Kushilevitz and Mansour, "Learning decision trees using the Fourier spectrum", 1993.
     """
     epsilon = float(epsilon)
-    if not 0 < epsilon <= LARGEST or not 1 <= n_leaves <= LARGEST:
+    if not 0 < epsilon <= MAX_SETTING or not 1 <= n_leaves <= MAX_SETTING:
         raise ValueError(f"epsilon and n_leaves must be positive, got {epsilon} and {n_leaves}")
     if spectrum.mean is not None:
         raise ValueError("the theorem speaks of fair bits, but the spectrum has means")
@@ -175,7 +175,7 @@ def _kept(
     return Sparsified(spectrum.only(is_kept), *told)
 
 
-@checked
+@validate_arguments
 def held_out_error(
     spectrum: Spectrum,
     X: ArrayLike,
@@ -223,9 +223,9 @@ def held_out_error(
     low, high = float(low), float(high)
     if not high - low <= _WIDEST:
         raise ValueError(f"low and high must be at most {_WIDEST:g} apart, got {low!r}, {high!r}")
-    given = array_of("values", values)
+    given = to_array("values", values)
     numbers = given[:, None] if given.ndim == 1 else given
-    truth = column("values", numbers, "float64", (None, spectrum.n_outputs))
+    truth = check_column("values", numbers, "float64", (None, spectrum.n_outputs))
     if not ((truth >= low) & (truth <= high)).all():
         raise ValueError(f"values must lie in {low:g} .. {high:g}")
     said = np.clip(spectrum.evaluate(X), low, high)

@@ -23,13 +23,13 @@ from certree.boolean.bits import VALUES, Bits, Coding
 from certree.boolean.spectrum import Spectrum, means_of
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
-from certree.explain.summed import SummedTrees, summable, summed_trees
+from certree.explain.additive_trees import AdditiveTrees, check_additive, summed_trees
 from certree.explain.tree_model import TreeModel
 from certree.grow.sklearn_tree import from_sklearn, numbers_from_sklearn
-from certree.interface.arrays import Float64, Int32, column
-from certree.interface.fitted import state_of
-from certree.interface.signatures import checked
-from certree.interface.threads import threads
+from certree.interface.arrays import Float64, Int32, check_column
+from certree.interface.fitted_state import get_snapshot
+from certree.interface.signatures import validate_arguments
+from certree.interface.threads import get_n_threads
 from certree.tree import LEAF, Tree, Trees
 
 # More terms than this, half a gigabyte, are a slip of the hand.
@@ -43,7 +43,7 @@ _SKLEARN_FORESTS = (
 )
 
 
-@checked
+@validate_arguments
 def spectrum(
     model: Any,
     degree: int | None = None,
@@ -107,7 +107,7 @@ def spectrum(
         np.zeros(len(bits)) if means is None else means,
         len(bits) if degree is None else min(max(int(degree), 0), len(bits)),
         _MOST_TERMS,
-        threads(n_jobs),
+        get_n_threads(n_jobs),
     )
     found = Spectrum(masks, coefficients, bits, means)
     if not start.any():
@@ -123,14 +123,14 @@ def added_trees(model: Any) -> tuple[Trees, Float64]:
     """Trees whose nodes say what they add for all that they contain, and a start (K,)."""
     if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], Tree):
         tree, given = model
-        value: Float64 = column("values", given, "float64", (tree.n_nodes, None))
+        value: Float64 = check_column("values", given, "float64", (tree.n_nodes, None))
         return _without_start([tree.saying(value)])
     if isinstance(model, (BoostedTrees, AdaBoostTreeClassifier)) and hasattr(
-        model, "_summed_trees"
+        model, "_get_additive_trees"
     ):
-        return _of_scores(summed_trees(summable(model)))
+        return _of_scores(summed_trees(check_additive(model)))
     if isinstance(model, TreeModel):
-        return _of_formula(state_of(model))
+        return _of_formula(get_snapshot(model))
     if isinstance(model, BaseDecisionTree):
         check_is_fitted(model)
         return _of_sklearn([model])
@@ -151,18 +151,18 @@ def _without_start(trees: Sequence[Tree]) -> tuple[Trees, Float64]:
 def _of_formula(model: Any) -> tuple[Trees, Float64]:
     if hasattr(model, "leaf_estimator"):
         raise TypeError(f"leaves must predict values, not by models of their own, got {model!r}")
-    formula = model._formula()
+    formula = model._build_formula()
     share = 1 / len(formula.trees) if formula.kind == "forest" else 1.0
     trees = []
     for tree in formula.trees:
         value = tree.value
-        if formula.link == "shares" and formula.says_second:
+        if formula.link == "shares" and formula.has_second_class_only:
             value = np.hstack([1.0 - value, value])
         trees.append(tree.saying(np.where(tree.is_leaf[:, None], share * value, 0.0)))
     return _without_start(trees)
 
 
-def _of_scores(summed: SummedTrees) -> tuple[Trees, Float64]:
+def _of_scores(summed: AdditiveTrees) -> tuple[Trees, Float64]:
     """Raw scores, which a formula of one class does not say."""
     trees = summed.trees
     return trees.saying(np.where(trees.is_leaf[:, None], trees.value, 0.0)), summed.start

@@ -15,10 +15,10 @@ from scipy import sparse
 from certree._core import multiply_features
 from certree.boolean.bits import Bits
 from certree.boolean.sets import ascending, members_of, n_words, starts_of_equal
-from certree.interface.arrays import Float64, Int64, OfColumns, UInt64, array_of, column
-from certree.interface.extras import needed
-from certree.interface.signatures import checked, expect_settings
-from certree.interface.threads import threads
+from certree.interface.arrays import ArrayRecord, Float64, Int64, UInt64, check_column, to_array
+from certree.interface.extras import import_extra
+from certree.interface.signatures import validate_arguments, validate_settings
+from certree.interface.threads import get_n_threads
 
 # Products of features that are made at a time.
 _BLOCK = 1 << 22
@@ -28,7 +28,7 @@ _TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum(OfColumns):
+class Spectrum(ArrayRecord):
     """A function of bits as a sum of characters, which are products of features.
 
     With x = (-1)^b for a bit b (see `Bits`)::
@@ -66,7 +66,7 @@ class Spectrum(OfColumns):
     mean: Float64 | None = None
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         self._check("uint64", (None, n_words(len(self.bits))), "masks")
         self._check("float64", (len(self.masks), None), "coefficients")
         if not self.coefficients.shape[1] or not np.isfinite(self.coefficients).all():
@@ -194,7 +194,7 @@ class Spectrum(OfColumns):
         """Keep some of the terms: a mask, or ascending places."""
         return replace(self, masks=self.masks[kept], coefficients=self.coefficients[kept])
 
-    @checked
+    @validate_arguments
     def truncate(self, degree: int) -> Spectrum:
         """Keep the terms of at most `degree` bits: the nearest function of that degree."""
         return self.only(self.sizes <= degree)
@@ -205,7 +205,7 @@ class Spectrum(OfColumns):
     def _means(self) -> Float64:
         return np.zeros(len(self.bits)) if self.mean is None else self.mean
 
-    @checked
+    @validate_arguments
     def evaluate(self, X: ArrayLike, *, n_jobs: int | None = None) -> Float64:
         """Give the values of the function.
 
@@ -228,7 +228,7 @@ class Spectrum(OfColumns):
             If X has another number of features, a missing value, or values that `bits` has not; if a
             value is beyond float64.
         """
-        rows, n_threads = np.atleast_1d(array_of("X", X)), threads(n_jobs)
+        rows, n_threads = np.atleast_1d(to_array("X", X)), get_n_threads(n_jobs)
         width = max(_BLOCK // max(len(self), len(self.bits)), 1)
         with np.errstate(over="ignore", invalid="ignore"):
             parts = [
@@ -261,7 +261,7 @@ class Spectrum(OfColumns):
         """The squares of terms, of those of at most `degree` bits."""
         return self.squares if degree is None else np.where(self.sizes <= degree, self.squares, 0)
 
-    @checked
+    @validate_arguments
     def influences(self, degree: int | None = None) -> Float64:
         """Say how much of the function each bit takes part in.
 
@@ -279,7 +279,7 @@ class Spectrum(OfColumns):
         """
         return np.asarray(self.members.T @ self._weights(degree)).ravel()
 
-    @checked
+    @validate_arguments
     def pair_influences(self, degree: int | None = None) -> Float64:
         """Say how much of the function each pair of bits takes part in together.
 
@@ -296,7 +296,7 @@ class Spectrum(OfColumns):
         weighed = sparse.diags(self._weights(degree)) @ self.members
         return np.asarray((self.members.T @ weighed).toarray())
 
-    @checked
+    @validate_arguments
     def total_influence(self, degree: int | None = None) -> float:
         """Sum of all influences: the mean number of bits of a term, weighed by squares.
 
@@ -311,7 +311,7 @@ class Spectrum(OfColumns):
         """
         return float(self._weights(degree) @ self.sizes)
 
-    @checked
+    @validate_arguments
     def noise_stability(self, rho: float) -> float:
         """Say how well the function agrees with itself when bits are drawn anew.
 
@@ -364,7 +364,7 @@ class Spectrum(OfColumns):
         names = [f"coefficient_{k}" for k in range(self.n_outputs)]
         for k, name in enumerate(names if self.n_outputs > 1 else ["coefficient"]):
             frame[name] = self.coefficients[order, k]
-        return needed("pandas", "frames").DataFrame(frame)
+        return import_extra("pandas", "frames").DataFrame(frame)
 
     def _largest_first(self) -> NDArray[np.intp]:
         # Equal coefficients are usual, and rounding does not tell them apart.
@@ -406,7 +406,7 @@ def characters(
 
 def means_of(values: ArrayLike, n_bits: int) -> Float64:
     """Check the means of all bits, as x = (-1)^b."""
-    mean: Float64 = column("mean", values, "float64", (n_bits,))
+    mean: Float64 = check_column("mean", values, "float64", (n_bits,))
     if not (np.abs(mean) < 1).all():
         raise ValueError("mean must lie between -1 and 1: a bit that never changes is no feature")
     return mean

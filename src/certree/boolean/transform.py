@@ -8,15 +8,15 @@ from numpy.typing import ArrayLike
 from certree import _core
 from certree.boolean.bits import Bits, TwoValued
 from certree.boolean.spectrum import Spectrum
-from certree.interface.arrays import Float64, array_of, column
-from certree.interface.signatures import checked
-from certree.interface.threads import threads
+from certree.interface.arrays import Float64, check_column, to_array
+from certree.interface.signatures import validate_arguments
+from certree.interface.threads import get_n_threads
 
 # All values of a function of so many bits fit into memory: half a gigabyte.
 MOST_BITS = 26
 
 
-@checked
+@validate_arguments
 def walsh_hadamard(
     values: ArrayLike, *, inverse: bool = False, n_jobs: int | None = None
 ) -> Float64:
@@ -44,15 +44,15 @@ def walsh_hadamard(
     ValueError
         If their number is no power of two, or there are more than 2^26.
     """
-    given = array_of("values", values)
+    given = to_array("values", values)
     n = given.size.bit_length() - 1
     if given.size != 1 << max(n, 0) or n > MOST_BITS:
         raise ValueError(f"values must have 1, 2, 4, ... or 2^26 entries, got {given.size}")
-    table: Float64 = column("values", given, "float64", (None,))
-    return _core.walsh_hadamard(table, 1.0 if inverse else 0.5**n, threads(n_jobs))
+    table: Float64 = check_column("values", given, "float64", (None,))
+    return _core.walsh_hadamard(table, 1.0 if inverse else 0.5**n, get_n_threads(n_jobs))
 
 
-@checked
+@validate_arguments
 def spectrum_of_values(
     values: ArrayLike, *, coding: TwoValued = "0/1", n_jobs: int | None = None
 ) -> Spectrum:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from certree.certificates.certificate import Certificate
 from certree.certificates.hold_out import expect_known_labels, hold_out, share_of_look
 from certree.certificates.known_rows import JudgingRows
-from certree.interface.fitted import expect_one_target
+from certree.interface.fitted_state import check_one_target
 from certree.parts.sources import FileRows
 from certree.rows.columns import given_values
 from certree.rows.duplicates import Duplicates
@@ -46,7 +46,7 @@ def certify_batches(
     ValueError
         As there.
     """
-    expect_one_target("a certificate", classifier)
+    check_one_target("a certificate", classifier)
     share = share_of_look(look)
     judging, wrong, labels = JudgingRows(classifier, duplicates), [], []
     for X, truth in batches:

@@ -11,10 +11,10 @@ from certree.certificates.methods import (
     inequality_of,
 )
 from certree.certificates.shift import Monitor, Shift, shift_nearby
-from certree.interface.notebook import html_table
-from certree.interface.signatures import checked, expect_settings
-from certree.interface.stored import Stored
-from certree.interface.words import rounded_up, surely
+from certree.interface.formatting import format_bound, format_confidence
+from certree.interface.notebook import make_html_table
+from certree.interface.signatures import validate_arguments, validate_settings
+from certree.interface.stored_state import StoredState
 
 # More than anybody has; numbers of doubles above would not be told apart from their neighbours.
 _MOST_ROWS = 2**50
@@ -100,7 +100,7 @@ class Certificate:
     distinct: bool = False
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         if not 0 <= self.bound <= self._most:
             raise ValueError(f"bound must lie in 0 .. {self._most:g}, got {self.bound!r}")
 
@@ -316,7 +316,7 @@ class Certificate:
             subject += f" (one beyond {self.unit:.4g} counts as that)"
         observed = f"observed on them: {self._observed}" if self.n else "there are none"
         return (
-            f"With probability at least {surely(self.delta)} over the draw of the "
+            f"With probability at least {format_confidence(self.delta)} over the draw of the "
             f"{self.n:,} {units}, {subject} on {new} is at most "
             f"{self.promised} ({observed}; method: {self.method})."
         )
@@ -325,7 +325,7 @@ class Certificate:
     def promised(self) -> str:
         """The bound in words, rounded up: a promise must not become stronger in print."""
         if self.unit is None:
-            return rounded_up(self.bound)
+            return format_bound(self.bound)
         return f"{float(_DIGITS.create_decimal_from_float(self.bound)):.4g}"
 
     @property
@@ -348,7 +348,7 @@ class Certificate:
             ["probability that it fails", f"{self.delta:.4g}"],
             ["method", self.method],
         ]
-        return html_table(str(self), [], lines)
+        return make_html_table(str(self), [], lines)
 
 
 def moved(bound: float, shift: Shift | None) -> float:
@@ -459,16 +459,16 @@ def stored_certificates(
     return {"certificates": [asdict(one) for one in certificates], "deployed": place}
 
 
-def restored_certificates(stored: Stored) -> tuple[tuple[Certificate, ...], Certificate]:
+def restored_certificates(stored: StoredState) -> tuple[tuple[Certificate, ...], Certificate]:
     """All certificates that a file holds, checked as far as they tell of themselves, and the one."""
     saved = stored["certificates"]
     if not isinstance(saved, list) or len(saved) > _MOST_CERTIFICATES:
         raise ValueError(f"expected a list of certificates, got {saved!r}")
     certificates = tuple(map(restored_certificate, saved))
-    return certificates, certificates[stored.whole("deployed", 0, len(saved) - 1)]
+    return certificates, certificates[stored.get_integer("deployed", 0, len(saved) - 1)]
 
 
-def restored_full(stored: Stored) -> Certificate | None:
+def restored_full(stored: StoredState) -> Certificate | None:
     """The certificate of a whole tree that a file holds beside that of a small one."""
     return (
         restored_certificate(stored["full_certificate"]) if "full_certificate" in stored else None
@@ -493,7 +493,7 @@ def _expect_observed(given: Certificate) -> None:
         raise ValueError(f"complexity must not be negative, got {given.complexity!r}")
 
 
-@checked
+@validate_arguments
 def tightest(*certificates: Certificate) -> Certificate:
     """The lowest of several bounds, which hold together.
 

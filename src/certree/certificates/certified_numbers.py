@@ -13,8 +13,8 @@ from certree.certificates.certificate import Certificate, certificate_of, how_dr
 from certree.certificates.known_rows import rows_that_judge
 from certree.certificates.parts.coverage import Scores
 from certree.certificates.weighing import cut_errors
-from certree.interface.arrays import Float64, column
-from certree.interface.fitted import reads_state
+from certree.interface.arrays import Float64, check_column
+from certree.interface.fitted_state import snapshot_method
 from certree.rows.duplicates import Duplicates
 
 # Of the few operations from a target to its score and back: one in a place where many are must not fall
@@ -39,7 +39,7 @@ class CertifiedNumbers:
     def _band(self, X: ArrayLike, reach: Float64) -> tuple[Float64, Float64]:
         """What is predicted of rows, and half the widths of their bands that go so far."""
 
-    @reads_state
+    @snapshot_method
     def predict_interval(
         self, X: ArrayLike, coverage: float | None = None, delta: float | None = None
     ) -> Float64:
@@ -71,7 +71,7 @@ class CertifiedNumbers:
             half = half + _ROUNDING * (np.abs(middle) + half)
             return np.column_stack([middle - half, middle + half])
 
-    @reads_state
+    @snapshot_method
     def certify_interval(
         self, coverage: float | None = None, delta: float | None = None
     ) -> tuple[Certificate | None, ...]:
@@ -98,7 +98,7 @@ class CertifiedNumbers:
         scores.reach(*promise)
         return self._of_bands(*promise)
 
-    @reads_state
+    @snapshot_method
     def certify(
         self,
         X: ArrayLike | None = None,
@@ -143,7 +143,7 @@ class CertifiedNumbers:
             raise ValueError("certify takes both X and y, or neither")
         model: Any = self
         said = model.predict(X)
-        truth: Float64 = column("y", y, "float64", said.shape)
+        truth: Float64 = check_column("y", y, "float64", said.shape)
         word: Duplicates = "auto" if duplicates is None else duplicates
         rows, repeats = rows_that_judge(self, X, truth, word)
         drawn: dict[str, Any] = {"repeats": repeats, "distinct": word == "copies"}

@@ -10,8 +10,15 @@ from numpy.typing import ArrayLike
 
 from certree.certificates.certificate import Certificate, certificate_of, log_chance
 from certree.grow.grid import DEEPEST_GRID, dyadic_grid
-from certree.interface.arrays import Float64, Int32, OfColumns, codes, column, matrix
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.arrays import (
+    ArrayRecord,
+    Float64,
+    Int32,
+    check_codes,
+    check_column,
+    check_matrix,
+)
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, fragment_prunings
 from certree.stats import NodeStats
@@ -23,7 +30,7 @@ _COLUMNS = ("feature", "threshold", "left", "chain", "missing_left", "categories
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FixedBox(OfColumns):
+class FixedBox(ArrayRecord):
     """The cells of a box that is known without the rows, and the rows that label and certify them.
 
     `fixed_box` makes it.
@@ -49,7 +56,7 @@ class FixedBox(OfColumns):
     box: Float64
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         self._check("float64", (2, self.tree.n_features), "box")
         depth, p = self.tree.depth, self.tree.n_features
         fixed = dyadic_grid(self.box[0], self.box[1], min(depth, DEEPEST_GRID))
@@ -90,7 +97,7 @@ class FixedBox(OfColumns):
         return replace(rule, cell_penalty=np.sqrt(24 * nats * self.stats.n) + 2 * nats)
 
 
-@checked
+@validate_arguments
 def fixed_box(
     tree: Tree, X: ArrayLike, y: ArrayLike, box: ArrayLike, *, n_jobs: int | None = None
 ) -> FixedBox:
@@ -119,18 +126,18 @@ def fixed_box(
     ValueError
         If the tree is not that of the box, or there are more classes.
     """
-    rows = matrix(X)
-    classes = codes("y", y, len(rows), 2)
+    rows = check_matrix(X)
+    classes = check_codes("y", y, len(rows), 2)
     return counted_in_box(tree, tree.apply(rows, n_jobs=n_jobs), classes, box)
 
 
 def counted_in_box(tree: Tree, leaf: Int32, y: Int32, box: ArrayLike) -> FixedBox:
     """Do what `fixed_box` does, for rows that have been checked and routed to their leaves."""
-    corners: Float64 = column("box", box, "float64", (2, tree.n_features))
+    corners: Float64 = check_column("box", box, "float64", (2, tree.n_features))
     return FixedBox(tree, counted(tree, leaf, y, None, 2), corners)
 
 
-@checked
+@validate_arguments
 def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -> NodeWeights:
     """Find the pruning with the lowest bound of `certify_fixed_box`, exactly.
 
@@ -149,7 +156,7 @@ def lowest_fixed_box(fixed: FixedBox, delta: float = 0.05, share: float = 1.0) -
     return fixed.prunings(log_chance(delta, share)).at(1.0)
 
 
-@checked
+@validate_arguments
 def certify_fixed_box(
     fixed: FixedBox, pruning: NodeWeights, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:

@@ -78,18 +78,24 @@ from certree.certificates.weighing import (
     weighed,
 )
 from certree.interface.arrays import (
+    ArrayRecord,
     Float64,
     Int32,
     Int64,
-    OfColumns,
-    array_of,
-    codes,
-    column,
-    frozen,
-    nonnegative,
+    check_codes,
+    check_column,
+    check_nonnegative,
+    freeze,
+    to_array,
 )
-from certree.interface.fitted import Answer, Given, expect_one_target, reads_state, state_of
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.fitted_state import (
+    Arguments,
+    Result,
+    check_one_target,
+    get_snapshot,
+    snapshot_method,
+)
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.rows.duplicates import Duplicates
 from certree.rows.elsewhere import lies_in_files
 from certree.rows.folds import Indices
@@ -161,8 +167,8 @@ class Guarantees:
         return f"<{type(self).__name__} of {of}: {self.certificate!r}>"
 
     def __post_init__(self) -> None:
-        expect_settings(self)
-        y, predicted = array_of("y", self.y), array_of("predicted", self.predicted)
+        validate_settings(self)
+        y, predicted = to_array("y", self.y), to_array("predicted", self.predicted)
         if y.ndim != 1 or y.shape != predicted.shape:
             raise ValueError(f"y must have shape {predicted.shape}, got {y.shape}")
         if self.shares is not None and len(self.shares) != len(y):
@@ -191,7 +197,7 @@ class Guarantees:
             As in `certify`.
         """
         # What it predicts is that of this fit, whatever it is fitted to later.
-        one = state_of(classifier) if isinstance(classifier, BaseEstimator) else classifier
+        one = get_snapshot(classifier) if isinstance(classifier, BaseEstimator) else classifier
         judged = _judged(one, X, y, delta, duplicates=duplicates)
         if not (hasattr(one, "predict_proba") and hasattr(one, "classes_")):
             return judged
@@ -228,7 +234,7 @@ class Guarantees:
         ValueError
             As in `certify`.
         """
-        expect_one_target("a certificate", classifier)
+        check_one_target("a certificate", classifier)
         judging, told = JudgingRows(classifier, duplicates), []
         for X, truth in batches:
             judging.add(X, truth)
@@ -276,7 +282,7 @@ class Guarantees:
     def _probabilities(self, X: ArrayLike) -> Float64:
         """What the classifier tells of the classes at some rows, (n, K)."""
         told = self.classifier.predict_proba(X)
-        shares: Float64 = column("predict_proba", told, "float64", (None, len(self._classes)))
+        shares: Float64 = check_column("predict_proba", told, "float64", (None, len(self._classes)))
         if np.isnan(shares).any():
             raise ValueError("predict_proba must give probabilities, got NaN")
         return shares
@@ -286,7 +292,7 @@ class Guarantees:
 
     # -- parts of the rows, and other sources ------------------------------------------------------
 
-    @checked
+    @validate_arguments
     def conditional_guarantees(
         self,
         families: str | Sequence[str] | None = None,
@@ -345,7 +351,7 @@ class Guarantees:
         given, n_given = self._given
         of_groups = None if groups is None else groups_among(groups, n_given).at(given)
         if weights is not None:
-            weights = column("weights", weights, "float64", (n_given,))[given]
+            weights = check_column("weights", weights, "float64", (n_given,))[given]
         named = expect_families(families, self._impossible(of_groups))
         if (weights is None) != (max_weight is None):
             raise ValueError(
@@ -510,7 +516,7 @@ class Guarantees:
 
     # -- every threshold ---------------------------------------------------------------------------
 
-    @checked
+    @validate_arguments
     def thresholds(
         self,
         costs: Any = None,
@@ -593,7 +599,7 @@ class Guarantees:
         log_chance(terms.delta, terms.share)  # a wrong one is refused now
         return found
 
-    @checked
+    @validate_arguments
     def predict_threshold(self, X: ArrayLike, threshold: float) -> NDArray[Any]:
         """Predict the second class where its score is at least a threshold.
 
@@ -696,7 +702,7 @@ class Guarantees:
         TypeError
             If the classifier tells no probabilities.
         """
-        smallest = nonnegative("margin", margin)
+        smallest = check_nonnegative("margin", margin)
         label, lead = self._leading(X)
         return label, lead >= smallest
 
@@ -718,7 +724,7 @@ def _finite(scores: Scores, coverage: float, delta: float) -> Float64:
 
 
 @dataclass(frozen=True, eq=False)
-class CalibrationSamples(OfColumns):
+class CalibrationSamples(ArrayRecord):
     """The calibration samples of a fit one by one, and what the training samples said before them.
 
     These columns are all that a model keeps to answer by its calibration samples.
@@ -762,22 +768,24 @@ class CalibrationSamples(OfColumns):
     distinct: bool = False
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         self.grown.of(self.tree)
         columns, n = checked_places(self.given, self.n_given, self.weight)
         nodes = self.tree.n_nodes
-        columns["leaf"] = codes("leaf", self.leaf, n, nodes)
-        columns["y"] = codes("y", self.y, n, self.grown.n_classes + 1)
+        columns["leaf"] = check_codes("leaf", self.leaf, n, nodes)
+        columns["y"] = check_codes("y", self.y, n, self.grown.n_classes + 1)
         if self.splits is not None:
-            columns["splits"] = column("splits", self.splits, "bool", (nodes,))
+            columns["splits"] = check_column("splits", self.splits, "bool", (nodes,))
         if not self.tree.is_leaf[columns["leaf"]].all():
             raise ValueError("leaf must hold leaves of the tree")
         for name, values in columns.items():
             object.__setattr__(self, name, values)
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """What a file holds of them beside the tree and the counts of the training samples."""
-        return {name: of for name, of in super().stored().items() if name not in ("tree", "grown")}
+        return {
+            name: of for name, of in super().to_stored().items() if name not in ("tree", "grown")
+        }
 
     @classmethod
     def of(
@@ -793,15 +801,15 @@ class CalibrationSamples(OfColumns):
         if sides.groups is not None:
             weight = shares_of_groups(sides.groups, sides.grow, sides.weigh)[0]
         places, n_given = sides.calibration_places
-        rows = cls.made(
+        rows = cls.from_checked(
             held.tree,
             held.grown,
-            None if likeliest is None else frozen(likeliest.log_odds > 0),
-            frozen(places),
+            None if likeliest is None else freeze(likeliest.log_odds > 0),
+            freeze(places),
             n_given,
-            frozen(certifying.leaf),
-            frozen(certifying.y),
-            None if weight is None else frozen(weight),
+            freeze(certifying.leaf),
+            freeze(certifying.y),
+            None if weight is None else freeze(weight),
             held.repeats,
             held.distinct,
         )
@@ -993,20 +1001,20 @@ class TreeGuarantees(FitGuarantees):
 
 
 def asks(
-    method: Callable[Concatenate[Any, Given], Answer],
-) -> Callable[Concatenate[Any, Given], Answer]:
+    method: Callable[Concatenate[Any, Arguments], Result],
+) -> Callable[Concatenate[Any, Arguments], Result]:
     """Make a method of models of one of their guarantees, which answer it."""
 
-    @reads_state
+    @snapshot_method
     @wraps(method)
-    def asked(self: Any, /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+    def asked(self: Any, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         guarantees = self.guarantees_
         if guarantees is None:
             raise ValueError(
                 "This model file does not keep the rows of the fit. Certify before saving, or save "
                 "with calibration_samples=True"
             )
-        answer: Answer = getattr(guarantees, method.__name__)(*args, **kwargs)
+        answer: Result = getattr(guarantees, method.__name__)(*args, **kwargs)
         return answer
 
     return asked
@@ -1044,7 +1052,7 @@ def _judged(
     )
 
 
-@checked
+@validate_arguments
 def certify(
     classifier: Any,
     X: Any,
@@ -1118,7 +1126,7 @@ def certify(
     return _judged(classifier, X, y, delta, share_of_look(look), duplicates=duplicates).certificate
 
 
-@checked
+@validate_arguments
 def conditional_guarantees(
     classifier: Any,
     X: Any,
@@ -1205,7 +1213,7 @@ def conditional_guarantees(
     )
 
 
-@reads_state
+@snapshot_method
 def certify_fitted(
     self: Any,
     X: Any = None,

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.certificates.certificate import Certificate, certificate_of
-from certree.interface.arrays import array_of
-from certree.interface.fitted import expect_one_target
-from certree.interface.signatures import checked
+from certree.interface.arrays import to_array
+from certree.interface.fitted_state import check_one_target
+from certree.interface.signatures import validate_arguments
 
 
-@checked
+@validate_arguments
 def hold_out(errors: int, n: int, delta: float = 0.05, share: float = 1.0) -> Certificate:
     """Certify a classifier by rows that were used for nothing else.
 
@@ -45,7 +45,7 @@ def hold_out(errors: int, n: int, delta: float = 0.05, share: float = 1.0) -> Ce
     return hold_out_best([errors], n, delta, share, method="hold_out")
 
 
-@checked
+@validate_arguments
 def hold_out_best(
     errors: Sequence[int],
     n: int,
@@ -81,7 +81,7 @@ def hold_out_best(
     return certificate_of(method, (risk,), n, math.log(len(counted)), delta, share)
 
 
-@checked
+@validate_arguments
 def hold_out_mean(
     risk: float, n: int, delta: float = 0.05, share: float = 1.0, *, grouped: bool = False
 ) -> Certificate:
@@ -120,8 +120,8 @@ def outcomes(classifier: Any, X: Any, y: ArrayLike) -> tuple[NDArray[Any], NDArr
     """What any classifier predicts of some rows, and their classes."""
     if not hasattr(classifier, "predict"):
         raise TypeError(f"classifier must be a fitted classifier, got {shortened(classifier)}")
-    expect_one_target("a certificate", classifier)
-    predicted, truth = np.asarray(classifier.predict(X)), array_of("y", y)
+    check_one_target("a certificate", classifier)
+    predicted, truth = np.asarray(classifier.predict(X)), to_array("y", y)
     if truth.ndim != 1 or truth.shape != predicted.shape:
         raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
     classes = getattr(classifier, "classes_", None)

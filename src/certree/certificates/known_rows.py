@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from certree.interface.arrays import UInt64, array_of
+from certree.interface.arrays import UInt64, to_array
 from certree.rows.columns import frame_of, given_values
 from certree.rows.duplicates import (
     AlikeRows,
@@ -69,7 +69,7 @@ def rows_that_judge(
         If rows occur in the fit as well, nobody knows any more whether they do, or they are alike, and
         nothing is said of it.
     """
-    truth = array_of("y", y)
+    truth = to_array("y", y)
     judging = JudgingRows(classifier, duplicates)
     judging.add(X, truth)
     return judging.judged()

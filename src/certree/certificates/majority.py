@@ -22,8 +22,8 @@ from certree.certificates.methods import DRAWS, METHODS
 from certree.certificates.posteriors import Law, ballot_of, divergence
 from certree.certificates.priors import Prior
 from certree.certificates.weighing import HeldOut
-from certree.interface.arrays import Float64, OfColumns, array_of, column, nonnegative
-from certree.interface.signatures import checked
+from certree.interface.arrays import ArrayRecord, Float64, check_column, check_nonnegative, to_array
+from certree.interface.signatures import validate_arguments
 from certree.votes import Vote
 
 # At least so many of so many draws wrong, as "vote_tuples" tries them with equal shares of delta.
@@ -135,7 +135,7 @@ _OBSERVED: dict[str, Callable[[Weighed], tuple[float, ...]]] = {
 }
 
 
-@checked
+@validate_arguments
 def certify_posterior(
     held: HeldOut,
     posterior: Law,
@@ -221,7 +221,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Overlaps(OfColumns):
+class Overlaps(ArrayRecord):
     """Sums over the rows that each pair of T voters is judged by; a voter with itself is a pair, too.
 
     Parameters
@@ -294,7 +294,7 @@ class Overlaps(OfColumns):
         return certificate_of(method, (share_wrong,), n, complexity, delta, share, risk=risk)
 
 
-@checked
+@validate_arguments
 def certify_ensemble(
     wrong: ArrayLike,
     judged: ArrayLike,
@@ -373,7 +373,9 @@ def certify_ensemble(
     overlaps = Overlaps.over(shared_rows(out), parts)
     if risk is None:
         risk = _half_wrong(shares, out, weights)
-    nats = float(rel_entr(weights, 1 / len(weights)).sum()) + nonnegative("complexity", complexity)
+    nats = float(rel_entr(weights, 1 / len(weights)).sum()) + check_nonnegative(
+        "complexity", complexity
+    )
     return overlaps.certificate(method, weights, max(nats, 0.0), float(risk), delta, share)
 
 
@@ -389,7 +391,7 @@ def shared_rows(judged: NDArray[Any]) -> Float64:
 
 
 def _tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:
-    out, shares = array_of("judged", judged), array_of("wrong", wrong)
+    out, shares = to_array("judged", judged), to_array("wrong", wrong)
     if out.ndim != 2 or 0 in out.shape or out.dtype != bool:
         raise ValueError(
             f"judged must hold a row of booleans for each voter, got dtype {out.dtype} and shape "
@@ -406,7 +408,7 @@ def _tables(judged: ArrayLike, wrong: ArrayLike) -> tuple[Float64, Float64]:
 def _weights(weight: ArrayLike | None, n_voters: int) -> Float64:
     if weight is None:
         return np.full(n_voters, 1 / n_voters)
-    given = column("weight", weight, "float64", (n_voters,))
+    given = check_column("weight", weight, "float64", (n_voters,))
     if not ((given >= 0) & (given <= 1 + _ROUNDING)).all() or abs(given.sum() - 1) > _ROUNDING:
         raise ValueError(f"weight must hold {n_voters} numbers >= 0 that sum to 1, got {weight!r}")
     return given

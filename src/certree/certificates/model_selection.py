@@ -45,7 +45,7 @@ from certree.certificates.priors import (
 )
 from certree.certificates.weighing import HeldOut
 from certree.interface.arrays import Int32
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats import NodeStats
 from certree.tree import Tree
 from certree.votes import Ballots, Vote, Voting
@@ -119,7 +119,7 @@ class _Electorate:
     weighing: NodeStats | None
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         if not _LEAST_DELTA <= self.delta < 1:
             raise ValueError(
                 f"delta must be at least {_LEAST_DELTA} and below 1, got {self.delta!r}"
@@ -257,7 +257,7 @@ class LabelledSelection(_Electorate):
             yield Voted(posterior, ballot_of(self.held.tree, self.stats, posterior), value)
 
 
-@checked
+@validate_arguments
 def select_model(
     model_selection: ModelSelection,
     posteriors: Sequence[NodeWeights] = (),
@@ -330,7 +330,7 @@ def select_model(
     )
 
 
-@checked
+@validate_arguments
 def select_labelled(model_selection: LabelledSelection) -> SelectedModel:
     """Certify the best vote over labelled prunings of a tree that no row has grown or labelled.
 

@@ -17,8 +17,8 @@ from certree.certificates.certificate import Certificate, certificate_of, how_dr
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.priors import Prior, add_candidate_labels, allow_abstention
 from certree.certificates.weighing import HeldOut, HeldOutNumbers
-from certree.interface.arrays import Float64, codes, column
-from certree.interface.signatures import checked
+from certree.interface.arrays import Float64, check_codes, check_column
+from certree.interface.signatures import validate_arguments
 from certree.tree import Tree
 from certree.votes import Vote, Voting
 from certree.weights.node_weights import NodeWeights, one_pruning, sample_pruning
@@ -50,12 +50,12 @@ def _of_label(
     method: str, held: HeldOut, label: ArrayLike, prior: Prior, delta: float, share: float
 ) -> Certificate:
     prior.of(held.tree, held.grown)
-    cells = codes("label", label, held.tree.n_nodes, held.n_classes)
+    cells = check_codes("label", label, held.tree.n_nodes, held.n_classes)
     nats = max(-prior.log_mass(cells), 0.0)
     return _by_risk(method, held, held.error_of(cells), nats, delta, share)
 
 
-@checked
+@validate_arguments
 def occam_vote(
     held: HeldOut, label: ArrayLike, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
@@ -102,7 +102,7 @@ def occam_vote(
     return _of_label("occam_vote", held, label, prior, delta, share)
 
 
-@checked
+@validate_arguments
 def occam_mean(
     held: HeldOut, label: ArrayLike, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
@@ -126,7 +126,7 @@ def occam_mean(
     return _of_label("occam_mean", held, label, prior, delta, share)
 
 
-@checked
+@validate_arguments
 def occam_answers(
     held: HeldOut, label: ArrayLike, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
@@ -156,7 +156,7 @@ def occam_answers(
     prior.of(held.tree, held.grown)
     if prior.n_labels != held.n_classes + 1:
         raise ValueError(f"prior must have {held.n_classes + 1} labels, got {prior.n_labels}")
-    cells = codes("label", label, held.tree.n_nodes, prior.n_labels)
+    cells = check_codes("label", label, held.tree.n_nodes, prior.n_labels)
     silent = held.tree.is_leaf & (cells == held.n_classes)
     quiet = float(held.stats.n[silent].sum())
     answered = round(held.n - quiet)
@@ -168,7 +168,7 @@ def occam_answers(
     return certificate_of(*entries, **how_drawn(held))
 
 
-@checked
+@validate_arguments
 def occam_pruning(
     held: HeldOut, pruning: NodeWeights, prior: Prior, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
@@ -200,7 +200,7 @@ def occam_pruning(
     return _by_risk("occam_pruning", held, risk, nats, delta, share)
 
 
-@checked
+@validate_arguments
 def single_draw(
     held: HeldOut,
     posterior: NodeWeights,
@@ -241,7 +241,7 @@ def single_draw(
     return Drawn(pruning, _by_risk("single_draw", held, risk, nats, delta, share))
 
 
-@checked
+@validate_arguments
 def absolute_error(
     held: HeldOutNumbers, value: Float64, delta: float = 0.05, share: float = 1.0
 ) -> Certificate:
@@ -265,12 +265,12 @@ def absolute_error(
     ----------
     Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 1963.
     """
-    numbers: Float64 = column("value", value, "float64", (held.tree.n_nodes,))
+    numbers: Float64 = check_column("value", value, "float64", (held.tree.n_nodes,))
     entries = "absolute_error", held, held.loss_of(numbers), 0.0
     return _by_risk(*entries, delta, share, unit=float(held.limit))
 
 
-@checked
+@validate_arguments
 def absolute_error_pruning(
     held: HeldOutNumbers,
     pruning: NodeWeights,
@@ -359,7 +359,7 @@ def leads(shares: Float64) -> Float64:
     return np.minimum(two[:, 1] - two[:, 0], 1.0)
 
 
-@checked
+@validate_arguments
 def selective_certificates(
     held: HeldOut,
     ballot: Vote,

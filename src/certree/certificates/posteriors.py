@@ -11,8 +11,8 @@ from scipy.special import logsumexp, rel_entr
 
 from certree._core import push_down
 from certree.certificates.priors import Prior
-from certree.interface.arrays import Float64, OfColumns, column, nonnegative
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.arrays import ArrayRecord, Float64, check_column, check_nonnegative
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats import NodeStats
 from certree.tree import Tree, Trees
 from certree.votes import Vote, vote
@@ -24,11 +24,11 @@ def gibbs_family(tree: Trees, stats: NodeStats, prior: NodeWeights) -> Family:
     """The Gibbs posteriors of a prior, by (lambda_error, lambda_penalty); see `gibbs_posterior`."""
     gains, root = stats.of(tree).terms(tree, 2, False)
     decisions = prior.of(tree).log_decisions
-    stops = ChainStops.made(*decisions, prior.chain_entropy, prior.chain_mode)
-    return Family.made(tree, gains, root, np.zeros(0), stops, False)
+    stops = ChainStops.from_checked(*decisions, prior.chain_entropy, prior.chain_mode)
+    return Family.from_checked(tree, gains, root, np.zeros(0), stops, False)
 
 
-@checked
+@validate_arguments
 def gibbs_posterior(
     tree: Tree,
     stats: NodeStats,
@@ -58,12 +58,13 @@ def gibbs_posterior(
     Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
     """
     return gibbs_family(tree, stats, prior).at(
-        nonnegative("lambda_error", lambda_error), nonnegative("lambda_penalty", lambda_penalty)
+        check_nonnegative("lambda_error", lambda_error),
+        check_nonnegative("lambda_penalty", lambda_penalty),
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LabelledWeights(OfColumns):
+class LabelledWeights(ArrayRecord):
     """A posterior over prunings and over labels for their leaves.
 
     Parameters
@@ -83,8 +84,10 @@ class LabelledWeights(OfColumns):
     share: Float64
 
     def __post_init__(self) -> None:
-        expect_settings(self)
-        share: Float64 = column("share", self.share, "float64", (len(self.weights.weight), None))
+        validate_settings(self)
+        share: Float64 = check_column(
+            "share", self.share, "float64", (len(self.weights.weight), None)
+        )
         possible = (share >= 0) & (share <= 1 + 1e-9)  # so that sums do not overflow
         if not (possible.all() and np.allclose(share.sum(axis=1), 1, atol=1e-9)):
             raise ValueError("every row of share must hold probabilities that sum to 1")
@@ -96,7 +99,7 @@ class LabelledWeights(OfColumns):
 Law = NodeWeights | LabelledWeights
 
 
-@checked
+@validate_arguments
 def labelled_posterior(
     tree: Tree, stats: NodeStats, prior: Prior, lambda_error: float
 ) -> LabelledWeights:
@@ -129,7 +132,7 @@ def labelled_posterior(
     ----------
     Catoni, "PAC-Bayesian supervised classification", 2007, Section 1.
     """
-    lam = nonnegative("lambda_error", lambda_error)
+    lam = check_nonnegative("lambda_error", lambda_error)
     if len(prior.distributions) != 1 or prior.n_labels > stats.of(tree).n_classes:
         raise ValueError(
             f"prior must have one part and at most {stats.n_classes} labels, got "

@@ -13,16 +13,16 @@ from scipy.special import expit
 from certree._core import log_masses, reach
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.interface.arrays import (
+    ArrayRecord,
     Float64,
     Int32,
-    OfColumns,
-    class_number,
-    codes,
-    column,
-    frozen,
-    zeros,
+    check_codes,
+    check_column,
+    check_n_classes,
+    freeze,
+    make_zeros,
 )
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats import NodeStats
 from certree.tree import LEAF, Tree, Trees
 from certree.weights.family import ChainStops, Family
@@ -56,7 +56,7 @@ class CandidateLabels:
 
 
 @dataclass(frozen=True, eq=False)
-class Prior(OfColumns):
+class Prior(ArrayRecord):
     """A prior over prunings and over labels for their leaves, or a mixture of such priors.
 
     Parameters
@@ -88,10 +88,10 @@ class Prior(OfColumns):
     candidate_labels: tuple[CandidateLabels, ...] = ()
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         shape = (len(self.distributions), self.tree.n_nodes, None)
         for name, expected in (("log_label", shape), ("log_share", shape[:1])):
-            values: Float64 = column(name, getattr(self, name), "float64", expected)
+            values: Float64 = check_column(name, getattr(self, name), "float64", expected)
             with np.errstate(over="ignore"):
                 totals = np.exp(values).sum(axis=-1)
             if not (totals <= 1 + 1e-9).all():  # NaN is not, either
@@ -130,7 +130,7 @@ class Prior(OfColumns):
 
     def log_mass(self, label: ArrayLike) -> float:
         """Log of the mass of all labelled prunings that label the tree's leaves so (nats)."""
-        cells = codes("label", label, self.tree.n_nodes, self.n_labels)
+        cells = check_codes("label", label, self.tree.n_nodes, self.n_labels)
         mass = self._mix(log_masses(self.tree.left, cells, *self._decisions, self.log_label))
         for proposal in self.candidate_labels:
             if not ((proposal.label != cells) & self.tree.is_leaf).any():
@@ -174,19 +174,19 @@ def _by_stops(tree: Tree, stops: ChainStops) -> NodeWeights:
 
 def independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
     """The distribution whose nodes are split independently with these log odds; leaves never are."""
-    odds = frozen(np.where(tree.left == LEAF, -np.inf, log_odds))
-    weight = frozen(reach(tree.left, odds) * expit(-odds))
-    return NodeWeights.made(weight, odds, 0.0, *2 * [zeros(len(odds))])
+    odds = freeze(np.where(tree.left == LEAF, -np.inf, log_odds))
+    weight = freeze(reach(tree.left, odds) * expit(-odds))
+    return NodeWeights.from_checked(weight, odds, 0.0, *2 * [make_zeros(len(odds))])
 
 
 def _uniform(tree: Tree, n_classes: int, distribution: NodeWeights) -> Prior:
     """One part, in which all labels are alike."""
-    n_labels = class_number(n_classes)
+    n_labels = check_n_classes(n_classes)
     labels = np.full((1, tree.n_nodes, n_labels), -np.log(n_labels))
     return Prior(tree, (distribution,), labels, np.zeros(1))
 
 
-@checked
+@validate_arguments
 def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -> Prior:
     """Stop in every cell that the tree splits with the same probability; all labels are alike.
 
@@ -211,7 +211,7 @@ def branching_prior(tree: Tree, n_classes: int, stop_probability: float = 0.5) -
     return _uniform(tree, n_classes, _by_stops(tree, branching(tree, stop_probability)))
 
 
-@checked
+@validate_arguments
 def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) -> Prior:
     """Weigh prunings by their number of leaves alone; all labels are alike.
 
@@ -236,7 +236,7 @@ def size_prior(tree: Tree, n_classes: int, leaf_cost: float = float(np.log(4))) 
     return _uniform(tree, n_classes, _by_stops(tree, stops))
 
 
-@checked
+@validate_arguments
 def count_prior(tree: Tree, grown: NodeStats, rows: float = 10.0, trust: float = TRUST) -> Prior:
     """Split nodes with many training samples: one with n of them stops with ``rows / (rows + n)``.
 
@@ -268,7 +268,7 @@ def decisions_by_rows(tree: Trees, grown: NodeStats, rows: float) -> NodeWeights
     return independent_decisions(tree, log_odds)
 
 
-@checked
+@validate_arguments
 def centred_prior(
     tree: Tree,
     grown: NodeStats,
@@ -303,7 +303,7 @@ def centred_prior(
     return doubted_prior(tree, grown, pruning, (doubt,), stop_below)
 
 
-@checked
+@validate_arguments
 def doubted_prior(
     tree: Tree,
     grown: NodeStats,
@@ -316,7 +316,7 @@ def doubted_prior(
     return _trusting(tree, distributions, grown, 1 - np.array(doubts, dtype=np.float64))
 
 
-@checked
+@validate_arguments
 def pruning_prior(tree: Tree, pruning: NodeWeights) -> Prior:
     """Expect one pruning, with several doubts, or any one that stops with probability 1/2 anywhere.
 
@@ -364,7 +364,7 @@ def _doubted(
     return tuple(distributions)
 
 
-@checked
+@validate_arguments
 def trust_labels(prior: Prior, grown: NodeStats, trust: float = TRUST) -> Prior:
     """The same prior over prunings, with labels like those of the training samples.
 
@@ -409,7 +409,7 @@ def _trusting(
     )
 
 
-@checked
+@validate_arguments
 def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
     """The same prior with one more label, the last one, that stands for no answer.
 
@@ -431,7 +431,7 @@ def allow_abstention(prior: Prior, share: float = 0.1) -> Prior:
     return replace(prior, log_label=log_label)
 
 
-@checked
+@validate_arguments
 def add_candidate_labels(
     prior: Prior, grown: NodeStats, labels: ArrayLike, share: float = PROPOSED
 ) -> Prior:
@@ -457,13 +457,13 @@ def add_candidate_labels(
     """
     if not 0 < share < 1:
         raise ValueError(f"share must lie between 0 and 1, got {share!r}")
-    named = column("labels", labels, "int32", (None, prior.tree.n_nodes))
+    named = check_column("labels", labels, "int32", (None, prior.tree.n_nodes))
     if not len(named):
         raise ValueError("labels must hold at least one labelling, got none")
     rest, each = math.log1p(-share), math.log(share) - math.log(len(named))
     kept = (replace(old, log_share=old.log_share + rest) for old in prior.candidate_labels)
     added = (
-        CandidateLabels(codes("labels", label, prior.tree.n_nodes, prior.n_labels), each)
+        CandidateLabels(check_codes("labels", label, prior.tree.n_nodes, prior.n_labels), each)
         for label in named
     )
     return replace(
@@ -474,7 +474,7 @@ def add_candidate_labels(
     )
 
 
-@checked
+@validate_arguments
 def mix_priors(*priors: Prior) -> Prior:
     """Mix priors of one tree, all with the same share: J of them cost at most log J nats.
 

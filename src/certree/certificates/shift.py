@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.certificates.inequalities.bounds import kl_upper
-from certree.interface.arrays import LARGEST, Float64, array_of, column, nonnegative
-from certree.interface.notebook import html_table
-from certree.interface.signatures import expect_settings
-from certree.interface.words import rounded_up
+from certree.interface.arrays import MAX_SETTING, Float64, check_column, check_nonnegative, to_array
+from certree.interface.formatting import format_bound
+from certree.interface.notebook import make_html_table
+from certree.interface.signatures import validate_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Shift:
     most: float
 
     def __post_init__(self) -> None:
-        expect_settings(self)
-        nonnegative(self.kind, self.most)
+        validate_settings(self)
+        check_nonnegative(self.kind, self.most)
         if self.kind == "total_variation" and self.most > 1:
             raise ValueError(f"total_variation must lie in 0 .. 1, got {self.most!r}")
         if self.kind == "weights" and self.most == 0:
@@ -101,7 +101,7 @@ def kept_by_weights(weights: ArrayLike, max_weight: float, n: int, seed: int) ->
     """
     if seed < 0:
         raise ValueError(f"random_state must be a whole number >= 0, got {seed!r}")
-    given: Float64 = column("weights", weights, "float64", (n,))
+    given: Float64 = check_column("weights", weights, "float64", (n,))
     most = Shift("weights", max_weight).most
     if not (given >= 0).all():
         raise ValueError("weights must be finite and non-negative")
@@ -170,7 +170,7 @@ class Monitor:
 
     @property
     def _stakes(self) -> Float64:
-        largest = min(_MOST / self.bound, LARGEST)
+        largest = min(_MOST / self.bound, MAX_SETTING)
         stakes = [(multiple - 1) / (1 - self.bound) for multiple in _MULTIPLES]
         return np.minimum([*stakes, largest / 2], largest)
 
@@ -242,7 +242,7 @@ class Monitor:
 
     def __str__(self) -> str:
         """What it has seen, and what that says."""
-        promise = f"an error of at most {rounded_up(self.bound)}"
+        promise = f"an error of at most {format_bound(self.bound)}"
         if not self._rows:
             return f"{promise} was promised, and no rows have come in yet.".capitalize()
         seen = f"{100 * self._losses / self._rows:.1f} % on {self._rows:,} new rows so far"
@@ -268,11 +268,11 @@ class Monitor:
             ["alarm at", f"{1 / self.alpha:.4g}"],
             ["first alarm", "none" if self._first_alarm is None else f"row {self._first_alarm:,}"],
         ]
-        return html_table(str(self), [], lines)
+        return make_html_table(str(self), [], lines)
 
 
 def _losses(losses: Any) -> Float64:
-    given = np.atleast_1d(array_of("losses", losses))
+    given = np.atleast_1d(to_array("losses", losses))
     if given.ndim != 1:
         raise ValueError(f"losses must have shape (any), got {given.shape}")
     if given.size and given.dtype.kind not in "buif":

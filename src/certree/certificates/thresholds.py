@@ -25,10 +25,10 @@ from certree.certificates.inequalities.bounds import (
 )
 from certree.certificates.inequalities.order_statistics import lowest_shares
 from certree.certificates.parts.families import Terms
-from certree.interface.arrays import Float64, nonnegative
-from certree.interface.notebook import html_table
-from certree.interface.signatures import checked
-from certree.interface.words import aligned, counted, surely
+from certree.interface.arrays import Float64, check_nonnegative
+from certree.interface.formatting import align_columns, format_confidence, format_quantity
+from certree.interface.notebook import make_html_table
+from certree.interface.signatures import validate_arguments
 
 # Where a cost that is named before is bounded directly: at the threshold that is best for it where
 # scores are probabilities, and at odds so many times as large.
@@ -233,7 +233,7 @@ class ThresholdGuarantees:
         """Share of all rows that is taken for the second class."""
         return self._over_classes(self.recall, self.false_positive_rate)
 
-    @checked
+    @validate_arguments
     def cost(self, false_negative: float, false_positive: float) -> Limits:
         """The mean cost of a row, for all costs at once.
 
@@ -267,7 +267,7 @@ class ThresholdGuarantees:
 
     # -- choices -----------------------------------------------------------------------------------
 
-    @checked
+    @validate_arguments
     def at(self, threshold: float) -> OperatingPoint:
         """What holds at any threshold."""
         place = np.searchsorted(-self.threshold, -number("threshold", threshold), side="right") - 1
@@ -275,7 +275,7 @@ class ThresholdGuarantees:
         found = (getattr(self, name).map(lambda of: float(of[place])) for name in rates)
         return OperatingPoint(self.positive, float(threshold), *found)
 
-    @checked
+    @validate_arguments
     def lowest_cost(self, false_negative: float, false_positive: float) -> OperatingPoint:
         """The threshold whose mean cost has the lowest bound.
 
@@ -328,7 +328,7 @@ class ThresholdGuarantees:
             unit=None if unit == 1 else unit,
         )
 
-    @checked
+    @validate_arguments
     def highest_recall(self, precision: float) -> OperatingPoint:
         """The threshold with the highest certified recall where the precision is certified.
 
@@ -382,26 +382,26 @@ class ThresholdGuarantees:
     def title(self) -> str:
         """What holds at once, and with which probability."""
         terms = self.terms
-        rows = counted(self.n, "held-out row")
+        rows = format_quantity(self.n, "held-out row")
         if terms.distinct:
-            rows = counted(self.n, "distinct held-out row")
+            rows = format_quantity(self.n, "distinct held-out row")
         if terms.repeats is None:
             rows += ", which were not compared with those of the fit"
         elif terms.repeats:
             rows += f", of which {terms.repeats:,} repeat other rows, as draws of their own"
         among = f" and all {len(self.groups)} groups" if self.groups else ""
         return (
-            f"With probability at least {surely(terms.delta)} over the draw of {rows}, "
+            f"With probability at least {format_confidence(terms.delta)} over the draw of {rows}, "
             f"{self._sizes[1]:,} of them of class {self.positive}, for all thresholds{among} at once:"
         )
 
     def __str__(self) -> str:
         """A title, and a line for some of the thresholds."""
         head, lines = self.table()
-        return "\n".join([self.title, *aligned([head, *lines])])
+        return "\n".join([self.title, *align_columns([head, *lines])])
 
     def _repr_html_(self) -> str:
-        return html_table(self.title, *self.table())
+        return make_html_table(self.title, *self.table())
 
 
 def number(name: str, value: float) -> float:
@@ -419,7 +419,7 @@ def _precision(share: float, found: Float64, alarmed: Float64) -> Float64:
 
 def _costs(costs: Sequence[Any]) -> tuple[float, float]:
     of_miss, of_alarm = (
-        nonnegative(name, cost)
+        check_nonnegative(name, cost)
         for name, cost in zip(("false_negative", "false_positive"), costs, strict=True)
     )
     if of_miss == of_alarm == 0:

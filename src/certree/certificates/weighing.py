@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree.interface.arrays import (
+    ArrayRecord,
     Float64,
     Int32,
-    OfColumns,
-    array_of,
-    class_number,
-    codes,
-    column,
-    matrix,
+    check_codes,
+    check_column,
+    check_matrix,
+    check_n_classes,
+    to_array,
 )
-from certree.interface.signatures import POSITIVE, checked, expect_settings
+from certree.interface.signatures import POSITIVE, validate_arguments, validate_settings
 from certree.rows.folds import Indices
 from certree.rows.split import TrainCalibrationSplit, checked_groups
 from certree.stats import NodeStats, TargetStats
@@ -30,7 +30,7 @@ from certree.weights.node_weights import NodeWeights, one_pruning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldOut(OfColumns):
+class HeldOut(ArrayRecord):
     """A tree with its training samples, and calibration samples that certify what they weigh.
 
     `held_out` makes it. Bounds on what the calibration samples choose take nothing else, as they hold
@@ -72,7 +72,7 @@ class HeldOut(OfColumns):
     distinct: bool = False
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         self._check("int64", (None,), "grow", "weigh")
         _expect_disjoint(self.grow, self.weigh)
         for stats in (self.grown, self.stats):
@@ -129,7 +129,7 @@ def _repeated(rows: Indices) -> int:
     return int(np.sum(ordered[1:] == ordered[:-1]))
 
 
-@checked
+@validate_arguments
 def held_out(
     tree: Tree,
     X: ArrayLike,
@@ -185,9 +185,9 @@ def held_out(
     >>> held.n, held.grown.counts[0].tolist(), held.stats.counts[0].tolist()
     (300, [41.0, 59.0], [123.0, 177.0])
     """
-    rows = matrix(X)
-    n_classes = class_number(n_classes)
-    classes = codes("y", y, len(rows), n_classes)
+    rows = check_matrix(X)
+    n_classes = check_n_classes(n_classes)
+    classes = check_codes("y", y, len(rows), n_classes)
     growing = _indices("grow", grow, len(rows))
     weighing = _indices("weigh", weigh, len(rows))
     _expect_disjoint(growing, weighing)
@@ -233,7 +233,7 @@ def weighed(
 
 
 def _indices(name: str, values: ArrayLike, n: int) -> Indices:
-    numbers = np.array(array_of(name, values))
+    numbers = np.array(to_array(name, values))
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
         raise ValueError(f"{name} must be a list of indices of rows, got {values!r}")
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < n:
@@ -245,12 +245,12 @@ def _indices(name: str, values: ArrayLike, n: int) -> Indices:
 
 def checked_places(given: Any, n_given: int, weight: Any) -> tuple[dict[str, NDArray[Any]], int]:
     """Check which of the rows given to a fit certify it, and their weights; columns by name, and n."""
-    columns: dict[str, NDArray[Any]] = {"given": column("given", given, "int64", (None,))}
+    columns: dict[str, NDArray[Any]] = {"given": check_column("given", given, "int64", (None,))}
     places = columns["given"]
     if len(places) and not (places.min() >= 0 and places.max() < n_given):
         raise ValueError(f"given must lie in 0 .. {n_given - 1}")
     if weight is not None:
-        columns["weight"] = weights = column("weight", weight, "float64", (len(places),))
+        columns["weight"] = weights = check_column("weight", weight, "float64", (len(places),))
         if not ((weights > 0) & (weights <= 1)).all():
             raise ValueError("weight must lie in 0 .. 1, and be positive")
     return columns, len(places)
@@ -308,7 +308,7 @@ class CertifyingRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldOutNumbers(OfColumns):
+class HeldOutNumbers(ArrayRecord):
     """A tree with the moments of its training samples, and new calibration samples.
 
     Parameters
@@ -350,11 +350,11 @@ class HeldOutNumbers(OfColumns):
     distinct: bool = False
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         self.grown.of(self.tree)
-        y: Float64 = column("y", self.y, "float64", (None,))
-        weight: Float64 = column("weight", self.weight, "float64", y.shape)
-        leaf = codes("leaf", self.leaf, len(y), self.tree.n_nodes)
+        y: Float64 = check_column("y", self.y, "float64", (None,))
+        weight: Float64 = check_column("weight", self.weight, "float64", y.shape)
+        leaf = check_codes("leaf", self.leaf, len(y), self.tree.n_nodes)
         if not (np.isfinite(y).all() and self.limit in POSITIVE):
             raise ValueError(f"y and limit must be finite, and limit > 0, got {self.limit!r}")
         if self.n < 1 or not abs(weight.sum() - self.n) <= 1e-6 * self.n:

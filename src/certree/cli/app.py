@@ -13,9 +13,9 @@ from rich.markup import escape
 
 import certree
 from certree.files.places import expect_writable
-from certree.interface.extras import needed
-from certree.interface.whole import write_whole
-from certree.interface.words import visible
+from certree.interface.atomic_write import write_atomically
+from certree.interface.extras import import_extra
+from certree.interface.formatting import escape_controls
 
 app = typer.Typer(
     help="Trees that prune themselves, boosted trees and forests, with certificates on their error.",
@@ -88,13 +88,13 @@ def _words_of(error: BaseException) -> str:
 
 
 def _complain(kind: str, words: str) -> None:
-    text = f"{kind} {escape(visible(' '.join(words.split())))}"
+    text = f"{kind} {escape(escape_controls(' '.join(words.split())))}"
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)
 
 
 def say(text: str) -> None:
     """Print text as it is, whatever brackets it holds."""
-    lines = "\n".join(map(visible, text.split("\n")))
+    lines = "\n".join(map(escape_controls, text.split("\n")))
     Console().print(lines, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -102,7 +102,7 @@ def expect_to_draw(picture: Path | None) -> None:
     """Say what drawing to a file needs before anything is computed."""
     expect_writable(picture)
     if picture:
-        known = needed("matplotlib.backend_bases", "plot").FigureCanvasBase.filetypes
+        known = import_extra("matplotlib.backend_bases", "plot").FigureCanvasBase.filetypes
         if _kind_of_picture(picture) not in known:
             raise ValueError(
                 f"expected a file .{', .'.join(sorted(known))} to draw to, got {picture}"
@@ -117,7 +117,7 @@ def _kind_of_picture(picture: Path) -> str:
 def draw_to(picture: Path, draw: Callable[[], Any]) -> None:
     """Draw a figure and write it to a file, whole or not at all."""
     kind = _kind_of_picture(picture)
-    write_whole(picture, lambda file: draw().savefig(file, format=kind, dpi=150))
+    write_atomically(picture, lambda file: draw().savefig(file, format=kind, dpi=150))
 
 
 def _version(asked: bool) -> None:

@@ -16,7 +16,7 @@ from certree.cli.app import MODELS, Quiet, command, file_to_write, say
 from certree.cli.side_by_side import TEST_SIZE, Compared, side_by_side
 from certree.estimators import CertifiedTreeClassifier, PACBayesTreeClassifier
 from certree.files.places import expect_writable
-from certree.interface.progress import progress
+from certree.interface.progress import show_progress
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, table, tag
 from certree.show.page.section import Section
@@ -38,7 +38,7 @@ def demo(
     expect_writable(output)
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     y = y.map({0: "malignant", 1: "benign"})
-    with progress(not quiet, repeats, "demo") as advance:
+    with show_progress(not quiet, repeats, "demo") as advance:
         compared = side_by_side(X.to_numpy(), y.to_numpy(), repeats, advance)
     parts = train_test_split(X, y, test_size=TEST_SIZE, random_state=0, stratify=y)
     X_grow, X_judge, y_grow, y_judge = parts

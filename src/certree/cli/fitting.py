@@ -48,8 +48,14 @@ from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.files import models, tables
 from certree.files.places import expect_writable
-from certree.interface.extras import needed
-from certree.interface.words import counted, cut, duration, file_size, to_four_digits
+from certree.interface.extras import import_extra
+from certree.interface.formatting import (
+    format_duration,
+    format_file_size,
+    format_four_digits,
+    format_quantity,
+    shorten_label,
+)
 from certree.parts import resources
 from certree.parts.resources import limit_now
 from certree.parts.sources import FileRows
@@ -298,8 +304,8 @@ def fit(
         say(line)
     if verbose:
         say(f"chosen: {_chosen(model)}")
-    size = file_size(place.stat().st_size)
-    say(f"fitted to all rows in {duration(seconds)}, written to {place} ({size})")
+    size = format_file_size(place.stat().st_size)
+    say(f"fitted to all rows in {format_duration(seconds)}, written to {place} ({size})")
     if hasattr(model, "certificate_"):
         say(str(model.certificate_))
     say(f"next: certree predict {place} NEW.csv")
@@ -358,8 +364,8 @@ def _fit_folder(model: Any, asked: _Asked, slopes: Slopes) -> tuple[list[str], f
     begun = time.perf_counter()
     folder: Any = asked.file
     model.fit(folder, asked.target, **beside)
-    about = counted(rows.n_rows, "row"), counted(rows.n_files, "file")
-    features = counted(len(rows.features), "feature")
+    about = format_quantity(rows.n_rows, "row"), format_quantity(rows.n_files, "file")
+    features = format_quantity(len(rows.features), "feature")
     return [f"{' in '.join(about)}, {features}; {_size(model)}"], time.perf_counter() - begun
 
 
@@ -382,7 +388,7 @@ def _resources_of(scheduler: str | None, limit: str | None, file: Path) -> Itera
 
 def _client_of(scheduler: str) -> Any:
     try:
-        return needed("distributed", "dask").Client(scheduler, timeout=_PATIENCE)
+        return import_extra("distributed", "dask").Client(scheduler, timeout=_PATIENCE)
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(f"no scheduler of Dask answers at {scheduler}: {error}") from None
 
@@ -399,7 +405,7 @@ def _read(
 
 def _summary(model: Any, table: tables.Table, held_out: Iterable[str]) -> Iterator[str]:
     """The table, the model, and how good it is, in words."""
-    features = counted(table.X.shape[1], "feature")
+    features = format_quantity(table.X.shape[1], "feature")
     yield f"{len(table.X):,} rows, {features}{_classes(model, np.asarray(table.y))}; {_size(model)}"
     yield from held_out
 
@@ -446,7 +452,7 @@ def _baseline(y: NDArray[Any], judged: Judged) -> str:
     """How well the most frequent class, or the mean, does."""
     if judged.shares is None:
         error = float(np.sqrt(np.mean((judged.y - y.mean()) ** 2)))
-        return f"always the mean: Root mean squared error {to_four_digits(error)}"
+        return f"always the mean: Root mean squared error {format_four_digits(error)}"
     values, counts = np.unique(y, return_counts=True)
     most = values[counts.argmax()]
     return f"always {most}: Error {100 * np.mean(judged.y != most):.1f} %"
@@ -501,7 +507,8 @@ def _classes(model: Any, y: NDArray[Any]) -> str:
     values, counts = np.unique(y, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     said = [
-        f"{cut(str(values[k]))} {100 * counts[k] / len(y):.1f} %" for k in order[:_CLASSES_SHOWN]
+        f"{shorten_label(str(values[k]))} {100 * counts[k] / len(y):.1f} %"
+        for k in order[:_CLASSES_SHOWN]
     ]
     if len(values) == 1:
         return f", and a single class, {said[0]}: nothing else can be predicted"
@@ -512,11 +519,11 @@ def _classes(model: Any, y: NDArray[Any]) -> str:
 def _size(model: Any) -> str:
     """How large the fitted model is."""
     if isinstance(model, NaiveBayesClassifier):
-        return counted(len(model.densities_), "density", "densities")
+        return format_quantity(len(model.densities_), "density", "densities")
     if isinstance(model, TreeVoteEstimator):
-        return f"tree of {counted(model.get_n_leaves(), 'leaf', 'leaves')}"
+        return f"tree of {format_quantity(model.get_n_leaves(), 'leaf', 'leaves')}"
     trees = model.trees_
-    return f"{counted(len(trees), 'tree')} of {int(np.sum(trees.left < 0)):,} leaves"
+    return f"{format_quantity(len(trees), 'tree')} of {int(np.sum(trees.left < 0)):,} leaves"
 
 
 def _chosen(model: Any) -> str:

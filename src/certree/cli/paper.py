@@ -13,7 +13,7 @@ from certree import paper
 from certree.cli.app import PAPER, Jobs, Quiet, command, draw_to, expect_to_draw, file_to_write
 from certree.files import tables
 from certree.files.places import expect_writable
-from certree.interface.whole import write_whole
+from certree.interface.atomic_write import write_atomically
 from certree.paper import figure2 as figure2_experiment
 from certree.paper import printed
 from certree.paper import rates as rates_experiment
@@ -58,7 +58,7 @@ def _report(
         Console().print(part, highlight=False)
     if json_file:
         text = json.dumps(_strict(content), indent=1, allow_nan=False) + "\n"
-        write_whole(json_file, lambda file: file.write(text.encode()))
+        write_atomically(json_file, lambda file: file.write(text.encode()))
     if draw and plot:
         draw_to(plot, draw)
 

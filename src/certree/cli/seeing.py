@@ -29,7 +29,7 @@ from certree.cli.rows import (
 from certree.explain import interaction_fractions, shapley_values
 from certree.files import models, tables
 from certree.files.places import expect_writable
-from certree.interface.whole import write_whole
+from certree.interface.atomic_write import write_atomically
 
 _BACKGROUND = 100
 
@@ -245,5 +245,5 @@ def export(
     if not hasattr(model, "to_dict"):
         raise ValueError(f"{type(model).__name__} has no exports: its predictions are no tree's")
     content = write(model, table)
-    write_whole(output, lambda file: file.write(content))
+    write_atomically(output, lambda file: file.write(content))
     say(f"written to {output} ({len(content) / 1e6:.2g} MB)")

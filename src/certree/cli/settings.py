@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
 from certree.files.tables import listed
-from certree.interface.other_names import expect_our_names
+from certree.interface.parameter_aliases import check_for_aliases
 
 # Parameters that other options, or the table, say.
 _ELSEWHERE = {
@@ -63,7 +63,7 @@ def set_all(model: Any, settings: dict[str, Any], options: Sequence[str]) -> Non
         if name in options:
             raise ValueError(f"--set {name} and --{name.replace('_', '-')} say the same")
         if outer not in known:
-            expect_our_names(model, [name], known)
+            check_for_aliases(model, [name], known)
             kind = type(model).__name__
             raise ValueError(f"{kind} has no parameter {name!r}; there are {listed(known)}")
     model.set_params(**settings)

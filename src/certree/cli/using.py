@@ -49,8 +49,8 @@ from certree.files.predictions import (
     shown_batches,
 )
 from certree.files.rows_of_models import expect_known, rows_for
-from certree.interface.whole import write_whole
-from certree.interface.words import counted
+from certree.interface.atomic_write import write_atomically
+from certree.interface.formatting import format_quantity
 from certree.show.page.judged import Judged
 from certree.show.page.scores import Told
 
@@ -122,15 +122,17 @@ def evaluate(
     model = models.load(model_file)
     told = _told(model, file, target, threshold, quiet)
     scores, n = told.scores(), len(told.losses)
-    say(f"{type(model).__name__} on {counted(n, 'row')}")
+    say(f"{type(model).__name__} on {format_quantity(n, 'row')}")
     for score in scores:
         say(str(score))
     if told.n_repeated:
-        say(f"{counted(told.n_repeated, 'row')} also occur among those of the fit: too kind")
+        say(
+            f"{format_quantity(told.n_repeated, 'row')} also occur among those of the fit: too kind"
+        )
     if json_file is not None:
         content = {score.name: [score.value, score.low, score.high] for score in scores}
         text = json.dumps({"rows": n, **content}, indent=1) + "\n"
-        write_whole(json_file, lambda file: file.write(text.encode()))
+        write_atomically(json_file, lambda file: file.write(text.encode()))
 
 
 def _told(model: Any, file: Path, target: str, threshold: float | None, quiet: bool) -> Told:

@@ -17,14 +17,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
 from certree.ensembles.staged import StagedClassifier, constant_scores
 from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
-from certree.explain.summed import SummedTrees
+from certree.explain.additive_trees import AdditiveTrees
 from certree.explain.tree_model import adds_up
 from certree.export.formula import Formula
-from certree.interface.arrays import Float64, by_row, column
-from certree.interface.fitted import fits_members, offered_if, reads_state
+from certree.interface.arrays import Float64, check_column, to_row_order
+from certree.interface.fitted_state import available_if, meta_fit_method, snapshot_method
 from certree.interface.signatures import COUNT, ROUNDS
-from certree.interface.stored import Stored
-from certree.interface.threads import N_JOBS, threads
+from certree.interface.stored_state import StoredState
+from certree.interface.threads import N_JOBS, get_n_threads
 from certree.rows.training import (
     Training,
 )
@@ -179,7 +179,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
 
     # -- fit ---------------------------------------------------------------------------------------
 
-    @fits_members
+    @meta_fit_method
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit learners, each to weights that have grown where those before it were wrong.
 
@@ -243,29 +243,29 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
             "start": self.start_,
         }
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         if self.estimator is not None:
             raise ValueError("estimator must be null: files hold certree's own trees")
         super().__restore__(stored)
-        value = stored.numbers("trees.value", (None, self._n_outputs))
-        trees = self._stored_trees(Trees, stored.of("trees"), value=value)
+        value = stored.get_numbers("trees.value", (None, self._n_outputs))
+        trees = self._restore_trees(Trees, stored.get_section("trees"), value=value)
         n = len(trees)
-        self.estimator_weights_ = weights = column(
+        self.estimator_weights_ = weights = check_column(
             "estimator_weights", stored["estimator_weights"], "float64", (n,)
         )
         # Infinite is the weight of a learner that decides alone, which is the last one.
         if not ((weights > 0).all() and np.isfinite(weights[:-1]).all()):
             raise ValueError("estimator_weights must be positive, and finite but for the last")
-        self.estimator_errors_ = stored.numbers("estimator_errors", (n,), 0, 1 + _ROUNDING)
-        self.normalizers_ = stored.numbers("normalizers", (n,), 0)
+        self.estimator_errors_ = stored.get_numbers("estimator_errors", (n,), 0, 1 + _ROUNDING)
+        self.normalizers_ = stored.get_numbers("normalizers", (n,), 0)
         for name in _OF_PREDICTIONS:
-            setattr(self, f"{name}_", stored.numbers(name, (max(n, 1),), 0, 1 + _ROUNDING))
-        self.start_ = stored.numbers("start", (self._n_outputs,))
+            setattr(self, f"{name}_", stored.get_numbers(name, (max(n, 1),), 0, 1 + _ROUNDING))
+        self.start_ = stored.get_numbers("start", (self._n_outputs,))
         self.estimators_ = [
             WeakTree(tree, best_classes(tree.value.T), importances)
             for tree, importances in zip(
-                trees, stored.numbers("importances", (n, self.n_features_in_), 0), strict=True
+                trees, stored.get_numbers("importances", (n, self.n_features_in_), 0), strict=True
             )
         ]
         self._set_votes(np.abs(trees.value[trees.root]).max(axis=1, initial=0.0))
@@ -310,7 +310,7 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     def _added(self, scores: Float64, rows: NDArray[Any], first: int, last: int) -> Float64:
         """Scores with what learners first .. last - 1 say added in turn."""
         if self.trees_ is not None:
-            return self.trees_.add(scores, rows, threads(self.n_jobs), first, last)
+            return self.trees_.add(scores, rows, get_n_threads(self.n_jobs), first, last)
         for one, vote in zip(self.estimators_[first:last], self._votes[first:last], strict=True):
             scores = scores + scores_of(said_by(one, rows, self.classes_), vote, self.n_classes_)
         return scores
@@ -326,31 +326,31 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
             yield start
         for learners in (range(self._first), range(self._first, len(self.estimators_))):
             if self.trees_ is not None:
-                yield from self.trees_.stages(start, rows, threads(self.n_jobs), learners)
+                yield from self.trees_.stages(start, rows, get_n_threads(self.n_jobs), learners)
                 continue
             scores = start
             for number in learners:
                 scores = self._added(scores, rows, number, number + 1)
                 yield scores
 
-    def _leaves_say_values(self) -> bool:
+    def _has_numeric_leaves(self) -> bool:
         return self.estimator is None
 
-    @offered_if(adds_up)
-    @reads_state
-    def _summed_trees(self) -> SummedTrees:
+    @available_if(adds_up)
+    @snapshot_method
+    def _get_additive_trees(self) -> AdditiveTrees:
         """The trees that have a say, which keep no rows of their nodes."""
         check_is_fitted(self)
-        return SummedTrees(self._packed(self._first), self.start_, None, self._parts)
+        return AdditiveTrees(self._packed(self._first), self.start_, None, self._parts)
 
     def _shares(self, scores: Float64) -> Float64:
         if self.n_classes_ == 1:
             return np.ones((scores.shape[1], 1))
         both = np.concatenate([-scores, scores]) if len(scores) == 1 else 2 * scores
-        shares: Float64 = softmax(by_row(both), axis=1)
+        shares: Float64 = softmax(to_row_order(both), axis=1)
         return shares
 
-    @reads_state
+    @snapshot_method
     def margins(self, X: ArrayLike, y: ArrayLike) -> Float64:
         """Say by how far the vote about each row goes for its class.
 
@@ -386,19 +386,19 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
             own = own - others.max(axis=0)
         return np.clip(own / self._votes[self._first :].sum(), -1.0, 1.0)
 
-    def _formula(self) -> Formula:
+    def _build_formula(self) -> Formula:
         check_is_fitted(self)
         if self.trees_ is None:
             raise ValueError(f"exports take trees of certree, got estimator={self.estimator!r}")
         # Half of the log odds, and half of log probabilities.
         trees = self._packed(self._first)
         trees = trees.saying(2 * trees.value)
-        return self._formula_of(trees, "boosted", self._link(), start=2 * self.start_)
+        return self._make_formula(trees, "boosted", self._link(), start=2 * self.start_)
 
     # -- inspection --------------------------------------------------------------------------------
 
     @property
-    @reads_state
+    @snapshot_method
     def feature_importances_(self) -> Float64:
         """Mean of the learners' importances, weighed by alpha, (p,)."""
         learners, votes = self.estimators_[self._first :], self._votes[self._first :]

@@ -66,18 +66,18 @@ from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower, groups_by_number
 from certree.grow.bins import Bins
 from certree.grow.growing import MonotonicCst, Slopes, number_of_features, slopes_of
-from certree.interface.arrays import Float64, Int64, UInt64, array_of, by_row
-from certree.interface.fitted import (
-    expect_parameters_of_fit,
-    fits,
-    offered_if,
-    reads_state,
-    state_of,
+from certree.interface.arrays import Float64, Int64, UInt64, to_array, to_row_order
+from certree.interface.fitted_state import (
+    available_if,
+    check_parameters_of_fit,
+    fit_method,
+    get_snapshot,
+    snapshot_method,
 )
-from certree.interface.progress import progress
-from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, checked
-from certree.interface.stored import Stored
-from certree.interface.threads import N_JOBS, all_threads
+from certree.interface.progress import show_progress
+from certree.interface.signatures import COUNT, NONNEGATIVE, POSITIVE, ROUNDS, validate_arguments
+from certree.interface.stored_state import StoredState
+from certree.interface.threads import N_JOBS, get_n_threads_or_all
 from certree.parts.executors import InMemory
 from certree.parts.judging_rows import JudgedParts
 from certree.parts.lazy_answers import answers_collections
@@ -128,7 +128,7 @@ LossName = Literal[
 
 def _tells_errors(model: BoostedTrees) -> bool:
     """Whether the fit, or the next one, tells standard errors."""
-    return state_of(model).standard_errors
+    return get_snapshot(model).standard_errors
 
 
 def _together(members: list[Trees]) -> Trees:
@@ -229,7 +229,7 @@ class BoostedTrees(StagedTrees):
 
     # -- fit ---------------------------------------------------------------------------------------
 
-    @fits
+    @fit_method
     def fit(
         self,
         X: ArrayLike,
@@ -348,7 +348,7 @@ class BoostedTrees(StagedTrees):
             raise ValueError("X_val and y_val must be given together, but y_val is None")
         judged = partial(self._judges, X_val, y_val, weight_val, None)
         how = {"judges": validation if lie_apart else None, "shown": self.verbose > 0}
-        with rows_elsewhere(X, y, sample_weight, all_threads(self.n_jobs), **how) as parts:
+        with rows_elsewhere(X, y, sample_weight, get_n_threads_or_all(self.n_jobs), **how) as parts:
             try:
                 given = judged if has_judges and not lie_apart else None
                 fit_on_parts(self, parts, given, callbacks)
@@ -368,7 +368,7 @@ class BoostedTrees(StagedTrees):
         if self.warm_start and self.quality == "best":
             raise ValueError('warm_start=True takes quality="fast" or "default", got "best"')
         if before is not None:
-            expect_parameters_of_fit(
+            check_parameters_of_fit(
                 self, "max_iter", "warm_start", "scoring", "n_iter_no_change", "tol"
             )
         return before
@@ -646,7 +646,7 @@ class BoostedTrees(StagedTrees):
         Returns where they ended.
         """
         at_once = 1 if self.verbose > 0 or evaluation.one_by_one else last - first
-        with progress(self.verbose > 0, last - first, type(self).__name__) as show:
+        with show_progress(self.verbose > 0, last - first, type(self).__name__) as show:
             while first < last and not evaluation.is_over:
                 begin, before = perf_counter(), first
                 first = evaluation.advance(members, first, min(first + at_once, last))
@@ -656,7 +656,7 @@ class BoostedTrees(StagedTrees):
         return first
 
     def _started(self, training: Training, loss: Loss) -> tuple[Rounds, Float64]:
-        n_threads = all_threads(self.n_jobs)
+        n_threads = get_n_threads_or_all(self.n_jobs)
         bins = Bins.of(training.features, self._category_mask(), n_jobs=n_threads)
         grower = self._grower_in(bins)
         rows = training.features, training.y, training.weight
@@ -674,7 +674,7 @@ class BoostedTrees(StagedTrees):
             min_samples_leaf=self.min_samples_leaf,
             monotonic_cst=self._slopes(),
             interaction_cst=self._groups(),
-            n_jobs=all_threads(self.n_jobs),
+            n_jobs=get_n_threads_or_all(self.n_jobs),
         )
 
     def _settings(self, loss: Loss) -> Settings:
@@ -787,33 +787,33 @@ class BoostedTrees(StagedTrees):
             "thresholds": [*self.thresholds_],
             "max_leaf_nodes": self.max_leaf_nodes_,
             **({"has_offset": True} if self._has_offset else {}),
-            **(self._errors.stored() if self.standard_errors else {}),
+            **(self._errors.to_stored() if self.standard_errors else {}),
             **({"shares": np.array(self._loss_shares)} if self._loss_shares else {}),
         }
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
-        self._seed, self.n_iter_ = stored.whole("seed"), stored.whole("n_rounds")
+        self._seed, self.n_iter_ = stored.get_integer("seed"), stored.get_integer("n_rounds")
         self.thresholds_ = _stored_thresholds(stored["thresholds"])
         leaves = stored["max_leaf_nodes"]
-        self.max_leaf_nodes_ = None if leaves is None else stored.whole("max_leaf_nodes", 2)
+        self.max_leaf_nodes_ = None if leaves is None else stored.get_integer("max_leaf_nodes", 2)
         n_outputs = self._loss().n_outputs
         if n_outputs > 1 and "shares" in stored:
-            self._loss_shares = tuple(stored.numbers("shares", (n_outputs,), 0).tolist())
-        value = stored.numbers("trees.value", (None, n_outputs))
-        self.trees_ = self._stored_trees(Trees, stored.of("trees"), value=value)
-        self._n_first_trees = stored.whole("n_first_trees")
+            self._loss_shares = tuple(stored.get_numbers("shares", (n_outputs,), 0).tolist())
+        value = stored.get_numbers("trees.value", (None, n_outputs))
+        self.trees_ = self._restore_trees(Trees, stored.get_section("trees"), value=value)
+        self._n_first_trees = stored.get_integer("n_first_trees")
         if len(self.trees_) != self._n_first_trees + self.n_iter_ * self._n_members():
             expected = (
                 f"{self._n_first_trees}, and {self._n_members()} for each of {self.n_iter_} rounds"
             )
             raise ValueError(f"expected {expected} trees, got {len(self.trees_)}")
-        self.start_ = stored.numbers("start", (n_outputs,))
+        self.start_ = stored.get_numbers("start", (n_outputs,))
         self._has_offset = "has_offset" in stored
         if self.standard_errors:
-            self._errors = StandardErrors.restored(stored.of("errors"), value.shape)
-        self._importances = stored.numbers("importances", (self.n_features_in_,), 0)
+            self._errors = StandardErrors.from_stored(stored.get_section("errors"), value.shape)
+        self._importances = stored.get_numbers("importances", (self.n_features_in_,), 0)
         self._settings(self._loss())
         self._slopes()
 
@@ -859,13 +859,13 @@ class BoostedTrees(StagedTrees):
     ) -> Float64:
         """What trees, the first of them, say beyond a start (n_outputs,) and offsets."""
         n = rows.shape[0]
-        n_threads = all_threads(self.n_jobs, n)
+        n_threads = get_n_threads_or_all(self.n_jobs, n)
         return trees.add(constant_scores(start, n, offset), rows, n_threads, 0, last)
 
     def _staged(self, rows: NDArray[Any], offset: Float64 | None = None) -> Iterator[Float64]:
         """The scores after each round."""
         begin, end = self._n_first_trees, len(self.trees_)
-        n_threads = all_threads(self.n_jobs, rows.shape[0])
+        n_threads = get_n_threads_or_all(self.n_jobs, rows.shape[0])
         start = self._added(self.trees_, self.start_, rows, offset, begin)
         rounds = range(begin, end, (end - begin) // self.n_iter_)
         return self.trees_.stages(start, rows, n_threads, rounds)
@@ -875,7 +875,7 @@ class BoostedTrees(StagedTrees):
         rows = self._rows_to_walk(X)
         return self._staged(rows, self._new_offset(offset, rows))
 
-    @reads_state
+    @snapshot_method
     @answers_collections
     def predict(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
@@ -899,7 +899,7 @@ class BoostedTrees(StagedTrees):
         """
         return self._answers(self._scores_after(X, n_iter, offset))
 
-    @reads_state
+    @snapshot_method
     def staged_predict(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Iterator[NDArray[Any]]:
@@ -919,8 +919,8 @@ class BoostedTrees(StagedTrees):
         """
         return map(self._answers, self._stages(X, offset))
 
-    @offered_if(_tells_errors)
-    @reads_state
+    @available_if(_tells_errors)
+    @snapshot_method
     def predict_std(self, X: ArrayLike, *, offset: ArrayLike | None = None) -> Float64:
         """Say how far predictions may lie from the true means or probabilities.
 
@@ -946,7 +946,7 @@ class BoostedTrees(StagedTrees):
             scores = scores + self._checked_offset("offset", offset, scores.shape[1])
         return self._told_errors(scores, self._errors.of(said))
 
-    @reads_state
+    @snapshot_method
     def apply(self, X: ArrayLike) -> Int64:
         """Find the leaf of each row in each tree.
 
@@ -963,17 +963,17 @@ class BoostedTrees(StagedTrees):
             regressions, if there is one; columns of the rounds follow.
         """
         rows = self._rows_to_walk(X)
-        leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
+        leaf = self.trees_.leaves(rows, get_n_threads_or_all(self.n_jobs, rows.shape[0]))
         return np.ascontiguousarray(leaf.T - self.trees_.root)
 
-    def _formula(self) -> Formula:
+    def _build_formula(self) -> Formula:
         check_is_fitted(self)
-        return self._formula_of(self.trees_, "boosted", self._link(), start=self.start_)
+        return self._make_formula(self.trees_, "boosted", self._link(), start=self.start_)
 
     # -- inspection --------------------------------------------------------------------------------
 
-    @reads_state
-    @checked
+    @snapshot_method
+    @validate_arguments
     def importance(
         self,
         kind: Literal["gain", "split", "permutation"] = "gain",
@@ -1055,7 +1055,7 @@ class BoostedTrees(StagedTrees):
             rows[:, place] = values
         return risen
 
-    @reads_state
+    @snapshot_method
     def staged_loss(
         self, X: ArrayLike, y: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Float64:
@@ -1108,13 +1108,13 @@ def _shares_of(classes: NDArray[Any], scores: Float64) -> Float64:
         return np.ones((scores.shape[1], 1))
     if len(classes) == 2:
         return np.column_stack([expit(-scores[0]), expit(scores[0])])
-    shares: Float64 = softmax(by_row(scores), axis=1)
+    shares: Float64 = softmax(to_row_order(scores), axis=1)
     return shares
 
 
 def _errors_of_shares(classes: NDArray[Any], scores: Float64, errors: Float64) -> Float64:
     """Standard errors of probabilities of classes by those of their scores, (n, K)."""
-    shares, errors, n = _shares_of(classes, scores), by_row(errors), len(classes)
+    shares, errors, n = _shares_of(classes, scores), to_row_order(errors), len(classes)
     if n == 1:
         return np.zeros_like(shares)
     if n == 2:
@@ -1309,7 +1309,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         self._store(locals())
 
     def _loss(self) -> Loss:
-        losses = [LogLoss(n_outputs=n) for n in self._lanes.n_of]
+        losses = [LogLoss(n_outputs=n) for n in self._output_groups.sizes]
         return SeveralLosses.each(losses) if self._has_several_targets() else losses[0]
 
     _MEMBERS: ClassVar[int] = 2
@@ -1335,7 +1335,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
 
     @property
     def _n_outputs(self) -> int:
-        return self._lanes.width
+        return self._output_groups.n_outputs
 
     def _answers(self, scores: Float64) -> NDArray[Any]:
         return self._in_columns(self._of_each(likeliest, scores))
@@ -1346,7 +1346,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
     def _told_errors(self, scores: Float64, errors: Float64) -> Any:
         return self._of_each(_errors_of_shares, scores, errors)
 
-    @reads_state
+    @snapshot_method
     @answers_collections
     def decision_function(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
@@ -1367,7 +1367,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         """
         return columns_of(self._scores_after(X, n_iter, offset))
 
-    @reads_state
+    @snapshot_method
     @answers_collections
     def predict_proba(
         self, X: ArrayLike, *, n_iter: int | None = None, offset: ArrayLike | None = None
@@ -1386,7 +1386,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         """
         return self._shares(self._scores_after(X, n_iter, offset))
 
-    @reads_state
+    @snapshot_method
     def staged_predict_proba(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Iterator[Any]:
@@ -1404,7 +1404,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         """
         return map(self._shares, self._stages(X, offset))
 
-    @reads_state
+    @snapshot_method
     def staged_decision_function(
         self, X: ArrayLike, *, offset: ArrayLike | None = None
     ) -> Iterator[Float64]:
@@ -1637,7 +1637,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
         given = 0.5 if self.quantile is None else self.quantile
         if isinstance(given, Real):
             return [float(given)]
-        quantiles = array_of("quantile", given)
+        quantiles = to_array("quantile", given)
         known = quantiles.ndim == 1 and quantiles.dtype.kind in "fiu" and len(quantiles) > 0
         if not known or not ((quantiles > 0) & (quantiles < 1)).all():
             raise ValueError(f"quantile must hold numbers between 0 and 1, got {given!r}")
@@ -1688,7 +1688,7 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
             parts["output_names"] = [f"quantile {one:g}" for one in self._quantiles()]
         return parts
 
-    @reads_state
+    @snapshot_method
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Give R2, of several outputs on average.
 

@@ -41,11 +41,19 @@ from certree.ensembles.custom_loss import CustomLoss
 from certree.ensembles.reweighing import best_classes
 from certree.ensembles.staged import constant_scores
 from certree.grow.growing import MonotonicCst
-from certree.interface.arrays import Float64, Int32, Int64, OfColumns, codes, column, frozen
-from certree.interface.fitted import fits, reads_state
-from certree.interface.signatures import expect_settings
-from certree.interface.stored import Stored
-from certree.interface.threads import all_threads
+from certree.interface.arrays import (
+    ArrayRecord,
+    Float64,
+    Int32,
+    Int64,
+    check_codes,
+    check_column,
+    freeze,
+)
+from certree.interface.fitted_state import fit_method, snapshot_method
+from certree.interface.signatures import validate_settings
+from certree.interface.stored_state import StoredState
+from certree.interface.threads import get_n_threads_or_all
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.folds import Indices
 from certree.rows.split import Deal
@@ -61,7 +69,7 @@ _MOST_TRAIN = 1 - 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
-class CalibrationScores(OfColumns):
+class CalibrationScores(ArrayRecord):
     """Calibration samples one by one: their scores and classes, never their features.
 
     Parameters
@@ -94,10 +102,10 @@ class CalibrationScores(OfColumns):
     distinct: bool = False
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         columns, n = checked_places(self.given, self.n_given, self.weight)
-        columns["score"] = column("score", self.score, "float64", (None, n))
-        columns["y"] = codes("y", self.y, n, np.iinfo(np.int32).max)
+        columns["score"] = check_column("score", self.score, "float64", (None, n))
+        columns["y"] = check_codes("y", self.y, n, np.iinfo(np.int32).max)
         if not np.isfinite(columns["score"]).all():
             raise ValueError("score must hold finite numbers")
         for name, values in columns.items():
@@ -272,7 +280,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     ) -> None:
         self._store(locals())
 
-    @fits
+    @fit_method
     def fit(  # type: ignore[override]  # what certifies must not also choose the rounds
         self,
         X: ArrayLike,
@@ -371,7 +379,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         self.calibration_ = CalibrationScores(
             *sides.calibration_places,
             self._scores_of(training.features.taken(weigh)),
-            frozen(training.y[weigh]),
+            freeze(training.y[weigh]),
             weight,
             sides.repeats,
             sides.distinct,
@@ -398,14 +406,14 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             **({} if rows is None else {"calibration": rows}),
         }
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
-        self.train_size_ = stored.number("train_size", 0, _MOST_TRAIN)
+        self.train_size_ = stored.get_number("train_size", 0, _MOST_TRAIN)
         self.certificates_, self.certificate_ = restored_certificates(stored)
         self.calibration_ = None
         if "calibration.n_given" in stored:
-            rows = CalibrationScores.restored(stored.of("calibration"))
+            rows = CalibrationScores.from_stored(stored.get_section("calibration"))
             outputs, most = len(rows.score), int(rows.y.max(initial=0))
             if outputs != self._n_outputs or most > max(2, self.n_classes_):
                 raise ValueError("the calibration samples are of other classes than the trees")
@@ -414,7 +422,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             self.calibration_ = rows
 
     @property
-    @reads_state
+    @snapshot_method
     def guarantees_(self) -> Guarantees | None:
         """All that calibration samples guarantee: of parts of the rows, of sets, and of silence."""
         check_is_fitted(self)
@@ -438,7 +446,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     selective_certificates = asks(Guarantees.selective_certificates)
     predict_selective = asks(Guarantees.predict_selective)
 
-    @reads_state
+    @snapshot_method
     def report(self) -> str:
         """Say what was fitted and what is certified.
 
@@ -627,7 +635,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
     ) -> None:
         self._store(locals())
 
-    @fits
+    @fit_method
     def fit(  # type: ignore[override]  # what certifies must not also choose the rounds
         self,
         X: ArrayLike,
@@ -699,7 +707,7 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         """What errors of rows are about, in units of the target."""
         n = rows.shape[0]
         start = constant_scores(self.scale_start_, n)
-        about = self.scale_trees_.add(start, rows, all_threads(self.n_jobs, n))
+        about = self.scale_trees_.add(start, rows, get_n_threads_or_all(self.n_jobs, n))
         return np.maximum(about[0], self.least_scale_)
 
     def _certify(self, training: Training, limit: float) -> None:
@@ -734,14 +742,14 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
             "least_scale": float(self.least_scale_),
         }
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
-        self.conformity_scores_ = Scores.restored(stored.of("scores"))
+        self.conformity_scores_ = Scores.from_stored(stored.get_section("scores"))
         if len(self.conformity_scores_.mass) != 1:
             raise ValueError("scores must be those of one region")
-        value = stored.numbers("scale.value", (None, 1))
-        self.scale_trees_ = self._stored_trees(Trees, stored.of("scale"), value=value)
-        self.scale_start_ = stored.numbers("scale_start", (1,))
-        self.least_scale_ = stored.number("least_scale", 0, np.finfo(np.float64).max)
+        value = stored.get_numbers("scale.value", (None, 1))
+        self.scale_trees_ = self._restore_trees(Trees, stored.get_section("scale"), value=value)
+        self.scale_start_ = stored.get_numbers("scale_start", (1,))
+        self.least_scale_ = stored.get_number("least_scale", 0, np.finfo(np.float64).max)
         self.certificates_, self.certificate_ = restored_certificates(stored)

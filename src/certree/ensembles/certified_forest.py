@@ -27,11 +27,11 @@ from certree.ensembles.forest import ForestClassifier, MaxFeatures
 from certree.ensembles.forest_importances import tree_shares
 from certree.grow.binned import grow_on_samples
 from certree.interface.arrays import Float64, Int32
-from certree.interface.fitted import fits
-from certree.interface.progress import progress
+from certree.interface.fitted_state import fit_method
+from certree.interface.progress import show_progress
 from certree.interface.signatures import ROUNDS
-from certree.interface.stored import Stored
-from certree.interface.threads import all_threads
+from certree.interface.stored_state import StoredState
+from certree.interface.threads import get_n_threads_or_all
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.training import Training, other_class
 from certree.stats import NodeStats
@@ -316,7 +316,7 @@ class CertifiedForestClassifier(ForestClassifier):
     ) -> None:
         self._store(locals())
 
-    @fits
+    @fit_method
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow trees on samples of the rows, let the others weigh and judge them, and certify.
 
@@ -339,7 +339,7 @@ class CertifiedForestClassifier(ForestClassifier):
         random_state = check_random_state(self.random_state)
         sizes = SAMPLE_SIZES if self.max_samples == "auto" else (self.max_samples,)
         share = 1 / (len(OF_ENSEMBLES) * len(sizes))
-        with progress(self.verbose > 0, len(sizes), type(self).__name__) as advance:
+        with show_progress(self.verbose > 0, len(sizes), type(self).__name__) as advance:
             candidates = self._candidates(training, sizes, random_state, advance)
             best = min(candidates, key=lambda one: one.bound(self.delta, share))
         self._set_selected(best, share)
@@ -372,7 +372,7 @@ class CertifiedForestClassifier(ForestClassifier):
         for sample in samples:
             sample[:] = np.sort(random_state.permutation(n)[:n_drawn])
             seeds.append(random_state.randint(2**31 - 1))
-        n_classes, n_threads = other_class(self.n_classes_), all_threads(self.n_jobs)
+        n_classes, n_threads = other_class(self.n_classes_), get_n_threads_or_all(self.n_jobs)
         grown = grow_on_samples(
             training.X,
             training.y,
@@ -408,24 +408,24 @@ class CertifiedForestClassifier(ForestClassifier):
             "importances": self._importances,
         }
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
         shares = None, self.n_classes_ if self.n_classes_ > 2 else 1
-        value = stored.numbers("trees.value", shares, -_ROUNDING, 1 + _ROUNDING)
-        self.trees_ = self._stored_trees(Trees, stored.of("trees"), value=value)
+        value = stored.get_numbers("trees.value", shares, -_ROUNDING, 1 + _ROUNDING)
+        self.trees_ = self._restore_trees(Trees, stored.get_section("trees"), value=value)
         if not len(self.trees_):
             raise ValueError("a forest has at least one tree, got none")
         # Files of earlier builds hold none.
         if "importances" in stored:
-            self._importances = stored.numbers("importances", (self.n_features_in_,), 0)
+            self._importances = stored.get_numbers("importances", (self.n_features_in_,), 0)
         self.certificates_, self.certificate_ = restored_certificates(stored)
 
     @property
     def _power(self) -> float:
         return 1.0
 
-    def _worth_of_features(self) -> Float64:
+    def _compute_importances(self) -> Float64:
         if "_importances" not in self.__dict__:
             raise AttributeError(
                 f"this {type(self).__name__} has no feature_importances_: its file is of an earlier "

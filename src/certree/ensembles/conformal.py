@@ -28,8 +28,13 @@ from sklearn.utils.validation import (
 from certree.certificates.parts.coverage import place_to_cover
 from certree.ensembles.boosting import BoostedTreesRegressor
 from certree.explain.explanation import Explanation
-from certree.interface.arrays import Float64, array_of
-from certree.interface.fitted import fits_members, offered_if, reads_state, state_of
+from certree.interface.arrays import Float64, to_array
+from certree.interface.fitted_state import (
+    available_if,
+    get_snapshot,
+    meta_fit_method,
+    snapshot_method,
+)
 from certree.rows.columns import rows_at
 from certree.rows.elsewhere import expect_collected
 from certree.rows.split import train_calibration_split
@@ -39,7 +44,7 @@ _INSIDE = Interval(Real, 0, 1, closed="neither")
 
 def _explains(model: ConformalBandRegressor) -> bool:
     """Whether the quantiles can be explained."""
-    estimator = state_of(model).estimator
+    estimator = get_snapshot(model).estimator
     return estimator is None or hasattr(estimator, "explain")
 
 
@@ -136,7 +141,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self.calibration_size = calibration_size
         self.random_state = random_state
 
-    @fits_members
+    @meta_fit_method
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit three quantiles on some rows, and widen the band by the others.
 
@@ -181,7 +186,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         expect_collected("X", X)
         expect_collected("y", y)
         if issparse(X):
-            array_of("X", X)
+            to_array("X", X)
         rows = X if hasattr(X, "columns") else np.asarray(X)
         numbers = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
         check_consistent_length(rows, numbers)
@@ -202,7 +207,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         low, _, high = self.estimators_
         return low.predict(X), high.predict(X)
 
-    @reads_state
+    @snapshot_method
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict the median.
 
@@ -220,7 +225,7 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         median: NDArray[np.float64] = self.estimators_[1].predict(X)
         return median
 
-    @reads_state
+    @snapshot_method
     def predict_interval(self, X: ArrayLike) -> Float64:
         """Give the band of each row.
 
@@ -243,15 +248,15 @@ class ConformalBandRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         )
 
     @property
-    @reads_state
+    @snapshot_method
     def feature_importances_(self) -> Float64:
         """Mean of those of the three quantiles, (p,), if the estimator has them."""
         check_is_fitted(self)
         mean: Float64 = np.mean([one.feature_importances_ for one in self.estimators_], axis=0)
         return mean
 
-    @offered_if(_explains)
-    @reads_state
+    @available_if(_explains)
+    @snapshot_method
     def explain(self, X: ArrayLike) -> Explanation:
         """Say how much each feature adds to the three quantiles of each row, before bands are widened.
 

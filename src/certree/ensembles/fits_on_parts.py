@@ -23,8 +23,8 @@ from certree.ensembles.scales_of_parts import start_at_quantile
 from certree.ensembles.several_losses import SeveralLosses
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
-from certree.interface.arrays import Float64, UInt64, in_units_of_largest
-from certree.interface.progress import Pace, progress
+from certree.interface.arrays import Float64, UInt64, divide_by_largest
+from certree.interface.progress import RowRate, show_progress
 from certree.parts.binned_parts import Sketch
 from certree.parts.chunks import Weighing
 from certree.parts.exact_sums import exact_sum, rounded
@@ -248,7 +248,7 @@ def _normalised(judges: Training) -> Weighing | None:
     if judges.weight is None:
         return None
     largest = float(judges.weight.max())
-    total = exact_sum(in_units_of_largest(judges.weight, largest))
+    total = exact_sum(divide_by_largest(judges.weight, largest))
     return Weighing(largest, len(judges.y) / rounded(total))
 
 
@@ -298,8 +298,8 @@ def _boost(
     evaluation: Evaluation,
 ) -> None:
     """Make the rounds of all members, and set what they have made."""
-    n_members, runs, pace = model._n_members(), [], Pace()
-    with progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
+    n_members, runs, pace = model._n_members(), [], RowRate()
+    with show_progress(model.verbose > 0, n_members * n_rounds, type(model).__name__) as show:
         for member in range(n_members):
             one = replace(run, seed=run.seed + member, grown=[], rows=[])
             for n_made in one.advance(parts, start, n_rounds):
@@ -309,7 +309,7 @@ def _boost(
                     continue
                 for said in scores:
                     evaluation.take(said, n_made)
-                show(1, evaluation.note or pace.of(run.n))
+                show(1, evaluation.note or pace.update(run.n))
                 if evaluation.is_over:
                     break
             runs.append(one)

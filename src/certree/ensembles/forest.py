@@ -46,9 +46,9 @@ from certree.ensembles.leaves import (
 )
 from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.staged import columns_of
-from certree.explain.lanes import Lanes
-from certree.explain.several_targets import likeliest, share_of_equal_rows
-from certree.explain.summed import SummedTrees
+from certree.explain.additive_trees import AdditiveTrees
+from certree.explain.output_groups import OutputGroups
+from certree.explain.several_targets import compute_subset_accuracy, likeliest
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower, Drawing, GrownForest
@@ -62,14 +62,14 @@ from certree.grow.growing import (
 from certree.interface.arrays import (
     Float64,
     Int64,
-    by_row,
-    column,
+    check_column,
+    to_row_order,
 )
-from certree.interface.fitted import expect_parameters_of_fit, fits, reads_state
-from certree.interface.progress import progress
+from certree.interface.fitted_state import check_parameters_of_fit, fit_method, snapshot_method
+from certree.interface.progress import show_progress
 from certree.interface.signatures import COUNT, NONNEGATIVE, ROUNDS
-from certree.interface.stored import Stored
-from certree.interface.threads import N_JOBS, all_threads
+from certree.interface.stored_state import StoredState
+from certree.interface.threads import N_JOBS, get_n_threads_or_all
 from certree.parts.executors import Executor
 from certree.parts.lazy_answers import answers_collections
 from certree.parts.rows_elsewhere import rows_elsewhere
@@ -135,7 +135,7 @@ class Forest(TreeModel):
             "min_gain": float(self.min_impurity_decrease),
         }
 
-    @reads_state
+    @snapshot_method
     def __len__(self) -> int:
         """Number of trees."""
         check_is_fitted(self)
@@ -147,19 +147,19 @@ class Forest(TreeModel):
 
     def _means(self, X: Any) -> Float64:
         """What trees say on average, (n, n_outputs)."""
-        return by_row(self._by_blocks(X, self._totals)) / len(self.trees_)
+        return to_row_order(self._by_blocks(X, self._totals)) / len(self.trees_)
 
     def _totals(self, rows: NDArray[Any]) -> Float64:
         """What trees say in sum, (n_outputs, n)."""
         n = rows.shape[0]
         start = np.zeros((self.trees_.value.shape[1], n))
-        return self.trees_.add(start, rows, all_threads(self.n_jobs, n))
+        return self.trees_.add(start, rows, get_n_threads_or_all(self.n_jobs, n))
 
     def _rows_of_nodes(self) -> Float64 | None:
         """Rows of the fit in the nodes of all trees, if they are kept."""
         return None
 
-    @reads_state
+    @snapshot_method
     def apply(self, X: ArrayLike) -> Int64:
         """Find the leaf of each row in each tree.
 
@@ -174,10 +174,10 @@ class Forest(TreeModel):
             Leaves, numbered among the nodes of their tree.
         """
         rows = self._rows_to_walk(X)
-        leaf = self.trees_.leaves(rows, all_threads(self.n_jobs, rows.shape[0]))
+        leaf = self.trees_.leaves(rows, get_n_threads_or_all(self.n_jobs, rows.shape[0]))
         return np.ascontiguousarray(leaf.T - self.trees_.root)
 
-    @reads_state
+    @snapshot_method
     def proximity(self, X: ArrayLike, pairs: ArrayLike) -> Float64:
         """Say in which share of the trees two rows lie in the same leaf.
 
@@ -201,23 +201,23 @@ class Forest(TreeModel):
         if given.size and (given.min() < 0 or given.max() >= n):
             raise ValueError(f"pairs must hold rows in 0 .. {n - 1}")
         shared = np.zeros(len(given))
-        for leaf in self.trees_.leaves(rows, all_threads(self.n_jobs, n)):
+        for leaf in self.trees_.leaves(rows, get_n_threads_or_all(self.n_jobs, n)):
             shared += leaf[given[:, 0]] == leaf[given[:, 1]]
         return shared / len(self.trees_)
 
     def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         trees = self.trees_
         return trees.at_roots / len(trees), trees.contributions(
-            rows, all_threads(self.n_jobs, len(rows))
+            rows, get_n_threads_or_all(self.n_jobs, len(rows))
         ) / len(trees)
 
-    @reads_state
-    def _summed_trees(self) -> SummedTrees:
+    @snapshot_method
+    def _get_additive_trees(self) -> AdditiveTrees:
         """The trees, each with its share of their mean."""
         check_is_fitted(self)
         trees = self.trees_.saying(self.trees_.value / len(self.trees_))
         start = np.zeros(trees.value.shape[1])
-        return SummedTrees(trees, start, self._rows_of_nodes(), self._parts)
+        return AdditiveTrees(trees, start, self._rows_of_nodes(), self._parts)
 
 
 class ForestClassifier(ClassifierMixin, Forest):
@@ -228,10 +228,10 @@ class ForestClassifier(ClassifierMixin, Forest):
     def _power(self) -> float:
         """What averaged shares are raised to."""
 
-    def _formula(self) -> Formula:
+    def _build_formula(self) -> Formula:
         check_is_fitted(self)
         rows = self._rows_of_nodes()
-        return self._formula_of(self.trees_, "forest", "shares", rows=rows, power=self._power)
+        return self._make_formula(self.trees_, "forest", "shares", rows=rows, power=self._power)
 
     def _link(self) -> Link:
         return "shares"
@@ -240,7 +240,7 @@ class ForestClassifier(ClassifierMixin, Forest):
         """Probabilities of the classes by what trees say on average."""
         return _shares(mean, self.n_classes_, power)
 
-    @reads_state
+    @snapshot_method
     @answers_collections
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row, ties to the first in `classes_`.
@@ -258,7 +258,7 @@ class ForestClassifier(ClassifierMixin, Forest):
         shares = self._probabilities(self._means(X), 1.0)
         return likeliest(self.classes_, shares)
 
-    @reads_state
+    @snapshot_method
     @answers_collections
     def predict_proba(self, X: ArrayLike) -> Any:
         """Predict the probabilities of the classes.
@@ -314,7 +314,7 @@ class TreeForest(Forest):
 
     # -- fit ---------------------------------------------------------------------------------------
 
-    @fits
+    @fit_method
     def fit(
         self,
         X: ArrayLike,
@@ -366,7 +366,7 @@ class TreeForest(Forest):
             return self._fit_elsewhere(X, y, sample_weight)
         before = getattr(self, "trees_", None) if self.warm_start else None
         if before is not None:
-            expect_parameters_of_fit(self, *_OF_ALL_TREES)
+            check_parameters_of_fit(self, *_OF_ALL_TREES)
         training = self._take(X, y, sample_weight, groups=groups, again=before is not None)
         if before is None:
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -375,7 +375,7 @@ class TreeForest(Forest):
     def _fit_elsewhere(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Fit to rows in files or on a cluster."""
         expect_what_parts_can(self)
-        n_threads, shown = all_threads(self.n_jobs), self.verbose > 0
+        n_threads, shown = get_n_threads_or_all(self.n_jobs), self.verbose > 0
         with (
             scratch() as kept,
             rows_elsewhere(X, y, sample_weight, n_threads, shown=shown) as parts,
@@ -443,14 +443,14 @@ class TreeForest(Forest):
         n, p = len(rows.y), rows.n_features
         n_units = n if rows.group is None else int(rows.group.max()) + 1
         return BinnedGrower(
-            rows.features.bins(self._category_mask(), all_threads(self.n_jobs)),
+            rows.features.bins(self._category_mask(), get_n_threads_or_all(self.n_jobs)),
             bootstrap=bool(self.bootstrap),
             n_draws=_number_of_draws(self.max_samples, n_units),
             groups=rows.group,
             monotonic_cst=self._slopes(),
             **self._growth(n, p),
             seed=self._seed,
-            n_jobs=all_threads(self.n_jobs),
+            n_jobs=get_n_threads_or_all(self.n_jobs),
         )
 
     @abstractmethod
@@ -469,13 +469,13 @@ class TreeForest(Forest):
 
     def _units_of_importance(self, rows: ForestSamples) -> Float64:
         """In units of which means differ where features matter, (n_lanes,), or 1."""
-        lanes = self._lanes.ordered(rows.columns)
-        if len(lanes.n_of) == 1:
+        lanes = self._output_groups.reorder(rows.columns)
+        if len(lanes.sizes) == 1:
             return np.ones(1)
         # Gini's index of two classes is twice the variance of the second.
         own = np.sqrt(0.5) if self._classes else 1.0
-        units = self._scale(rows) * np.where(lanes.counts == 1, own, 1.0)
-        return np.repeat(units, lanes.counts)
+        units = self._scale(rows) * np.where(lanes.size_array == 1, own, 1.0)
+        return np.repeat(units, lanes.size_array)
 
     def _grown(
         self,
@@ -497,7 +497,7 @@ class TreeForest(Forest):
             if parts is None
             else parts.spread(grown_trees, (without_hashes(self), rows), jobs)
         )
-        with progress(self.verbose > 0, len(jobs), type(self).__name__) as advance:
+        with show_progress(self.verbose > 0, len(jobs), type(self).__name__) as advance:
             for forest in forests:
                 sums = self._sums(forest)
                 units = self._units_of_importance(rows)
@@ -519,13 +519,13 @@ class TreeForest(Forest):
     def _leaf_rows(
         self, trees: Trees, sums: Float64, rows: ForestSamples, drawing: Drawing
     ) -> LeafRows:
-        n_threads = all_threads(self.n_jobs)
+        n_threads = get_n_threads_or_all(self.n_jobs)
         return LeafRows(
             rows.features.walk(trees, drawing, n_threads),
             sums,
             rows.targets,
             rows.weight,
-            self._lanes.ordered(rows.columns),
+            self._output_groups.reorder(rows.columns),
             self._scale(rows),
             n_threads,
         )
@@ -551,8 +551,8 @@ class TreeForest(Forest):
                 self._judge_all(arrived, leaves, rows, given)
         else:
             drawn = leaves.shrinkage * unit_of(rows.weight)
-            value = said_by(trees, sums, drawn, all_threads(self.n_jobs))
-        value = self._lanes.restored(self._rounded(value), rows.columns)
+            value = said_by(trees, sums, drawn, get_n_threads_or_all(self.n_jobs))
+        value = self._output_groups.restore_order(self._rounded(value), rows.columns)
         self._set_trees(trees.saying(value), sums[:, 0])
         self.leaves_ = leaves
         self._kept = sums if self.warm_start else None
@@ -582,23 +582,23 @@ class TreeForest(Forest):
             "leaves": [*self.leaves_],
         }
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
-        self._seed, self._origin = stored.whole("seed"), stored.whole("origin")
+        self._seed, self._origin = stored.get_integer("seed"), stored.get_integer("origin")
         self.leaves_ = stored_leaves(stored["leaves"])
-        is_leaf = ~column("compares", stored["trees.compares"], "bool", (None,))
+        is_leaf = ~check_column("compares", stored["trees.compares"], "bool", (None,))
         n_leaves, between = int(is_leaf.sum()), (0.0, 1.0) if self._classes else ()
-        width = self._lanes.width
-        said = stored.numbers("trees.value", (n_leaves, width), *between)
+        width = self._output_groups.n_outputs
+        said = stored.get_numbers("trees.value", (n_leaves, width), *between)
         value, rows = np.zeros((len(is_leaf), width)), np.zeros(len(is_leaf))
         value[is_leaf] = said
-        rows[is_leaf] = stored.numbers("trees.rows", (n_leaves,), 0)
-        trees = self._stored_trees(Trees, stored.of("trees"), value=value)
+        rows[is_leaf] = stored.get_numbers("trees.rows", (n_leaves,), 0)
+        trees = self._restore_trees(Trees, stored.get_section("trees"), value=value)
         if not len(trees):
             raise ValueError("a forest has at least one tree, got none")
         self._set_trees(trees, rows)
-        self._importances = stored.numbers("importances", (self.n_features_in_,), 0)
+        self._importances = stored.get_numbers("importances", (self.n_features_in_,), 0)
         self._kept = None
 
     _judged_name: ClassVar[str]
@@ -623,7 +623,9 @@ class TreeForest(Forest):
         self, arrived: LeafRows, leaves: Leaves, rows: ForestSamples, given: GivenRows
     ) -> None:
         said, n_trees = arrived.said_of_all(leaves)
-        mean = self._lanes.restored(rows.mean_given(said, n_trees, given.n), rows.columns)
+        mean = self._output_groups.restore_order(
+            rows.mean_given(said, n_trees, given.n), rows.columns
+        )
         known = ~np.isnan(mean[given.indices, 0])
         if not known.all():
             warn(
@@ -642,7 +644,7 @@ class TreeForest(Forest):
 
     # -- inspection --------------------------------------------------------------------------------
 
-    @reads_state
+    @snapshot_method
     def out_of_bag_importances(
         self,
         X: ArrayLike,
@@ -681,7 +683,7 @@ class TreeForest(Forest):
             raise ValueError(
                 "X, y, sample_weight and groups must be the rows of the fit, and these are not"
             )
-        lanes = self._lanes.ordered(rows.columns)
+        lanes = self._output_groups.reorder(rows.columns)
         X = cast(OrderedFeatures, rows.features).X
         sums = sums_in_bags(self.trees_, rows, X, drawing, lanes)
         known = self._leaf_rows(self.trees_, sums, rows, drawing)
@@ -893,7 +895,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
 
     def _sums(self, forest: GrownForest) -> Float64:
         if self.n_outputs_ > 1:
-            return np.ascontiguousarray(forest.total.reshape(-1, 1 + self._lanes.width))
+            return np.ascontiguousarray(forest.total.reshape(-1, 1 + self._output_groups.n_outputs))
         table = forest.class_weights(self.n_classes_)
         lanes = table[:, 1:] if self.n_classes_ == 2 else table
         return np.column_stack([table.sum(axis=1), lanes])
@@ -909,7 +911,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
         if callable(self.oob_score):
             return self.oob_score(truth, answer)
         if self.n_outputs_ > 1:
-            return share_of_equal_rows(truth, answer, weight)
+            return compute_subset_accuracy(truth, answer, weight)
         return float(accuracy_score(truth, answer, sample_weight=weight))
 
     def _probabilities(self, mean: Float64, power: float) -> Any:
@@ -1052,8 +1054,8 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
         return grower.grow_columns(rows.targets, n_trees, shares=shares, **how)
 
     @property
-    def _lanes(self) -> Lanes:
-        return Lanes((1,) * self.n_outputs_)
+    def _output_groups(self) -> OutputGroups:
+        return OutputGroups((1,) * self.n_outputs_)
 
     def _scale(self, rows: ForestSamples) -> Float64:
         return rows.deviations if self.n_outputs_ > 1 else np.ones(1)
@@ -1075,12 +1077,12 @@ class TreeForestRegressor(RegressorMixin, TreeForest):
     def _link(self) -> Link:
         return "identity"
 
-    def _formula(self) -> Formula:
+    def _build_formula(self) -> Formula:
         check_is_fitted(self)
         rows = self._rows_of_nodes()
-        return self._formula_of(self.trees_, "forest", "identity", rows=rows)
+        return self._make_formula(self.trees_, "forest", "identity", rows=rows)
 
-    @reads_state
+    @snapshot_method
     @answers_collections
     def predict(self, X: ArrayLike) -> Float64:
         """Predict the number of each row.

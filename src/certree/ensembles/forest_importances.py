@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from certree._core import draw_rows, sum_leaves
 from certree.ensembles.forest_samples import ForestSamples
 from certree.ensembles.leaves import LeafRows, Leaves
-from certree.explain.lanes import Lanes
+from certree.explain.output_groups import OutputGroups
 from certree.grow.binned import Drawing
 from certree.interface.arrays import Float64, Int32
 from certree.rows.folds import Indices
@@ -108,15 +108,15 @@ def permutation_importances(
 
 
 def sums_in_bags(
-    trees: Trees, rows: ForestSamples, X: Any, drawing: Drawing, lanes: Lanes
+    trees: Trees, rows: ForestSamples, X: Any, drawing: Drawing, lanes: OutputGroups
 ) -> Float64:
     """What the rows that were drawn for trees sum up to in each node, (M, 1 + n_lanes)."""
     root, y = np.zeros(1, dtype=np.int64), rows.targets
-    sums = [np.zeros((0, 1 + lanes.width))]
+    sums = [np.zeros((0, 1 + lanes.n_outputs))]
     for number, tree in enumerate(trees):
         weight = draw_rows(len(y), drawing, number) * rows.weights()
         leaf = ~tree.leaves(X, 1)
-        sums.append(sum_leaves(tree.left, root, leaf, y, weight, lanes.counts, 1))
+        sums.append(sum_leaves(tree.left, root, leaf, y, weight, lanes.size_array, 1))
     return np.concatenate(sums)
 
 

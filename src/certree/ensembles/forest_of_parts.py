@@ -17,10 +17,10 @@ from sklearn.base import is_classifier
 from certree.ensembles.coded_features import AT_A_TIME, CODES, CodedFeatures
 from certree.ensembles.forest_samples import ForestSamples, GivenRows, ordered
 from certree.ensembles.leaves import JUDGES
-from certree.explain.lanes import Lanes
+from certree.explain.output_groups import OutputGroups
 from certree.grow.bins import EDGE_ROWS
 from certree.interface.arrays import Float64, UInt64
-from certree.interface.threads import all_threads
+from certree.interface.threads import get_n_threads_or_all
 from certree.parts.chunks import Chunk, Weighing, positive
 from certree.parts.executors import Executor
 from certree.parts.first_look import Learned, learn
@@ -129,9 +129,12 @@ def _sketched(parts: Executor, learned: Learned, weighing: Weighing | None) -> S
 def _need(model: Any, learned: Learned) -> Need:
     """What the fit holds in memory, from above; most of it goes with the rows, however read."""
     n, p, q = learned.found.n, model.n_features_in_, learned.found.n_targets
-    n_trees, n_threads = int(model.n_estimators), all_threads(model.n_jobs)
+    n_trees, n_threads = int(model.n_estimators), get_n_threads_or_all(model.n_jobs)
     classes = np.atleast_1d(getattr(model, "n_classes_", np.ones(q)))
-    of_weight, n_lanes = 8.0 * (learned.weighing is not None), Lanes.of_classes(classes).width
+    of_weight, n_lanes = (
+        8.0 * (learned.weighing is not None),
+        OutputGroups.for_classes(classes).width,
+    )
     grown = model._growth(n, p)
     # A tree has a leaf for each row that is drawn at most.
     drawn = _DRAWN if model.bootstrap else 1.0
@@ -162,7 +165,7 @@ def _need_out_of_bag(model: Any, n: int, p: int, n_lanes: int, n_said: float) ->
 
     n_said: how many numbers are told of a row.
     """
-    n_trees, n_threads = int(model.n_estimators), all_threads(model.n_jobs)
+    n_trees, n_threads = int(model.n_estimators), get_n_threads_or_all(model.n_jobs)
     # Which rows are out of bags, and leaves of some trees, and of the rows that judge.
     known = n * n_trees / 8
     walked = 4.0 * min(n * n_trees, max(n, AT_A_TIME)) + 14.0 * n_trees * min(n, JUDGES)

@@ -13,7 +13,7 @@ import numpy as np
 
 from certree._core import judge_leaves, shrink_leaves, sum_leaves
 from certree.ensembles.forest_samples import Walk
-from certree.explain.lanes import Lanes
+from certree.explain.output_groups import OutputGroups
 from certree.interface.arrays import Float64, Int32, Int64
 from certree.tree import Trees
 
@@ -83,7 +83,7 @@ class LeafRows:
         Numbers, or codes of classes, of each target.
     weight : ndarray of shape (n,), or None
         Whole weights.
-    lanes : Lanes
+    lanes : OutputGroups
         What leaves say of each target.
     scale : ndarray of shape (q,)
         In units of which errors of numbers count; 1 for classes.
@@ -95,7 +95,7 @@ class LeafRows:
     inside: Float64
     y: Float64
     weight: Float64 | None
-    lanes: Lanes
+    lanes: OutputGroups
     scale: Float64
     n_threads: int
     _outside: Float64 = field(init=False)
@@ -107,7 +107,7 @@ class LeafRows:
 
     def _added_up(self, part: tuple[Int32, Int64, Int32]) -> Float64:
         """What rows sum up to that arrive in some trees."""
-        return sum_leaves(*part, self.y, self.weight, self.lanes.counts, self.n_threads)
+        return sum_leaves(*part, self.y, self.weight, self.lanes.size_array, self.n_threads)
 
     @property
     def trees(self) -> Trees:
@@ -153,7 +153,7 @@ class LeafRows:
             leaf,
             self.y[rows],
             None if self.weight is None else self.weight[rows],
-            self.lanes.counts,
+            self.lanes.size_array,
             self.sums(leaves.filled_by),
             leaves.filled_by != "in_bag",
             leaves.shrinkage * self._unit,
@@ -203,7 +203,7 @@ class LeafRows:
         of_each = [
             loss_of(said, y, classes, powers, scale)
             for said, y, scale in zip(
-                self.lanes.of_each(mean), self.y[judges].T, self.scale, strict=True
+                self.lanes.split(mean), self.y[judges].T, self.scale, strict=True
             )
         ]
         return [sum(of_targets) for of_targets in zip(*of_each, strict=True)]

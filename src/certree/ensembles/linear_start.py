@@ -9,7 +9,7 @@ from threadpoolctl import ThreadpoolController
 
 from certree.ensembles.rounds import Rounds
 from certree.grow.bins import MISSING
-from certree.interface.arrays import Float64, Int32, in_units_of_largest
+from certree.interface.arrays import Float64, Int32, divide_by_largest
 from certree.tree import Tree, Trees
 
 # Penalties that are chosen among, for columns of variance 1.
@@ -138,7 +138,7 @@ def _columns(run: Rounds, j: int, order: NDArray[np.intp], weight: Float64) -> F
             low, high = bins.ends(j)
             middle = _within(low / 2 + high / 2, np.unique(codes[known]))
             if middle.any():  # those of 0 and infinity alone are nowhere else
-                value = in_units_of_largest(middle)[codes[known]]
+                value = divide_by_largest(middle)[codes[known]]
                 columns[known, 0] = value - _mean(value, weight[known])
     columns = columns[:, columns.max(axis=0) > columns.min(axis=0)]
     columns -= _mean(columns, weight)

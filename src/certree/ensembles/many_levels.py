@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from certree._core import bin_edges, encode_numbers, fixed_unit
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import EDGE_ROWS, MISSING, Bins, UInt8
-from certree.interface.arrays import Float64, Int32, Int64, UInt64, frozen
+from certree.interface.arrays import Float64, Int32, Int64, UInt64, freeze
 from certree.parts.binned_parts import Ends, bins_of, places_of
 from certree.parts.exact_sums import exact_sum, rounded, whole_numbers
 from certree.rows.folds import Indices
@@ -483,12 +483,12 @@ class LevelStatistics:
         return Trees.known(
             trees.left,
             n_features,
-            feature=frozen(feature),
-            threshold=frozen(threshold),
+            feature=freeze(feature),
+            threshold=freeze(threshold),
             chain=trees.chain,
-            missing_left=frozen(missing_left),
-            category_start=frozen(np.cumsum([0, *map(len, sets)])),
-            categories=frozen(np.concatenate([trees.categories[:0], *sets])),
+            missing_left=freeze(missing_left),
+            category_start=freeze(np.cumsum([0, *map(len, sets)])),
+            categories=freeze(np.concatenate([trees.categories[:0], *sets])),
             missing_both=trees.missing_both,
             root=trees.root,
             value=trees.value,

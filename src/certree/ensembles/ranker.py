@@ -20,8 +20,8 @@ from certree.ensembles.losses import RankingLoss
 from certree.ensembles.rounds import Rounds
 from certree.export.formula import Link
 from certree.grow.growing import MonotonicCst
-from certree.interface.arrays import Float64, Int32, plain
-from certree.interface.fitted import fits, reads_state
+from certree.interface.arrays import Float64, Int32, to_contiguous
+from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import COUNT
 from certree.rows.documents import (
     expect_no_queries,
@@ -180,7 +180,7 @@ class BoostedTreesRanker(BoostedTrees):
     _MEMBERS: ClassVar[int] = 4
     _LEAVES: ClassVar[tuple[int, int]] = 16, 31
 
-    @fits
+    @fit_method
     def fit(  # type: ignore[override] # rows have queries instead of groups and offsets
         self,
         X: ArrayLike,
@@ -268,7 +268,7 @@ class BoostedTreesRanker(BoostedTrees):
     def _answers(self, scores: Float64) -> NDArray[Any]:
         return scores[0]
 
-    @reads_state
+    @snapshot_method
     def score(
         self,
         X: ArrayLike,
@@ -302,7 +302,9 @@ class BoostedTreesRanker(BoostedTrees):
         rows, known, query, order = self._judged(X, y, group, qid)
         weight = None
         if sample_weight is not None:
-            weight = plain(_check_sample_weight(sample_weight, rows, ensure_non_negative=True))
+            weight = to_contiguous(
+                _check_sample_weight(sample_weight, rows, ensure_non_negative=True)
+            )
             expect_weights_of_queries(weight, query)
             if not weight.any():
                 raise ValueError("sample_weight must be positive for at least one row")
@@ -310,7 +312,7 @@ class BoostedTreesRanker(BoostedTrees):
         score = self._scores_of(rows)[0, order]
         return 1 - self._loss().of_queries(known[order], score, weight, query[order])
 
-    @reads_state
+    @snapshot_method
     def staged_loss(  # type: ignore[override] # rows have queries instead of offsets
         self,
         X: ArrayLike,

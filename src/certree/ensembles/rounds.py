@@ -18,7 +18,7 @@ from certree.ensembles.several_losses import SeveralLosses
 from certree.ensembles.staged import constant_scores
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import MISSING, Bins
-from certree.interface.arrays import Float64, Int32, UInt64, in_units_of_largest, stored
+from certree.interface.arrays import Float64, Int32, UInt64, divide_by_largest, get_csr_arrays
 from certree.rows.documents import group_keys
 from certree.rows.folds import Fold, distinct_groups
 from certree.rows.hashes import content_keys, sample_hashes
@@ -213,7 +213,7 @@ class Rounds:
         codes = self.bins.codes if n_thresholds.any() else self.bins.codes_both_ways
         rows = codes, self.bins.kept, y, self.weight, self.keys
         values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
-        values = stored(values) if issparse(values) else values
+        values = get_csr_arrays(values) if issparse(values) else values
         n = len(self.keys)
         slopes = self.settings.loss.given_slopes(self.y[..., :n], self.scores[:, :n])
         ranked = None if self.query is None else (self.query, *self.settings.loss.depths)
@@ -307,7 +307,7 @@ def _normalised(weight: Float64) -> Float64:
 
     Their unit means nothing, and large ones would overflow; summed in whatever order they come.
     """
-    weight = in_units_of_largest(weight)
+    weight = divide_by_largest(weight)
     return weight * (len(weight) / fsum(weight))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.ensembles.losses import Goal, Loss, Outputs
-from certree.explain.lanes import Lanes
+from certree.explain.output_groups import OutputGroups
 from certree.interface.arrays import Float64, UInt64
 from certree.rows.hashes import target_key
 
@@ -48,9 +48,9 @@ class SeveralLosses(Loss):
         return cls(n_outputs=sum(one.n_outputs for one in of), of=of, shares=shares)
 
     @property
-    def lanes(self) -> Lanes:
+    def lanes(self) -> OutputGroups:
         """Which scores are of which target."""
-        return Lanes(tuple(one.n_outputs for one in self.of))
+        return OutputGroups(tuple(one.n_outputs for one in self.of))
 
     @property
     def core_name(self) -> str:
@@ -62,7 +62,7 @@ class SeveralLosses(Loss):
         """In which order outputs are added up: columns of classes as they tell it themselves."""
         if not self.of[0].has_one_unit:
             return slice(None)
-        first, n_of = self.lanes.first, self.lanes.n_of
+        first, n_of = self.lanes.first_outputs, self.lanes.sizes
         return [first[k] + j for k in self.order for j in range(n_of[k])]
 
     @property
@@ -127,7 +127,7 @@ class SeveralLosses(Loss):
 
     def goals(self) -> list[Goal]:
         """What the core is told of each, in the order in which they are added up."""
-        first = self.lanes.first
+        first = self.lanes.first_outputs
         return [
             (self.of[k].parameter, share, first[k], self.of[k].n_outputs, k)
             for k, share in zip(*self._in_order(), strict=True)
@@ -159,7 +159,7 @@ class SeveralLosses(Loss):
         return order, [shares[k] for k in order]
 
     def _sum(self, of: Callable[..., Any], y: NDArray[Any], scores: Float64) -> Any:
-        targets, parts = self.targets(y), self.lanes.of_each(scores, axis=0)
+        targets, parts = self.targets(y), self.lanes.split(scores, axis=0)
         return sum(
             share * of(self.of[k], targets[k], np.ascontiguousarray(parts[k]))
             for k, share in zip(*self._in_order(), strict=True)

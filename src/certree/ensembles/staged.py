@@ -13,8 +13,8 @@ from sklearn.base import ClassifierMixin
 from certree.ensembles.reweighing import best_classes
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Link
-from certree.interface.arrays import Float64, by_row
-from certree.interface.fitted import reads_state
+from certree.interface.arrays import Float64, to_row_order
+from certree.interface.fitted_state import snapshot_method
 
 
 def constant_scores(start: Float64, n: int, offset: Float64 | None = None) -> Float64:
@@ -25,7 +25,7 @@ def constant_scores(start: Float64, n: int, offset: Float64 | None = None) -> Fl
 
 def columns_of(scores: Float64) -> Float64:
     """Scores (n_outputs, n) as those who ask have them, (n,) or (n, K)."""
-    return scores[0] if len(scores) == 1 else by_row(scores)
+    return scores[0] if len(scores) == 1 else to_row_order(scores)
 
 
 def likeliest(classes: NDArray[Any], scores: Float64) -> NDArray[Any]:
@@ -50,7 +50,7 @@ class StagedTrees(TreeModel):
     def _answers(self, scores: Float64) -> NDArray[Any]:
         """What scores predict."""
 
-    @reads_state
+    @snapshot_method
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each row, ties to the first in `classes_`, or its number.
 
@@ -66,7 +66,7 @@ class StagedTrees(TreeModel):
         """
         return self._answers(self._scores(X))
 
-    @reads_state
+    @snapshot_method
     def staged_predict(self, X: ArrayLike) -> Iterator[NDArray[Any]]:
         """Predict after each round.
 
@@ -100,7 +100,7 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
     def _shares(self, scores: Float64) -> Any:
         """Probabilities of the classes, (n, K), or a list of them."""
 
-    @reads_state
+    @snapshot_method
     def decision_function(self, X: ArrayLike) -> Float64:
         """Give the scores of rows.
 
@@ -119,7 +119,7 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
         """
         return columns_of(self._scores(X))
 
-    @reads_state
+    @snapshot_method
     def predict_proba(self, X: ArrayLike) -> Float64:
         """Predict the probabilities of the classes.
 
@@ -140,7 +140,7 @@ class StagedClassifier(ClassifierMixin, StagedTrees):
         """
         return self._shares(self._scores(X))
 
-    @reads_state
+    @snapshot_method
     def staged_predict_proba(self, X: ArrayLike) -> Iterator[Any]:
         """Predict the probabilities of the classes after each round.
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from certree.ensembles.evaluation import scores_together
 from certree.ensembles.rounds import Rounds, advance
-from certree.interface.arrays import Float64, in_units_of_largest
-from certree.interface.stored import Stored
+from certree.interface.arrays import Float64, divide_by_largest
+from certree.interface.stored_state import StoredState
 from certree.rows.folds import Fold
 from certree.rows.training import Training
 
@@ -41,16 +41,16 @@ class StandardErrors:
         """Standard errors (n_outputs, n) of rows whose deviations add up to what is said."""
         return said * self.scale[:, None] + self.constant[:, None]
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """What a file holds of them."""
         names = "deviation", "scale", "constant"
         return {f"errors.{name}": getattr(self, name) for name in names}
 
     @classmethod
-    def restored(cls, stored: Stored, shape: tuple[int, ...]) -> StandardErrors:
+    def from_stored(cls, stored: StoredState, shape: tuple[int, ...]) -> StandardErrors:
         """Check what a file holds, of values of this shape."""
-        rest = [stored.numbers(name, shape[1:], 0) for name in ("scale", "constant")]
-        return cls(stored.numbers("deviation", shape, 0), *rest)
+        rest = [stored.get_numbers(name, shape[1:], 0) for name in ("scale", "constant")]
+        return cls(stored.get_numbers("deviation", shape, 0), *rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,5 +117,5 @@ def _root_mean_square(values: Float64, weight: Float64 | None) -> float:
     largest = float(np.abs(values).max())
     if largest == 0:
         return 0.0
-    weight = np.ones(len(values)) if weight is None else in_units_of_largest(weight)
-    return largest * sqrt(fsum(weight * in_units_of_largest(values) ** 2) / fsum(weight))
+    weight = np.ones(len(values)) if weight is None else divide_by_largest(weight)
+    return largest * sqrt(fsum(weight * divide_by_largest(values) ** 2) / fsum(weight))

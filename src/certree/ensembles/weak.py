@@ -13,7 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 from certree.ensembles.reweighing import Codes
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import Bins
-from certree.interface.arrays import Float64, Int32, places_among
+from certree.interface.arrays import Float64, Int32, find_positions
 from certree.tree import Tree
 
 # A fall of the impurity below this share of the weight is what rounding leaves of nothing.
@@ -173,4 +173,4 @@ def said_by(learner: Any, X: NDArray[Any], classes: NDArray[Any]) -> Codes:
     """Codes of the classes that a learner gives rows."""
     if isinstance(learner, WeakTree):
         return learner.predict(X)
-    return places_among(classes, learner.predict(X))[0]
+    return find_positions(classes, learner.predict(X))[0]

@@ -51,12 +51,12 @@ from certree.estimators.tree_vote import TreeVoteClassifier
 from certree.estimators.tune import Candidate, GrownFold, Mixture, Objective, best_loss
 from certree.grow.grower import grow_trees
 from certree.grow.growing import MaxDepth
-from certree.interface.arrays import Float64, Int32, nonnegative
-from certree.interface.fitted import fits, reads_state
-from certree.interface.stored import Stored
-from certree.interface.threads import threads
-from certree.interface.words import counted as counted_in_words
-from certree.interface.words import rounded_up
+from certree.interface.arrays import Float64, Int32, check_nonnegative
+from certree.interface.fitted_state import fit_method, snapshot_method
+from certree.interface.formatting import format_bound
+from certree.interface.formatting import format_quantity as counted_in_words
+from certree.interface.stored_state import StoredState
+from certree.interface.threads import get_n_threads
 from certree.parts.executors import Executor
 from certree.prunings.penalties import CostComplexity
 from certree.rows.duplicates import DUPLICATES, Duplicates
@@ -264,7 +264,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     ) -> None:
         self._store(locals())
 
-    @fits
+    @fit_method
     def fit(
         self,
         X: ArrayLike,
@@ -377,7 +377,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         sizes, n = [(len(one.grow), len(one.judge)) for one in two_thirds], len(two_thirds)
         one_third = [fold.turned() for fold in two_thirds]
         trees = grow_trees(self._grower(), rows, [*one_third, *two_thirds])
-        n_threads = threads(self.n_jobs)
+        n_threads = get_n_threads(self.n_jobs)
         leaves = [tree.route(rows.X, n_threads) for tree in trees]
         every = self._on_sides([*one_third, *two_thirds], trees, leaves, target)
         turned = [(judged, grew) for grew, judged in sizes]
@@ -387,7 +387,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     def _select(self, training: Training, random_state: np.random.RandomState) -> None:
         """Grow and propose on one side, weigh and certify on the other."""
         tree, posteriors, folds = self._grown(training.growing or training, random_state)
-        leaf = tree.route(training.X, threads(self.n_jobs))
+        leaf = tree.route(training.X, get_n_threads(self.n_jobs))
         rows = self._certifying(tree, leaf, training.y, training.weight, training.sides)
         self._elect(tree, posteriors, folds, rows)
 
@@ -424,7 +424,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
                 tree, selected, posteriors if selected.lambda_error is None else None
             )
             return
-        full, alpha = selected.certificate, alpha_of_leaves(folds, threads(self.n_jobs))
+        full, alpha = selected.certificate, alpha_of_leaves(folds, get_n_threads(self.n_jobs))
         small, counts, pruning, _ = cut_down(
             tree, rows.grown, self.max_leaf_nodes, alpha, self._voting()
         )
@@ -464,7 +464,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
     def _select_labelled(self, training: Training, random_state: np.random.RandomState) -> None:
         """Let all rows weigh and certify a tree in which none of them has had a part."""
         tree = self._grower().grow(self._growing(training, random_state))
-        leaf = tree.route(training.X, threads(self.n_jobs))
+        leaf = tree.route(training.X, get_n_threads(self.n_jobs))
         rows = self._certifying(tree, leaf, training.y, training.weight, training.sides)
         held = rows.held_out(tree)
         weighing = self._weighing(tree, rows, held)
@@ -519,19 +519,21 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             **judging,
         }
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
         self.model_selection_ = None
-        self.train_size_ = stored.number("train_size", 0, _MOST_GROW)
+        self.train_size_ = stored.get_number("train_size", 0, _MOST_GROW)
         self.certificates_, self.certificate_ = restored_certificates(stored)
         self.full_certificate_ = restored_full(stored)
         self.calibration_ = self._stored_rows(stored) if "calibration.n_given" in stored else None
 
-    def _stored_rows(self, stored: Stored) -> CalibrationSamples:
+    def _stored_rows(self, stored: StoredState) -> CalibrationSamples:
         """The rows that certify, which must say what the certificate says that they do."""
-        grown = self._stored_stats(stored.of("grown"))
-        rows = CalibrationSamples.restored(stored.of("calibration"), tree=self.tree_, grown=grown)
+        grown = self._stored_stats(stored.get_section("grown"))
+        rows = CalibrationSamples.from_stored(
+            stored.get_section("calibration"), tree=self.tree_, grown=grown
+        )
         seen = rows.held.grouped, rows.held.n, rows.held.error_of(self.vote_.label)
         one = self.certificate_
         if seen[:2] != (one.grouped, one.n) or not math.isclose(seen[2], one.risk, abs_tol=1e-9):
@@ -541,7 +543,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         return rows
 
     @property
-    @reads_state
+    @snapshot_method
     def guarantees_(self) -> TreeGuarantees | None:
         """All that calibration samples guarantee: of parts of the rows, of sets, and of silence."""
         check_is_fitted(self)
@@ -573,7 +575,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
         guarantees = self.guarantees_
         return None if guarantees is None else guarantees.cells()
 
-    @reads_state
+    @snapshot_method
     def predict_selective(
         self, X: ArrayLike, margin: float
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -599,12 +601,12 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             If the margin is negative or not finite.
         """
         check_is_fitted(self)
-        smallest = nonnegative("margin", margin)
+        smallest = check_nonnegative("margin", margin)
         leaf = self._leaves(X)
         label: NDArray[Any] = self.classes_.take(self.vote_.label.take(leaf))
         return label, margins(self.vote_)[leaf] >= smallest
 
-    @reads_state
+    @snapshot_method
     def report(self) -> str:
         """Say what was fitted and what is certified.
 
@@ -638,7 +640,7 @@ class CertifiedTreeClassifier(PACBayesVote, TreeVoteClassifier):
             return ""
         observed, bound = 100 * (small.risk - full.risk), 100 * (small.bound - full.bound)
         return (
-            f" The vote of all prunings of the whole tree errs on at most {rounded_up(full.bound)} "
+            f" The vote of all prunings of the whole tree errs on at most {format_bound(full.bound)} "
             f"(observed: {100 * full.risk:.1f} %): one small tree costs {observed:.1f} points of the "
             f"observed error and {bound:.1f} of the bound."
         )

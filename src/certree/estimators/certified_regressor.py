@@ -39,10 +39,10 @@ from certree.estimators.tune import GrownFold, Mixture
 from certree.grow.grower import grow_trees
 from certree.grow.growing import MaxDepth
 from certree.interface.arrays import Float64, Int32
-from certree.interface.fitted import fits, reads_state
+from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import NONNEGATIVE
-from certree.interface.stored import Stored
-from certree.interface.threads import threads
+from certree.interface.stored_state import StoredState
+from certree.interface.threads import get_n_threads
 from certree.parts.executors import Executor
 from certree.rows.duplicates import DUPLICATES, Duplicates
 from certree.rows.elsewhere import lies_elsewhere
@@ -271,7 +271,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
     def _voting(self) -> Voting:
         return Voting("mean", self.smoothing, self._slopes())
 
-    @fits
+    @fit_method
     def fit(
         self,
         X: ArrayLike,
@@ -320,10 +320,10 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         target, folds = growing.target, growing.folds(self.cv, random_state)
         with self._progress(folds) as advance:
             *trees, tree = grow_trees(self._grower(), rows, [*folds, None], advance)
-            leaves = [one.route(rows.X, threads(self.n_jobs)) for one in trees]
+            leaves = [one.route(rows.X, get_n_threads(self.n_jobs)) for one in trees]
             grown = self._on_sides(folds, trees, leaves, target)
             posteriors = self._tuned(grown, advance)
-        leaf, sides = tree.route(training.X, threads(self.n_jobs)), training.sides
+        leaf, sides = tree.route(training.X, get_n_threads(self.n_jobs)), training.sides
         stats: Any = self._summarise(tree, leaf[sides.grow], *target)
         judged = partial(judged_errors, folds, leaves, leaf[sides.grow], target)
         certifying = sides, leaf[sides.weigh], training.y[sides.weigh], None
@@ -361,7 +361,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         fitted: Fitted = whole
         if self.max_leaf_nodes is not None:
             posteriors = Mixture.of_one("pruning", [0.0, 0.0])
-            alpha = alpha_of_leaves(grown, threads(self.n_jobs))
+            alpha = alpha_of_leaves(grown, get_n_threads(self.n_jobs))
             fitted = cut_down(tree, stats, self.max_leaf_nodes, alpha, self._voting())
             posterior = partial(small_pruning, n_leaves=self.max_leaf_nodes, alpha=alpha)
         self._set_posteriors(posteriors)
@@ -439,12 +439,14 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         beside = {} if full is None else {"full_certificate": asdict(full)}
         return {**super().__stored__(), **bands, **certified, **beside}
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
         self.held_out_ = None
-        self.intervals_ = PredictionIntervals.restored(stored.of("bands")).of(self.tree_)
-        self.conformity_scores_ = Scores.restored(stored.of("scores"))
+        self.intervals_ = PredictionIntervals.from_stored(stored.get_section("bands")).of(
+            self.tree_
+        )
+        self.conformity_scores_ = Scores.from_stored(stored.get_section("scores"))
         if self.intervals_.region.max() >= len(self.conformity_scores_.mass):
             raise ValueError("the bands have regions that no scores are of")
         self.certificates_, self.certificate_ = restored_certificates(stored)
@@ -454,7 +456,7 @@ class CertifiedTreeRegressor(CertifiedNumbers, PACBayesVote, TreeVoteRegressor):
         leaf = self._leaves(X)
         return self.vote_.score[leaf, 0], self.intervals_.half_width(leaf, reach)
 
-    @reads_state
+    @snapshot_method
     def certify_pruning(self, pruning: NodeWeights, delta: float | None = None) -> Certificate:
         """Certify any pruning of the tree with the means of the training samples, edited by hand, too.
 

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from certree._core import reach
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.interface.arrays import Float64, Int32, nonnegative
-from certree.interface.fitted import reads_state
+from certree.interface.arrays import Float64, Int32, check_nonnegative
+from certree.interface.fitted_state import snapshot_method
 from certree.stats import SeveralStats, Stats, TargetStats
 from certree.tree import LEAF, Tree
 from certree.votes import DeferredVote, Vote, Voting, stopped_outcomes, vote
@@ -94,7 +94,7 @@ def compacted(
 class CompactTree(TreeVoteEstimator):
     """Estimators of which there are smaller copies."""
 
-    @reads_state
+    @snapshot_method
     def compact(self, tolerance: float = 0.05) -> Self:
         """Give a copy whose tree has no cells that hardly matter.
 
@@ -130,7 +130,7 @@ class CompactTree(TreeVoteEstimator):
         (148, 90)
         """
         check_is_fitted(self)
-        most: Any = nonnegative("tolerance", tolerance)
+        most: Any = check_nonnegative("tolerance", tolerance)
         if isinstance(self.stats_, TargetStats):
             most *= float(np.sqrt(self.stats_.sse[0] / self.stats_.rows[0]))
         elif isinstance(self.stats_, SeveralStats) and not is_classifier(self):

@@ -28,9 +28,9 @@ from certree.grow.dyadic import resolution_of
 from certree.grow.grower import Grower, grower_of
 from certree.grow.growing import MaxDepth, TrainingSamples
 from certree.interface.arrays import Float64, Int32
-from certree.interface.fitted import reads_state
+from certree.interface.fitted_state import snapshot_method
 from certree.interface.signatures import POSITIVE
-from certree.interface.threads import threads
+from certree.interface.threads import get_n_threads
 from certree.prunings.paths import losses_as_leaf, rounded_off
 from certree.prunings.penalties import prune
 from certree.prunings.scott_nowak import FragmentPrunings, Polynomial
@@ -173,7 +173,7 @@ class DecoratedTree(TreeVoteEstimator):
             "the same for all their rows"
         )
 
-    def _leaves_say_values(self) -> bool:
+    def _has_numeric_leaves(self) -> bool:
         return False
 
     def _leaf_model(self) -> Any:
@@ -205,7 +205,7 @@ class DecoratedTree(TreeVoteEstimator):
         if rows.weight is not None and not has_fit_parameter(_last(template), "sample_weight"):
             raise ValueError(f"leaf_estimator {_last(template)!r} takes no sample_weight")
         tree = self._grower().grow(self._growing(rows, random_state))
-        leaf = tree.route(rows.X, threads(self.n_jobs))
+        leaf = tree.route(rows.X, get_n_threads(self.n_jobs))
         # Iterative models turn a last digit of the weights into another model.
         judged = rows
         if rows.weight is not None:
@@ -274,7 +274,7 @@ class DecoratedTree(TreeVoteEstimator):
         jobs = (delayed(task)(grown, node, *others) for node in nodes)
         # Models of few rows gain nothing from threads within them, which get into each other's way.
         with threadpool_limits(1):
-            n_threads = min(threads(self.n_jobs), max(len(nodes), 1))
+            n_threads = min(get_n_threads(self.n_jobs), max(len(nodes), 1))
             results: list[Any] = Parallel(n_jobs=n_threads, prefer="threads")(jobs)
         return results
 
@@ -299,7 +299,7 @@ class DecoratedTree(TreeVoteEstimator):
         """New rows, their leaves, and those of each leaf with a model."""
         rows = self._new_rows(X).astype(np.float64, copy=False)
         self._expect_values(rows)
-        leaf = self.tree_.route(rows, threads(self.n_jobs))
+        leaf = self.tree_.route(rows, get_n_threads(self.n_jobs))
         order = np.argsort(leaf, kind="stable")
         starts = np.searchsorted(leaf[order], np.arange(self.tree_.n_nodes + 1))
         groups = [
@@ -513,7 +513,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
         shares = _shares(model, X, max(2, self.n_classes_))[np.arange(len(y)), y]
         return float(-(one @ np.log(np.maximum(shares, np.finfo(np.float64).eps))))
 
-    @reads_state
+    @snapshot_method
     def predict_proba(self, X: ArrayLike) -> Float64:
         """Predict the probability of each class by the model of the leaf.
 
@@ -535,7 +535,7 @@ class DecoratedTreeClassifier(DecoratedTree, TreeVoteClassifier):
             return np.ones((len(rows), 1))  # smoothing has given a second class its share
         return shares
 
-    @reads_state
+    @snapshot_method
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class that the model of the leaf predicts.
 
@@ -640,7 +640,7 @@ class DecoratedTreeRegressor(DecoratedTree, TreeVoteRegressor):
         one = np.ones(len(y)) if weight is None else weight
         return float(one @ (model.predict(X) - y) ** 2)
 
-    @reads_state
+    @snapshot_method
     def predict(self, X: ArrayLike) -> Float64:
         """Predict by the model of the leaf.
 

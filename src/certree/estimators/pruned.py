@@ -24,10 +24,10 @@ from certree.estimators.updatable import UpdatableTree
 from certree.grow.grid import Grid
 from certree.grow.grower import Grower
 from certree.grow.growing import MaxDepth, TrainingSamples
-from certree.interface.arrays import array_of
-from certree.interface.fitted import reads_state
+from certree.interface.arrays import to_array
+from certree.interface.fitted_state import snapshot_method
 from certree.interface.signatures import NONNEGATIVE
-from certree.interface.threads import threads
+from certree.interface.threads import get_n_threads
 from certree.prunings.rule import PruningRule
 from certree.prunings.shorthand import RULES, rule_of
 from certree.stats import Stats
@@ -188,7 +188,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
     ) -> None:
         self._store(locals())
 
-    @reads_state
+    @snapshot_method
     def certify_fit(self, X: ArrayLike, y: ArrayLike, delta: float = 0.05) -> Certificate:
         """Certify the pruning by the rows of the fit, in a box that was fixed without them.
 
@@ -224,7 +224,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
                 "rows have a part in the tree, and cannot certify it: expected numbers in a "
                 f'Grid(box, resolution="paper"), got grower={self.grower!r}'
             )
-        rows, truth = self._new_rows(X), array_of("y", y)
+        rows, truth = self._new_rows(X), to_array("y", y)
         if truth.shape != (len(rows),) or self.n_classes_ != 2:
             raise ValueError(
                 f"y must have shape ({len(rows)},) and 2 classes, got {truth.shape} and "
@@ -235,9 +235,11 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
             raise ValueError(f"y must hold classes among {self.classes_}")
         codes = is_class[1].astype(np.int32)
         tree = grower.grow(TrainingSamples(rows, max_depth=self.max_depth))
-        fixed = counted_in_box(tree, tree.route(rows, threads(self.n_jobs)), codes, grower.box)
+        fixed = counted_in_box(
+            tree, tree.route(rows, get_n_threads(self.n_jobs)), codes, grower.box
+        )
         certificate = certify_fixed_box(fixed, pruning_like(tree, self.tree_), delta)
-        predicted = self.vote_.label.take(self.tree_.route(rows, threads(self.n_jobs)))
+        predicted = self.vote_.label.take(self.tree_.route(rows, get_n_threads(self.n_jobs)))
         if fixed.n != self.stats_.n[0] or np.mean(predicted != codes) > certificate.risk + 1e-12:
             raise ValueError(
                 f"expected the {float(self.stats_.n[0]):g} rows of the fit, of weight 1 each: others "

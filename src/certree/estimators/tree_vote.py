@@ -27,21 +27,21 @@ from certree.estimators.tune import (
     Search,
     choose,
 )
+from certree.explain.additive_trees import AdditiveTrees
 from certree.explain.contributions import contributions
-from certree.explain.lanes import Lanes
+from certree.explain.output_groups import OutputGroups
 from certree.explain.path import Explainer, NestedCells
-from certree.explain.rules import Rules, rules_of, text_of
-from certree.explain.several_targets import likeliest, score_of_classes
-from certree.explain.summed import SummedTrees
+from certree.explain.rules import Rules, extract_rules, text_of
+from certree.explain.several_targets import likeliest, score_classifier
 from certree.explain.tree_model import TreeModel, adds_up
-from certree.export.formula import Formula, Link, shares_with_labels
+from certree.export.formula import Formula, Link, normalize_with_labels
 from certree.grow.grower import GROWERS, Grower, grow_trees, grower_of
 from certree.grow.growing import Slopes, TrainingSamples, slopes_of
-from certree.interface.arrays import Float64, Int32, codes
-from certree.interface.fitted import fits, offered_if, reads_state
-from certree.interface.progress import progress
-from certree.interface.stored import Stored
-from certree.interface.threads import N_JOBS, threads
+from certree.interface.arrays import Float64, Int32, check_codes
+from certree.interface.fitted_state import available_if, fit_method, snapshot_method
+from certree.interface.progress import show_progress
+from certree.interface.stored_state import StoredState
+from certree.interface.threads import N_JOBS, get_n_threads
 from certree.parts.executors import Executor
 from certree.parts.lazy_answers import answers_collections
 from certree.rows.elsewhere import lies_elsewhere
@@ -169,7 +169,7 @@ class TreeVoteEstimator(TreeModel):
     def _grower_of(self, value: Any) -> Grower:
         return grower_of(value)
 
-    @fits
+    @fit_method
     def fit(
         self,
         X: ArrayLike,
@@ -226,7 +226,7 @@ class TreeVoteEstimator(TreeModel):
 
     def _fit(self, training: Training) -> None:
         tree, posteriors, _ = self._grown(training, check_random_state(self.random_state))
-        leaf = tree.route(training.X, threads(self.n_jobs))
+        leaf = tree.route(training.X, get_n_threads(self.n_jobs))
         about = training.weight, training.weight_unit
         stats = self._summarise(tree, leaf, training.y, *about)
         self._vote(tree.knowing_missing(training.X), stats, posteriors)
@@ -271,7 +271,7 @@ class TreeVoteEstimator(TreeModel):
         self, training: Training, random_state: np.random.RandomState
     ) -> tuple[Tree, Mixture, list[GrownFold]]:
         """Grow the tree, and choose a posterior, or a mixture of several, by the trees of folds."""
-        rows, n_threads = self._growing(training, random_state), threads(self.n_jobs)
+        rows, n_threads = self._growing(training, random_state), get_n_threads(self.n_jobs)
         target = training.target
         folds = training.folds(self.cv, random_state) if self._is_tuned() else []
         with self._progress(folds) as advance:
@@ -282,7 +282,7 @@ class TreeVoteEstimator(TreeModel):
 
     def _progress(self, folds: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:
         steps = len(folds) + 1 + 4 * len(self._candidates())
-        return progress(self.verbose > 0, steps, type(self).__name__)
+        return show_progress(self.verbose > 0, steps, type(self).__name__)
 
     def _is_tuned(self) -> bool:
         """Whether a temperature is left to choose."""
@@ -298,7 +298,7 @@ class TreeVoteEstimator(TreeModel):
         known = [value for value in self._given() if value is not None]
         if not self._is_tuned():
             return Mixture.of_one(next(iter(candidates)), known)
-        n_threads = threads(self.n_jobs)
+        n_threads = get_n_threads(self.n_jobs)
         objectives = {
             name: Objective.of(grown, one, self._scoring(), n_threads)
             for name, one in candidates.items()
@@ -355,14 +355,14 @@ class TreeVoteEstimator(TreeModel):
             **posteriors,
         }
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
-        tree = self._stored_trees(Tree, stored.of("tree"))
+        tree = self._restore_trees(Tree, stored.get_section("tree"))
         # Leaves compare none, but slopes look it up at all nodes.
-        codes("feature", tree.feature, tree.n_nodes, self.n_features_in_)
+        check_codes("feature", tree.feature, tree.n_nodes, self.n_features_in_)
         stats = self._restored_stats(stored).of(tree)
-        posterior = NodeWeights.restored(stored.of("weights")).of(tree)
+        posterior = NodeWeights.from_stored(stored.get_section("weights")).of(tree)
         # Each pruning has one leaf on every path; a vote of ones adds up to how many there are.
         leaves = push_down(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
@@ -372,23 +372,25 @@ class TreeVoteEstimator(TreeModel):
         if isinstance(ballots, SparseBallots):
             self._set_fitted(tree, stats, posterior, ballots.cast(tree, posterior))
         else:
-            score = stored.of("vote").numbers("score", (tree.n_nodes, ballots.n_values))
+            score = stored.get_section("vote").numbers("score", (tree.n_nodes, ballots.n_values))
             self._set_fitted(tree, stats, posterior, Vote(score))
         self._grower()
-        threads(self.n_jobs)
+        get_n_threads(self.n_jobs)
 
-    def _restored_stats(self, stored: Stored) -> Stats:
+    def _restored_stats(self, stored: StoredState) -> Stats:
         """The statistics that a file holds."""
         if not self._has_several_targets():
-            return self._stored_stats(stored.of("stats"))
-        of_each = (self._stored_stats(stored.of(f"stats.{k}"), k) for k in range(self.n_outputs_))
+            return self._stored_stats(stored.get_section("stats"))
+        of_each = (
+            self._stored_stats(stored.get_section(f"stats.{k}"), k) for k in range(self.n_outputs_)
+        )
         return SeveralStats(tuple(of_each))
 
     @abstractmethod
-    def _stored_stats(self, stored: Stored, number: int = 0) -> Any:
+    def _stored_stats(self, stored: StoredState, number: int = 0) -> Any:
         """The statistics of one target that a file holds."""
 
-    def _stored_posteriors(self, stored: Stored) -> Mixture:
+    def _stored_posteriors(self, stored: StoredState) -> Mixture:
         """The posteriors that a file holds."""
         temperatures, families = stored["best_params"], stored["posteriors"]
         if not isinstance(temperatures, dict) or set(temperatures) != set(self._temperatures):
@@ -408,11 +410,11 @@ class TreeVoteEstimator(TreeModel):
 
     def _leaves(self, X: ArrayLike) -> Int32:
         rows = self._new_rows(X)
-        return self.tree_.route(rows, threads(self.n_jobs))
+        return self.tree_.route(rows, get_n_threads(self.n_jobs))
 
     def _votes(self, X: ArrayLike, score: Float64 | None = None) -> tuple[Int32, Indices, Float64]:
         """The leaf of each row, which rows may belong to several, and the average scores of these."""
-        rows, n_threads = self._new_rows(X), threads(self.n_jobs)
+        rows, n_threads = self._new_rows(X), get_n_threads(self.n_jobs)
         leaves = self.tree_.route(rows, n_threads)
         lacking = lacking_rows(rows)
         if not len(lacking) or not self.tree_.missing_both.any():
@@ -427,7 +429,7 @@ class TreeVoteEstimator(TreeModel):
         found[lacking] = blended
         return found
 
-    @reads_state
+    @snapshot_method
     def apply(self, X: ArrayLike) -> Int32:
         """Find the leaf of `tree_` that each row reaches.
 
@@ -446,7 +448,7 @@ class TreeVoteEstimator(TreeModel):
         """
         return self._leaves(X)
 
-    @reads_state
+    @snapshot_method
     def decision_path(self, X: ArrayLike) -> sparse.csr_matrix:
         """Find all nodes of `tree_` that contain each row.
 
@@ -476,19 +478,19 @@ class TreeVoteEstimator(TreeModel):
 
     # -- inspection --------------------------------------------------------------------------------
 
-    @reads_state
+    @snapshot_method
     def get_depth(self) -> int:
         """Number of cells above the deepest cell of `tree_`."""
         check_is_fitted(self)
         return self.tree_.depth
 
-    @reads_state
+    @snapshot_method
     def get_n_leaves(self) -> int:
         """Number of leaves of `tree_`."""
         check_is_fitted(self)
         return self.tree_.n_leaves
 
-    def _worth_of_features(self) -> Float64:
+    def _compute_importances(self) -> Float64:
         tree = self.tree_
         inner = np.flatnonzero(tree.left != LEAF)
         decrease = -gains_of(tree, self.stats_.impurity)
@@ -505,13 +507,13 @@ class TreeVoteEstimator(TreeModel):
         return "identity"
 
     def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
-        ballots, n_threads = self._ballots(), threads(self.n_jobs)
+        ballots, n_threads = self._ballots(), get_n_threads(self.n_jobs)
         posterior = self.tree_, self.weights_, self.vote_
         return contributions(*posterior, ballots, self.stats_.n, rows, n_threads)
 
-    @offered_if(adds_up)
-    @reads_state
-    def _summed_trees(self) -> SummedTrees:
+    @available_if(adds_up)
+    @snapshot_method
+    def _get_additive_trees(self) -> AdditiveTrees:
         """The tree and the outcomes of the vote at its leaves."""
         check_is_fitted(self)
         tree, leaves = self.tree_, np.flatnonzero(self.tree_.is_leaf)
@@ -519,7 +521,7 @@ class TreeVoteEstimator(TreeModel):
         value = np.zeros((tree.n_nodes, said.shape[1]))
         value[leaves] = said
         start = np.zeros(said.shape[1])
-        return SummedTrees(tree.saying(value), start, self.stats_.n, self._parts)
+        return AdditiveTrees(tree.saying(value), start, self.stats_.n, self._parts)
 
     def _scored(self, outcomes: Float64) -> Float64:
         """Outcomes of the vote, (k, K), that tell all of them."""
@@ -537,7 +539,7 @@ class TreeVoteEstimator(TreeModel):
     def _prediction_of(self, node: int) -> Any:
         """What a node predicts as a leaf."""
 
-    @reads_state
+    @snapshot_method
     def path(self, x: ArrayLike) -> NestedCells:
         """Say which nested cells contain a row, and what share of the vote each has.
 
@@ -561,8 +563,8 @@ class TreeVoteEstimator(TreeModel):
     def _told(self, outcome: Float64) -> tuple[Any, float | None]:
         """What an outcome of the vote, (K,), predicts: a class and its probability, or a number."""
 
-    @offered_if(adds_up)
-    @reads_state
+    @available_if(adds_up)
+    @snapshot_method
     def rules(self, max_leaves: int = 16) -> Rules:
         """Give the part of the tree that matters most to the vote as rules.
 
@@ -586,13 +588,13 @@ class TreeVoteEstimator(TreeModel):
         """
         self._expect_one_target("rules")
         explainer, certified = self._explainer(), self._certified_cells()
-        return rules_of(explainer, self.vote_, self._told, max_leaves, certified)
+        return extract_rules(explainer, self.vote_, self._told, max_leaves, certified)
 
     def _certified_cells(self) -> CertificateFamily | None:
         """Certificates of all nodes of the tree; None: no rows certify them."""
         return None
 
-    @reads_state
+    @snapshot_method
     def export_text(self, max_leaves: int = 16) -> str:
         """Write the part of the tree that matters most to the vote as indented rules.
 
@@ -624,7 +626,7 @@ class TreeVoteEstimator(TreeModel):
     def _leaf_values(self) -> Float64:
         """What leaves of `tree_` predict, (m, K) or (m, 1); zeros elsewhere."""
 
-    def _formula(self) -> Formula:
+    def _build_formula(self) -> Formula:
         check_is_fitted(self)
         if getattr(self, "preprocessor_", None) is not None:
             raise ValueError(
@@ -632,7 +634,7 @@ class TreeVoteEstimator(TreeModel):
                 "fit the estimator behind it in a Pipeline"
             )
         rows = self.stats_.n.astype(np.float64)
-        return self._formula_of(
+        return self._make_formula(
             self.tree_.saying(self._leaf_values()), "tree", "identity", rows=rows
         )
 
@@ -649,7 +651,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     stats_: NodeStats | SparseNodeStats | SeveralStats
     _takes_sparse_stats: ClassVar[bool] = False
 
-    score = score_of_classes
+    score = score_classifier
 
     def _has_sparse_stats(self) -> bool:
         """Whether classes of one target are so many that most nodes hold few of them."""
@@ -657,9 +659,9 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         return bool(is_one and self.n_classes_ > MANY_CLASSES)
 
     @property
-    def _lanes(self) -> Lanes:
+    def _output_groups(self) -> OutputGroups:
         # Counting takes two classes at least, so that one class is no special case later.
-        return Lanes(tuple(max(2, k) for k in np.atleast_1d(self.n_classes_).tolist()))
+        return OutputGroups(tuple(max(2, k) for k in np.atleast_1d(self.n_classes_).tolist()))
 
     def _summarise(
         self,
@@ -671,7 +673,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         squared_weight: Float64 | None = None,
     ) -> NodeStats | SparseNodeStats | SeveralStats:
         if weight is not None and squared_weight is None and self._adds_up_in_any_order(y):
-            sums = counted_in_any_order(asking(leaf, y, weight), self._lanes.n_of[0])
+            sums = counted_in_any_order(asking(leaf, y, weight), self._output_groups.sizes[0])
             leaf, y, weight, squared_weight = sums
         if self._has_sparse_stats():
             return SparseNodeStats.count(tree, leaf, y, weight, self.n_classes_, weight_unit)
@@ -679,26 +681,26 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         about = weight_unit, squared_weight
         of_each = [
             counted(tree, leaf, one, weight, k, *about)
-            for one, k in zip(columns, self._lanes.n_of, strict=True)
+            for one, k in zip(columns, self._output_groups.sizes, strict=True)
         ]
         return SeveralStats(tuple(of_each)) if y.ndim == 2 else of_each[0]
 
-    def _stored_stats(self, stored: Stored, number: int = 0) -> NodeStats | SparseNodeStats:
+    def _stored_stats(self, stored: StoredState, number: int = 0) -> NodeStats | SparseNodeStats:
         kind = SparseNodeStats if self._has_sparse_stats() else NodeStats
-        stats: NodeStats | SparseNodeStats = kind.restored(stored)
-        if stats.n_classes != self._lanes.n_of[number]:
+        stats: NodeStats | SparseNodeStats = kind.from_stored(stored)
+        if stats.n_classes != self._output_groups.sizes[number]:
             n_classes = np.atleast_1d(self.n_classes_)[number]
             raise ValueError(f"stats must be of {n_classes} classes, got {stats.n_classes}")
         return stats
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
         if not isinstance(self.vote_, Vote):
             return
         score, is_leaf = self.vote_.score, self.tree_.is_leaf
         n_classes = np.atleast_1d(self.n_classes_).tolist()
-        for one, k in zip(self._lanes.of_each(score), n_classes, strict=True):
+        for one, k in zip(self._output_groups.split(score), n_classes, strict=True):
             shares = ((one >= 0) & (one <= 1 + _ROUNDING)).all()
             if not shares or not np.allclose(one[is_leaf].sum(axis=1), 1):
                 raise ValueError("the votes in a leaf are no shares that sum to 1")
@@ -718,9 +720,9 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
 
     def _scored(self, outcomes: Float64) -> Float64:
         # The first of two classes has what the second has not.
-        return outcomes[:, 1:] if self._lanes.n_of == (2,) else outcomes
+        return outcomes[:, 1:] if self._output_groups.sizes == (2,) else outcomes
 
-    @reads_state
+    @snapshot_method
     @answers_collections
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class with the most votes, ties to the first in `classes_`.
@@ -742,7 +744,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
         labels[lacking] = blended.argmax(axis=1)
         return self.classes_.take(labels)
 
-    @reads_state
+    @snapshot_method
     @answers_collections
     def predict_proba(self, X: ArrayLike) -> Any:
         """Predict each class's share of the vote.
@@ -767,18 +769,21 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
     def _of_each(self, outcomes: Float64) -> list[Float64]:
         """Outcomes of the vote on the classes of each target."""
         n_classes = np.atleast_1d(self.n_classes_).tolist()
-        return [one[:, :k] for one, k in zip(self._lanes.of_each(outcomes), n_classes, strict=True)]
+        return [
+            one[:, :k]
+            for one, k in zip(self._output_groups.split(outcomes), n_classes, strict=True)
+        ]
 
-    def _formula(self) -> Formula:
+    def _build_formula(self) -> Formula:
         check_is_fitted(self)
         self._expect_one_target("an export")
-        return super()._formula()
+        return super()._build_formula()
 
     def _leaf_values(self) -> Float64:
         leaves = np.flatnonzero(self.tree_.is_leaf)
         values = np.zeros((self.tree_.n_nodes, self.n_classes_))
         score = self.vote_.outcomes(leaves)[:, : self.n_classes_]
-        values[leaves] = shares_with_labels(score, self.vote_.label[leaves])
+        values[leaves] = normalize_with_labels(score, self.vote_.label[leaves])
         return values
 
 
@@ -811,8 +816,8 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         columns = np.ascontiguousarray(y.T)
         return SeveralStats(tuple(measured(tree, leaf, one, weight, **how) for one in columns))
 
-    def _stored_stats(self, stored: Stored, number: int = 0) -> TargetStats:  # noqa: ARG002 -- all alike
-        return TargetStats.restored(stored)
+    def _stored_stats(self, stored: StoredState, number: int = 0) -> TargetStats:  # noqa: ARG002 -- all alike
+        return TargetStats.from_stored(stored)
 
     def _prediction_of(self, node: int) -> Any:
         if isinstance(self.stats_, SeveralStats):
@@ -823,7 +828,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
     def _told(self, outcome: Float64) -> tuple[Any, float | None]:
         return float(outcome[0]), None
 
-    @reads_state
+    @snapshot_method
     @answers_collections
     def predict(self, X: ArrayLike) -> Float64:
         """Predict the average of the prunings' means.
@@ -845,8 +850,8 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         is_leaf = self.tree_.is_leaf[:, None]
         return np.where(is_leaf, self.vote_.outcomes(np.arange(self.tree_.n_nodes)), 0.0)
 
-    @offered_if(adds_up)
-    @reads_state
+    @available_if(adds_up)
+    @snapshot_method
     @answers_collections
     def predict_std(self, X: ArrayLike) -> Float64:
         """Say how far the target may lie from its prediction.

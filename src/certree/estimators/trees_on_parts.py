@@ -15,7 +15,7 @@ from certree.estimators.tune import GrownFold
 from certree.grow.bins import Bins
 from certree.grow.cart import Cart, cart_on_bins
 from certree.grow.growing import limit_of_depth
-from certree.interface.threads import threads
+from certree.interface.threads import get_n_threads
 from certree.parts.cells_of_tree import FoldOfParts, GrowingRows, growing_rows
 from certree.parts.exact_sums import rounded
 from certree.parts.executors import Executor, InMemory
@@ -73,7 +73,7 @@ def fit_elsewhere(
     """
     cart_on_bins(model._grower_of(model.grower))
     how = {"groups": groups, "shown": model.verbose > 0}
-    with rows_elsewhere(X, y, sample_weight, threads(model.n_jobs), **how) as parts:
+    with rows_elsewhere(X, y, sample_weight, get_n_threads(model.n_jobs), **how) as parts:
         try:
             model._fit_parts(parts)
         except InMemory:
@@ -211,7 +211,7 @@ class TreesOfParts:
         ask: Ask = partial(self.parts.collect, _asked, are_growing)
         if not is_classifier(self.model):
             return measured_in_any_order(tree, ask, self.weight_unit)
-        leaf, y, weight, squared = counted_in_any_order(ask, self.model._lanes.n_of[0])
+        leaf, y, weight, squared = counted_in_any_order(ask, self.model._output_groups.sizes[0])
         # Sums of weights of 1 are those of their squares, which say nothing then.
         about = self.weight_unit, weight if squared is None else squared
         stats: Stats = self.model._summarise(tree, leaf, y, weight, *about)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from certree._core import mix
-from certree.interface.arrays import Float64, Int32, OfColumns, column
+from certree.interface.arrays import ArrayRecord, Float64, Int32, check_column
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import WeighedTarget
 from certree.stats import SeveralStats, Stats, TargetStats
@@ -184,7 +184,7 @@ def laws_of(family: Tunable) -> Family:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mixture(OfColumns):
+class Mixture(ArrayRecord):
     """Posteriors and the share that each has in what is fitted; one posterior has all of it.
 
     Parameters
@@ -202,9 +202,9 @@ class Mixture(OfColumns):
     families: Sequence[str]
 
     def __post_init__(self) -> None:
-        shares: Float64 = column("shares", self.shares, "float64", (None,))
+        shares: Float64 = check_column("shares", self.shares, "float64", (None,))
         object.__setattr__(self, "shares", shares)
-        rows = column("temperatures", self.temperatures, "float64", (len(shares), None))
+        rows = check_column("temperatures", self.temperatures, "float64", (len(shares), None))
         object.__setattr__(self, "temperatures", rows)
         if len(self.families) != len(shares):
             raise ValueError(f"there are {len(shares)} shares, but {len(self.families)} families")

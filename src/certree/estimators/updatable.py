@@ -15,16 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.grow.grid import Grid
 from certree.grow.growing import TrainingSamples
-from certree.interface.arrays import codes
-from certree.interface.fitted import (
-    expect_parameters_of_fit,
-    expect_same_parameters,
-    fits,
-    offered_unless,
-    state_of,
+from certree.interface.arrays import check_codes
+from certree.interface.fitted_state import (
+    available_unless,
+    check_parameters_of_fit,
+    check_same_parameters,
+    fit_method,
+    get_snapshot,
 )
-from certree.interface.stored import Stored
-from certree.interface.threads import threads
+from certree.interface.stored_state import StoredState
+from certree.interface.threads import get_n_threads
 from certree.rows.categories import Categories
 from certree.rows.seen import SeenRows
 from certree.rows.training import Training, mean_weight
@@ -86,8 +86,8 @@ class UpdatableTree(TreeVoteEstimator):
         self.seen_rows_ = None
         return super()._fit_elsewhere(X, y, sample_weight, groups)
 
-    @offered_unless(_why_not)
-    @fits
+    @available_unless(_why_not)
+    @fit_method
     def partial_fit(
         self,
         X: ArrayLike,
@@ -140,8 +140,8 @@ class UpdatableTree(TreeVoteEstimator):
         self._learn(seen.plus(self._taken_again(X, y, sample_weight)))
         return self
 
-    @offered_unless(_why_not)
-    @fits
+    @available_unless(_why_not)
+    @fit_method
     def forget(self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
         """Take rows out of the fit, which then is that of the rows left, bit by bit.
 
@@ -174,8 +174,8 @@ class UpdatableTree(TreeVoteEstimator):
         self._learn(seen.minus(self._taken_again(X, y, sample_weight)))
         return self
 
-    @offered_unless(_why_not)
-    @fits
+    @available_unless(_why_not)
+    @fit_method
     def merge(self, other: Self) -> Self:
         """Add the rows of another fit to those of this one, bit by bit as in one fit of all of them.
 
@@ -202,14 +202,14 @@ class UpdatableTree(TreeVoteEstimator):
             raise TypeError(f"merge takes another {type(self).__name__}, got {other!r}")
         check_is_fitted(self)
         check_is_fitted(other)
-        other = state_of(other)
+        other = get_snapshot(other)
         seen, others = self._known("merge"), other._known("merge")
         if others is seen:
             raise ValueError(
                 "merge takes a fit to other rows, got the model itself: to count each of its rows "
                 "twice, repeat them in fit"
             )
-        expect_same_parameters(self, other, *_UNREAD)
+        check_same_parameters(self, other, *_UNREAD)
         for said, name in _LEARNED.items():
             one, two = (getattr(model, name, None) for model in (self, other))
             if not _are_equal(one, two):
@@ -224,12 +224,12 @@ class UpdatableTree(TreeVoteEstimator):
                 f"{asked} needs what the fit keeps of its rows, and this model has none: it was fitted "
                 "with other parameters, made by compact, or saved without"
             )
-        expect_parameters_of_fit(self, *_UNREAD, adds=asked, anew="")
+        check_parameters_of_fit(self, *_UNREAD, adds=asked, anew="")
         return self.seen_rows_
 
     def _seen(self, training: Training) -> SeenRows:
         """What is kept of some rows."""
-        leaf = self._box().route(training.X, threads(self.n_jobs))
+        leaf = self._box().route(training.X, get_n_threads(self.n_jobs))
         return SeenRows.of(training.X, training.y, training.weight, leaf, is_classifier(self))
 
     def _box(self) -> Tree:
@@ -261,25 +261,27 @@ class UpdatableTree(TreeVoteEstimator):
         seen = {} if self.seen_rows_ is None else {"seen_rows": self.seen_rows_}
         return {**super().__stored__(), **seen}
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
         self.seen_rows_ = None
         if "seen_rows.hashes" in stored:
-            self.seen_rows_ = self._expect_seen(SeenRows.restored(stored.of("seen_rows")))
+            self.seen_rows_ = self._expect_seen(
+                SeenRows.from_stored(stored.get_section("seen_rows"))
+            )
 
     def _expect_seen(self, seen: SeenRows) -> SeenRows:
         """Check that rows of a file are those of its fit."""
         if reason := _why_not(self):
             raise ValueError(f"it holds rows of a fit that none can join: {reason}")
         tree, of_classes = self._box(), is_classifier(self)
-        leaf = codes("seen_rows.leaf", seen.leaf, len(seen.leaf), tree.n_nodes)
+        leaf = check_codes("seen_rows.leaf", seen.leaf, len(seen.leaf), tree.n_nodes)
         if not len(leaf) or not tree.is_leaf[leaf].all():
             raise ValueError("seen_rows.leaf must be leaves of the box")
         if of_classes != (seen.y.dtype == np.int32) or of_classes != (seen.rounded is not None):
             raise ValueError("seen_rows must hold classes and hashes of a classifier, or numbers")
         if of_classes:
-            codes("seen_rows.y", seen.y, len(seen.y), self.n_classes_)
+            check_codes("seen_rows.y", seen.y, len(seen.y), self.n_classes_)
             if not np.array_equal(seen.known, self.sample_hashes_):
                 raise ValueError("sample_hashes must be those of seen_rows")
         n, expected = float(seen.weights.sum()), float(self.stats_.n[0])

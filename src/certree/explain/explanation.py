@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from certree.explain.values import value_in_words
 from certree.interface.arrays import Float64
-from certree.interface.extras import needed
-from certree.interface.notebook import html_table
-from certree.interface.words import aligned
+from certree.interface.extras import import_extra
+from certree.interface.formatting import align_columns
+from certree.interface.notebook import make_html_table
 
 Scale = Literal["probability", "raw score", "target"]
 
@@ -185,10 +185,10 @@ class Explanation:
             "value": values.ravel(),
             "contribution": np.concatenate([base, self.contributions], axis=2).ravel(),
         }
-        return needed("pandas", "frames").DataFrame(frame)
+        return import_extra("pandas", "frames").DataFrame(frame)
 
     def __str__(self) -> str:
-        shown = ["\n".join(aligned(self._table(i)[0])) for i in self._rows]
+        shown = ["\n".join(align_columns(self._table(i)[0])) for i in self._rows]
         return "\n\n".join([*shown, *self._more])
 
     def _repr_html_(self) -> str:
@@ -197,7 +197,7 @@ class Explanation:
             (head, *lines), strengths = self._table(i)
             largest = max(map(abs, strengths), default=0.0) or 1.0
             bars = [0.0, *(one / largest for one in strengths), *[0.0] * self.additive]
-            shown.append(html_table("", head, lines, bars))
+            shown.append(make_html_table("", head, lines, bars))
         return "".join([*shown, *(f"<p>{more}</p>" for more in self._more)])
 
     @property

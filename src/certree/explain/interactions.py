@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from certree._core import interactions
 from certree.explain.summed import SummedTrees, summable, summed_trees
 from certree.interface.arrays import Float64, Int32
-from certree.interface.extras import needed
-from certree.interface.notebook import html_table
-from certree.interface.signatures import checked
-from certree.interface.threads import threads
-from certree.interface.words import aligned
+from certree.interface.extras import import_extra
+from certree.interface.formatting import align_columns
+from certree.interface.notebook import make_html_table
+from certree.interface.signatures import validate_arguments
+from certree.interface.threads import get_n_threads
 
 # Leaves are compared pair by pair if they are no more; that takes the square of their number.
 LEAVES = 1000
@@ -106,14 +106,14 @@ class Interactions:
         terms = [*self.terms(), (None, None, self.share(self.higher))]
         feature, other, share = zip(*terms, strict=True)
         columns = {"feature": feature, "other": other, "share": share}
-        return needed("pandas", "frames").DataFrame(columns)
+        return import_extra("pandas", "frames").DataFrame(columns)
 
     def __str__(self) -> str:
-        return "\n".join(aligned(self._table()[0]))
+        return "\n".join(align_columns(self._table()[0]))
 
     def _repr_html_(self) -> str:
         (head, *lines), bars = self._table()
-        return html_table("", head, lines, bars)
+        return make_html_table("", head, lines, bars)
 
     def _table(self) -> tuple[list[list[str]], list[float]]:
         """The largest terms as a table of words, and their bars."""
@@ -136,7 +136,7 @@ class Interactions:
         return [head, *lines], [share / largest for share in shares]
 
 
-@checked
+@validate_arguments
 def interaction_fractions(
     model: Any,
     X: ArrayLike,
@@ -199,7 +199,7 @@ def interaction_fractions(
         if given is not None and given < 2:
             raise ValueError(f"{name} must be at least 2, got {given}")
     model = summable(model)
-    names, n_threads = tuple(model._feature_names()), threads(model.n_jobs)
+    names, n_threads = tuple(model._feature_names()), get_n_threads(model.n_jobs)
     rows = model._new_rows(X)
     return shares_of(summed_trees(model), rows, names, max_bins, n_threads, n_draws, random_state)
 

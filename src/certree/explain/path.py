@@ -12,9 +12,9 @@ import numpy as np
 
 from certree.explain.values import set_in_words
 from certree.interface.arrays import Float64, Int32
-from certree.interface.notebook import html_table
-from certree.interface.signatures import checked
-from certree.interface.words import counted
+from certree.interface.formatting import format_quantity
+from certree.interface.notebook import make_html_table
+from certree.interface.signatures import validate_arguments
 from certree.tree import LEAF, Tree
 from certree.weights.node_weights import NodeWeights, pruning_of, reached
 
@@ -97,7 +97,7 @@ class NestedCells(Sequence[ExplainedCell]):
         return sorted(by_share, key=lambda cell: cell.depth)
 
     def _title(self, shown: Sequence[ExplainedCell]) -> str:
-        title = counted(len(self), "nested cell")
+        title = format_quantity(len(self), "nested cell")
         if len(shown) == len(self):
             return title
         share = 100 * sum([cell.share for cell in shown])
@@ -116,7 +116,7 @@ class NestedCells(Sequence[ExplainedCell]):
             [cell.rule, f"{cell.rows:g}", cell.prediction, f"{100 * cell.share:.1f} %"]
             for cell in shown
         ]
-        return html_table(self._title(shown), ["cell", "rows", "votes", "with"], lines)
+        return make_html_table(self._title(shown), ["cell", "rows", "votes", "with"], lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +200,7 @@ class Explainer:
             depth, parent = depth + int(self.tree.chain[node]), node
         return NestedCells(tuple(cells))
 
-    @checked
+    @validate_arguments
     def shown(self, max_leaves: int) -> Branch:
         """The part of the tree that matters most to the vote, cut to at most `max_leaves` leaves.
 

@@ -14,9 +14,9 @@ from scipy.sparse import csr_array
 from certree.explain.path import Branch, Explainer
 from certree.explain.values import prediction_in_words, set_in_words
 from certree.interface.arrays import Float64
-from certree.interface.extras import needed
-from certree.interface.notebook import html_table
-from certree.interface.words import number_in_words, rounded_up, surely
+from certree.interface.extras import import_extra
+from certree.interface.formatting import format_bound, format_confidence, format_count
+from certree.interface.notebook import make_html_table
 from certree.tree import LEAF, Tree
 from certree.votes import DeferredVote, Vote
 
@@ -105,7 +105,7 @@ class Rule:
     def __str__(self) -> str:
         said = prediction_in_words(self.prediction, self.probability, self.rows)
         if self.error_at_most is not None:
-            said += f", error at most {rounded_up(self.error_at_most)}"
+            said += f", error at most {format_bound(self.error_at_most)}"
         return f"if {self.condition} then {said}" if self.conditions else f"all rows: {said}"
 
 
@@ -160,7 +160,7 @@ class Rules(Sequence[Rule]):
         frame = {name: [getattr(rule, name) for rule in self] for name in names}
         if any(rule.probability is None for rule in self):
             del frame["probability"]
-        return needed("pandas", "frames").DataFrame(frame)
+        return import_extra("pandas", "frames").DataFrame(frame)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self))
@@ -172,15 +172,15 @@ class Rules(Sequence[Rule]):
                 said = [f"{rule.prediction:.6g}"]
             else:
                 said = [str(rule.prediction), f"{rule.probability:.2f}"]
-            lines.append([rule.condition, *said, number_in_words(rule.rows)])
+            lines.append([rule.condition, *said, format_count(rule.rows)])
             if rule.error_at_most is not None:
-                lines[-1].append(rounded_up(rule.error_at_most))
+                lines[-1].append(format_bound(rule.error_at_most))
         head = ["if", "then", "probability", "rows"]
         if any(rule.probability is None for rule in self):
             head.remove("probability")
         if self.delta is not None:
-            head.append(f"error at most, {surely(self.delta)}, all rules at once")
-        return html_table("", head, lines)
+            head.append(f"error at most, {format_confidence(self.delta)}, all rules at once")
+        return make_html_table("", head, lines)
 
 
 def rules_of(

@@ -11,8 +11,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from certree.explain.explanation import parts_of
 from certree.explain.lanes import Lanes
-from certree.interface.arrays import Float64, array_of, beside_each_other
-from certree.interface.fitted import reads_state
+from certree.interface.arrays import Float64, stack_columns, to_array
+from certree.interface.fitted_state import snapshot_method
 
 
 def likeliest(classes: Any, shares: Any) -> NDArray[Any]:
@@ -20,7 +20,7 @@ def likeliest(classes: Any, shares: Any) -> NDArray[Any]:
     if not isinstance(shares, list):
         return classes.take(shares.argmax(axis=1))
     of_each = zip(classes, shares, strict=True)
-    return beside_each_other([known.take(one.argmax(axis=1)) for known, one in of_each])
+    return stack_columns([known.take(one.argmax(axis=1)) for known, one in of_each])
 
 
 def parts_of_columns(
@@ -38,7 +38,7 @@ def parts_of_columns(
     }
 
 
-@reads_state
+@snapshot_method
 def score_of_classes(
     self: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
@@ -66,7 +66,7 @@ def score_of_classes(
     check_is_fitted(self)
     if not self._has_several_targets():
         return float(ClassifierMixin.score(self, X, y, sample_weight))
-    answer, truth = self.predict(X), array_of("y", y)
+    answer, truth = self.predict(X), to_array("y", y)
     if truth.shape != answer.shape:
         raise ValueError(f"y must have shape {answer.shape}, got {truth.shape}")
     weight = None

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree.explain.summed import cover_of, summable, summed_trees
-from certree.interface.signatures import checked
-from certree.interface.threads import threads
+from certree.interface.signatures import validate_arguments
+from certree.interface.threads import get_n_threads
 from certree.tree import LEAF
 
 
-@checked
+@validate_arguments
 def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any]:
     """Give a model's trees to shap, for its pictures and its other values.
 
@@ -59,7 +59,7 @@ def shap_trees(model: Any, background: ArrayLike | None = None) -> dict[str, Any
     if not len(summed.trees):
         raise ValueError("the model has no trees, but shap takes one at least")
     others = None if background is None else model._new_rows(background)
-    rows = cover_of(summed, others, threads(model.n_jobs))
+    rows = cover_of(summed, others, get_n_threads(model.n_jobs))
     trees: list[dict[str, Any]] = []
     for tree, own in zip(summed.trees, np.split(rows, summed.trees.root[1:]), strict=True):
         left, is_leaf = tree.left.copy(), tree.is_leaf

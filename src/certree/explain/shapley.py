@@ -21,8 +21,8 @@ from certree._core import values_of_features
 from certree.explain.explanation import Explanation
 from certree.explain.summed import SummedTrees, cover_of, summable, summed_trees
 from certree.interface.arrays import Float64
-from certree.interface.signatures import checked
-from certree.interface.threads import threads
+from certree.interface.signatures import validate_arguments
+from certree.interface.threads import get_n_threads
 
 # Points in 0 .. 1 at which features are known, and their weights, for paths of so many features.
 Mixture = Callable[[int], tuple[Float64, Float64]]
@@ -40,7 +40,7 @@ def halves(_: int) -> tuple[Float64, Float64]:
     return np.array([0.5]), np.ones(1)
 
 
-@checked
+@validate_arguments
 def shapley_values(
     model: Any,
     X: ArrayLike,
@@ -101,7 +101,7 @@ def shapley_values(
     return _explained(model, X, background, feature_perturbation, legendre)
 
 
-@checked
+@validate_arguments
 def banzhaf_values(
     model: Any,
     X: ArrayLike,
@@ -157,7 +157,7 @@ def _explained(
     others = None if background is None else model._new_rows(background)
     if others is not None and others.dtype != rows.dtype:
         rows, others = rows.astype(np.float64), others.astype(np.float64)
-    n_threads = threads(model.n_jobs)
+    n_threads = get_n_threads(model.n_jobs)
     if others is not None and perturbation != "tree_path_dependent":
         base = summed.outputs(others, n_threads).mean(axis=0)
         added = values_by(summed, rows, others, mixture, n_threads)

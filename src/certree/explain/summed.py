@@ -15,7 +15,7 @@ from certree._core import (
     sum_leaves,
 )
 from certree.interface.arrays import Float64
-from certree.interface.fitted import state_of
+from certree.interface.fitted_state import get_snapshot
 from certree.tree import LEAF, Trees, lacking_rows
 
 
@@ -106,7 +106,7 @@ def summable(model: Any) -> Any:
             "model must be a tree, vote, forest, boosted trees or AdaBoost of certree whose leaves "
             f"predict shares or numbers, got {type(model).__name__}"
         )
-    return state_of(model)
+    return get_snapshot(model)
 
 
 def summed_trees(model: Any) -> SummedTrees:

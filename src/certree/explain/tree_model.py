@@ -21,9 +21,9 @@ from certree.export.onnx_graph import onnx_model
 from certree.export.plain_dict import plain_dict
 from certree.export.sql import sql_statement
 from certree.interface.arrays import Float64
-from certree.interface.fitted import offered_if, reads_state, state_of
-from certree.interface.stored import Stored
-from certree.interface.threads import threads
+from certree.interface.fitted_state import available_if, get_snapshot, snapshot_method
+from certree.interface.stored_state import StoredState
+from certree.interface.threads import get_n_threads
 from certree.rows.training import TakesRows
 from certree.tree import Trees
 
@@ -32,7 +32,7 @@ AnyTrees = TypeVar("AnyTrees", bound=Trees)
 
 def adds_up(model: TreeModel) -> bool:
     """Whether leaves say shares or numbers, and not models of their own."""
-    return state_of(model)._leaves_say_values()
+    return get_snapshot(model)._leaves_say_values()
 
 
 class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
@@ -56,8 +56,8 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
     def _leaves_say_values(self) -> bool:
         return True
 
-    @offered_if(adds_up)
-    @reads_state
+    @available_if(adds_up)
+    @snapshot_method
     def _summed_trees(self) -> SummedTrees:
         """The trees and what they are added to; they may keep no rows of their nodes."""
         check_is_fitted(self)
@@ -71,7 +71,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         """What is said before any feature is known, (n_outputs,), and what each adds to it."""
         summed = self._summed_trees()
         base = summed.start + summed.trees.at_roots
-        return base, summed.trees.contributions(rows, threads(self.n_jobs))
+        return base, summed.trees.contributions(rows, get_n_threads(self.n_jobs))
 
     def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
         """The fields of an explanation that speak of the target, of what trees add up to."""
@@ -85,15 +85,15 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         """What leaves say of each target; here of classes, of two of them the share of the second."""
         return Lanes.of_classes(np.atleast_1d(self.n_classes_).tolist())
 
-    def _stored_trees(self, kind: type[AnyTrees], stored: Stored, **known: Any) -> AnyTrees:
+    def _stored_trees(self, kind: type[AnyTrees], stored: StoredState, **known: Any) -> AnyTrees:
         """The trees that a file holds, if they go with what is known of the features."""
         names = None if self.categories_ is None else self.categories_.names
-        return kind.restored(stored, n_features=self.n_features_in_, **known).among(names)
+        return kind.from_stored(stored, n_features=self.n_features_in_, **known).among(names)
 
     # -- explanations ------------------------------------------------------------------------------
 
-    @offered_if(adds_up)
-    @reads_state
+    @available_if(adds_up)
+    @snapshot_method
     def explain(self, X: ArrayLike) -> Explanation:
         """Say how much each feature adds to the prediction of each row.
 
@@ -128,7 +128,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         return self._importances
 
     @property
-    @reads_state
+    @snapshot_method
     def feature_importances_(self) -> Float64:
         """Share of each feature in what cuts are worth, (p,); all zero if none is worth anything.
 
@@ -190,7 +190,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
                 "model anew to export it"
             )
 
-    @reads_state
+    @snapshot_method
     def to_sklearn(self) -> Any:
         """Copy the model into an estimator of scikit-learn.
 
@@ -232,7 +232,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
 
         return sklearn_model(self._formula())
 
-    @reads_state
+    @snapshot_method
     def to_onnx(self, dtype: Literal["float32", "float64", "auto"] = "float32") -> Any:
         """Write the model as a graph of ONNX.
 
@@ -263,7 +263,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         """
         return onnx_model(self._formula(), dtype)
 
-    @reads_state
+    @snapshot_method
     def to_dict(self) -> dict[str, Any]:
         """Write the model as plain dictionaries, lists, numbers and strings.
 
@@ -282,7 +282,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         """
         return plain_dict(self._formula())
 
-    @reads_state
+    @snapshot_method
     def trees_to_dataframe(self) -> Any:
         """Write the trees as a table, a row for each node.
 
@@ -309,7 +309,7 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         """
         return nodes_frame(self._formula())
 
-    @reads_state
+    @snapshot_method
     def to_sql(self, table: str, *, keep: Sequence[str] = ()) -> str:
         """Write the model as a statement of SQL that predicts the rows of a table.
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from certree.interface.words import number_in_words
+from certree.interface.formatting import format_count
 from certree.rows.columns import is_missing
 
 # So many categories of a set are named.
@@ -25,7 +25,7 @@ def set_in_words(names: Sequence[Any]) -> str:
 
 def prediction_in_words(prediction: Any, probability: float | None, rows: float) -> str:
     """A class with its probability, or a number, and of how many rows it is said."""
-    of = "1 row" if rows == 1 else f"{number_in_words(rows)} rows"
+    of = "1 row" if rows == 1 else f"{format_count(rows)} rows"
     if probability is None:
         return f"{prediction:.6g} ({of})"
     return f"{prediction} (probability {probability:.2f}, {of})"

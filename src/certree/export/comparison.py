@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from certree.export.engines import RunSQL, run_in_duckdb, run_in_onnxruntime, run_in_sqlite
 from certree.export.plain_dict import predict_from_dict
 from certree.interface.arrays import Float64
-from certree.interface.fitted import state_of
-from certree.interface.words import aligned
+from certree.interface.fitted_state import get_snapshot
+from certree.interface.formatting import align_columns
 from certree.rows.categories import Categories
 
 # Classes whose probabilities differ by less are tied: an export may add trees up in another order.
@@ -101,7 +101,7 @@ class ExportReport:
                 size = f"{check.largest_difference:.3g}"
                 lines.append((name, str(check.n_different), size, first + more))
         reasons = (f"{name} skipped: {reason}" for name, reason in self.skipped.items())
-        return "\n".join([*aligned(lines), *reasons])
+        return "\n".join([*align_columns(lines), *reasons])
 
     __repr__ = __str__
 
@@ -164,7 +164,7 @@ def check_export(
         raise TypeError(
             f"model must be a fitted estimator of certree with to_dict(), got {model!r}"
         )
-    subject = _Subject(state_of(model), X)
+    subject = _Subject(get_snapshot(model), X)
     document = subject.document  # which raises what is wrong with the model itself
     truth = predictions_of(subject.model, X)
     known = [] if document["classes"] is None else document["classes"]

@@ -8,7 +8,7 @@ from sklearn.base import ClassifierMixin
 
 from certree.export.formula import Formula
 from certree.export.onnx_graph import OPSET, Graph, class_labels, write
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 from certree.rows.training import TakesRows
 
 _ML_OPSET = 3
@@ -28,7 +28,7 @@ def register_converters() -> None:
     ImportError
         If skl2onnx is not installed.
     """
-    register = needed("skl2onnx", "onnx").update_registered_converter
+    register = import_extra("skl2onnx", "onnx").update_registered_converter
     for estimator in _kinds_of(TakesRows):
         register(
             estimator,
@@ -50,7 +50,7 @@ def _kinds_of(kind: type) -> Iterator[type]:
 
 def _set_shapes(operator: Any) -> None:
     """Tell skl2onnx what the outputs are."""
-    types = needed("skl2onnx.common.data_types", "onnx")
+    types = import_extra("skl2onnx.common.data_types", "onnx")
     formula = operator.raw_operator._formula()
     rows = operator.inputs[0].type
     n = rows.shape[0] if rows.shape else None
@@ -72,7 +72,7 @@ def _set_shapes(operator: Any) -> None:
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Write the nodes of an estimator into the graph of a pipeline."""
-    types = needed("skl2onnx.common.data_types", "onnx")
+    types = import_extra("skl2onnx.common.data_types", "onnx")
     rows = operator.inputs[0]
     dtype = np.float64 if isinstance(rows.type, types.DoubleTensorType) else np.float32
     graph = Graph(scope.get_unique_operator_name("certree"), np.dtype(dtype), ml_opset=_ML_OPSET)

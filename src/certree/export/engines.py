@@ -10,7 +10,7 @@ from contextlib import closing
 from importlib import import_module
 from typing import Any
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 
 # Name of the table, its columns by name, and the statement.
 RunSQL = Callable[[str, Mapping[str, Sequence[Any]], str], list[Any]]
@@ -60,7 +60,7 @@ def run_in_sqlite(table: str, columns: Mapping[str, Sequence[Any]], statement: s
 
 def run_in_duckdb(table: str, columns: Mapping[str, Sequence[Any]], statement: str) -> list[Any]:
     """Run a statement in DuckDB as `run_in_sqlite` does; needs duckdb and ``certree[files]``."""
-    duckdb, pa = _engine("duckdb"), needed("pyarrow", "files")
+    duckdb, pa = _engine("duckdb"), import_extra("pyarrow", "files")
     given = pa.table({f"c{k}": pa.array(values) for k, values in enumerate(columns.values())})
     named = ", ".join(f"c{k} AS {quoted(name)}" for k, name in enumerate(columns))
     with duckdb.connect(config={"threads": 1}) as connection:

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 
 from certree.export.formula import Formula
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 from certree.tree import LEAF, Tree
 
 
 def nodes_frame(formula: Formula) -> Any:
     """A frame of pandas with a row for each node of the trees of a formula."""
-    pandas = needed("pandas", "frames")
+    pandas = import_extra("pandas", "frames")
     parts = [_columns(formula, number) for number in range(len(formula.trees))]
     return pandas.DataFrame(
         {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

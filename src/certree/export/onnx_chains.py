@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from certree.export.formula import compared, rounded_down
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 from certree.tree import LEAF, Tree
 
 # A node: feature, comparison, number, true side, false side, where NaN goes.
@@ -33,7 +33,7 @@ def tree_ensemble_regressor(trees: Sequence[Tree], dtype: Any) -> dict[str, Any]
     splits = np.array(values)
     splits = rounded_down(splits) if dtype == np.float32 else splits
     of_tree, of_node = zip(*leaves, strict=True)
-    as_tensor = needed("onnx.numpy_helper", "onnx").from_array
+    as_tensor = import_extra("onnx.numpy_helper", "onnx").from_array
     numbers = {"nodes_values": splits, "target_weights": np.arange(len(leaves), dtype=dtype)}
     if dtype == np.float64:
         numbers = {f"{name}_as_tensor": as_tensor(of, name) for name, of in numbers.items()}

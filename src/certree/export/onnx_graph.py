@@ -22,7 +22,7 @@ from certree.export.formula import (
     with_labels,
 )
 from certree.export.onnx_chains import tree_ensemble_regressor
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 from certree.rows.precision import warn_of_float32
 from certree.tree import Tree
 
@@ -69,7 +69,7 @@ class Graph:
         """Name of a constant."""
         name = f"{self.prefix}_constant_{len(self.constants)}"
         array = np.ascontiguousarray(values, dtype) if np.ndim(values) else np.array(values, dtype)
-        self.constants.append(needed("onnx.numpy_helper", "onnx").from_array(array, name))
+        self.constants.append(import_extra("onnx.numpy_helper", "onnx").from_array(array, name))
         return name
 
     def add(self, op: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
@@ -85,7 +85,7 @@ class Graph:
         **attributes: Any,
     ) -> list[str]:
         """Add a node; returns the names of its outputs."""
-        make_node = needed("onnx.helper", "onnx").make_node
+        make_node = import_extra("onnx.helper", "onnx").make_node
         name = f"{self.prefix}_{op}_{len(self.nodes)}"
         self.nodes.append(make_node(op, inputs, outputs, name=name, domain=domain, **attributes))
         return outputs
@@ -97,7 +97,7 @@ class Graph:
     def branch(self, outputs: Sequence[_Value], inputs: Sequence[_Value] = ()) -> Any:
         """The nodes so far as a graph that another node runs."""
         begin, end = ([_typed(*one) for one in ends] for ends in (inputs, outputs))
-        return needed("onnx.helper", "onnx").make_graph(self.nodes, self.prefix, begin, end)
+        return import_extra("onnx.helper", "onnx").make_graph(self.nodes, self.prefix, begin, end)
 
 
 def onnx_model(formula: Formula, dtype: Any) -> Any:
@@ -107,7 +107,7 @@ def onnx_model(formula: Formula, dtype: Any) -> Any:
     if dtype == "auto":
         needs_float64 = bool(formula.float64_names) or _predicts_beyond_float32(formula)
         dtype = "float64" if needs_float64 else "float32"
-    make = needed("onnx.helper", "onnx")
+    make = import_extra("onnx.helper", "onnx")
     graph = Graph("trees", np.dtype(dtype))
     rows = _typed("X", graph.dtype, [None, formula.n_features])
     values = outputs_of(formula, graph.dtype)
@@ -150,12 +150,12 @@ def class_labels(formula: Formula) -> NDArray[Any]:
 
 
 def _typed(name: str, dtype: Any, shape: Sequence[int | None]) -> Any:
-    make = needed("onnx.helper", "onnx")
+    make = import_extra("onnx.helper", "onnx")
     return make.make_tensor_value_info(name, _onnx_type(dtype), shape)
 
 
 def _onnx_type(dtype: Any) -> int:
-    number: int = needed("onnx.helper", "onnx").np_dtype_to_tensor_dtype(np.dtype(dtype))
+    number: int = import_extra("onnx.helper", "onnx").np_dtype_to_tensor_dtype(np.dtype(dtype))
     return number
 
 
@@ -234,7 +234,7 @@ def _tree_ensemble(trees: Sequence[Tree], dtype: Any) -> dict[str, Any]:
         n_nodes += len(parts[-1]["featureids"])
         n_leaves += tree.n_leaves
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    as_tensor = needed("onnx.numpy_helper", "onnx").from_array
+    as_tensor = import_extra("onnx.numpy_helper", "onnx").from_array
     splits = rounded_down(columns["splits"]) if dtype == np.float32 else columns["splits"]
     sizes = [tree.n_leaves for tree in trees]
     starts = np.cumsum([0, *(len(part["featureids"]) for part in parts[:-1])])

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import are_truths
+from certree.interface.arrays import has_valid_booleans
 
 # All arrays may have 64 MB and a hundred times the size of their file. Deflate makes a thousand of one.
 _FREE, _RATIO = 2**26, 100
@@ -197,6 +197,6 @@ def _read(stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[
     if dtype.kind == "U" and (np.frombuffer(content, "<u4") > sys.maxunicode).any():
         raise ValueError("it holds text that is none")
     array = np.frombuffer(content, dtype).reshape(shape)
-    if not are_truths(array):
+    if not has_valid_booleans(array):
         raise ValueError("it has truth values with bytes other than 0 and 1")
     return array

@@ -33,10 +33,10 @@ from certree.grow.cart import Cart
 from certree.grow.dyadic import Dyadic
 from certree.grow.grid import Grid
 from certree.grow.kd import KD
-from certree.interface.arrays import OfColumns
-from certree.interface.fitted import keep_parameters, state_of
-from certree.interface.stored import Stored
-from certree.interface.whole import write_whole
+from certree.interface.arrays import ArrayRecord
+from certree.interface.atomic_write import write_atomically
+from certree.interface.fitted_state import get_snapshot, keep_parameters
+from certree.interface.stored_state import StoredState
 from certree.prunings.shorthand import RULES
 from certree.tree import Trees
 from certree.votes import Voting
@@ -123,7 +123,7 @@ def save(
     expect_path(path)
     if _MODELS.get(type(model).__name__) is not type(model):
         raise TypeError(f"expected a fitted model of certree, got {model!r}")
-    model = state_of(model)
+    model = get_snapshot(model)
     check_is_fitted(model)
     if is_classifier(model) and not sample_hashes:
         model.sample_hashes_ = None
@@ -137,7 +137,7 @@ def save(
     entries, arrays = _taken_apart(model)
     text = _as_json({**entries, "parameters": plain}).encode()
     _expect_readable(text, arrays)
-    write_whole(path, lambda file: write_archive(file, text, arrays))
+    write_atomically(path, lambda file: write_archive(file, text, arrays))
 
 
 def _digest_unused_texts(model: Any) -> None:
@@ -168,7 +168,7 @@ def _taken_apart(model: Any) -> tuple[_Entries, dict[str, NDArray[Any]]]:
     entries: _Entries = {"format": FORMAT, "version": VERSION, "model": type(model).__name__}
     arrays: dict[str, NDArray[Any]] = {}
     for name, part in model.__stored__().items():
-        inner = part.stored() if isinstance(part, OfColumns) else {"": part}
+        inner = part.to_stored() if isinstance(part, ArrayRecord) else {"": part}
         for field, value in inner.items():
             kind: dict[str, Any] = arrays if isinstance(value, np.ndarray) else entries
             kind[f"{name}.{field}" if field else name] = value
@@ -215,11 +215,11 @@ def _reason(error: Exception) -> str:
 def _model(text: bytes, arrays: _Arrays) -> Any:
     """Make a model of a header and arrays, which must be all that would be written of it."""
     header = _header(text)
-    stored = Stored(header, arrays)
+    stored = StoredState(header, arrays)
     given = stored["parameters"].items()
     model = _MODELS[header["model"]](**{name: _restored(value) for name, value in given})
     model.__restore__(stored)
-    _expect_all(header, arrays, stored.renewed, *_taken_apart(model))
+    _expect_all(header, arrays, stored.replaced, *_taken_apart(model))
     keep_parameters(model)
     return model
 

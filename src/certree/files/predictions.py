@@ -20,10 +20,10 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.estimators.tree_vote import TreeVoteRegressor
 from certree.files import tables
 from certree.files.rows_of_models import named_rows_for, types_of
-from certree.interface.extras import needed
-from certree.interface.fitted import expect_one_target
-from certree.interface.progress import Pace, progress
-from certree.interface.signatures import checked
+from certree.interface.extras import import_extra
+from certree.interface.fitted_state import check_one_target
+from certree.interface.progress import RowRate, show_progress
+from certree.interface.signatures import validate_arguments
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ def answers(model: Any, X: Any, threshold: float | None = None) -> dict[str, Any
     beside: dict[str, Any] = {}
     predicted = model.predict(X) if threshold is None else None
     if is_classifier(model):
-        expect_one_target("a file of predictions", model)
+        check_one_target("a file of predictions", model)
     if is_classifier(model) and hasattr(model, "predict_proba"):
         shares = model.predict_proba(X)
         beside = {f"probability_{c}": shares[:, k] for k, c in enumerate(model.classes_)}
@@ -68,7 +68,7 @@ def by_threshold(model: Any, shares: dict[Any, Any], threshold: float) -> NDArra
     return taken
 
 
-@checked
+@validate_arguments
 def predict_files(
     model: Any,
     source: Any,
@@ -194,12 +194,12 @@ def shown_batches(
 ) -> Generator[tables.Batch, None, None]:
     """The same batches; of several it is shown how much is done, how fast, and what is left."""
     first = next(batches)
-    with progress(shown and not first.is_last, 100, f"{what}, %") as show:
-        pace, done = Pace(), 0
+    with show_progress(shown and not first.is_last, 100, f"{what}, %") as show:
+        pace, done = RowRate(), 0
         for batch in chain([first], batches):
             yield batch
             percent = int(100 * batch.share)
-            show(percent - done, pace.of(len(batch.table)))
+            show(percent - done, pace.update(len(batch.table)))
             done = percent
 
 
@@ -214,7 +214,7 @@ def rows_of_files(
 
 
 def _table(model: Any, batch: tables.Batch, keep: list[str], threshold: float | None) -> pa.Table:
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     missing = [name for name in keep if name not in batch.table.column_names]
     if missing:
         raise ValueError(f"{batch.where} has no column {tables.listed(map(repr, missing))}")
@@ -235,7 +235,7 @@ def _cast(told: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
         return told
     try:
         return told.cast(schema)
-    except needed("pyarrow", "files").ArrowInvalid as error:
+    except import_extra("pyarrow", "files").ArrowInvalid as error:
         raise ValueError(
             f"a column to keep has other types in {where} than before: {error}"
         ) from None

@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 
 from certree.certificates.hold_out import expect_known_labels
 from certree.files.tables import feature_of, listed, split_target
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,7 @@ def types_of(
 
     beside: columns that are no features and stay as they are written.
     """
-    string = needed("pyarrow", "files").string()
+    string = import_extra("pyarrow", "files").string()
     others = {target, *beside}
     known = getattr(model, "feature_names_in_", None)
     features = [name for name in seen.names if name not in others] if known is None else known
@@ -38,12 +38,12 @@ def types_of(
 def _kinds(model: Any) -> list[pa.DataType]:
     """What the features held in the fit: strings, numbers, or nothing that is known."""
     if model.categories_ is None:
-        return [needed("pyarrow", "files").float64()] * model.n_features_in_
+        return [import_extra("pyarrow", "files").float64()] * model.n_features_in_
     return list(map(_kind, model.categories_.names))
 
 
 def _kind(names: Sequence[Any] | None) -> pa.DataType:
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     if names is None:
         return pa.float64()
     if not names:
@@ -89,12 +89,12 @@ def named_rows_for(model: Any, columns: pa.Table, where: str) -> Any:
     features = _features(columns, model, where)
     _expect_kinds(features, model)
     kept = {name: feature_of(features, name) for name in features.column_names}
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     return pa.table({name: pa.array(one, _type_of(one)) for name, one in kept.items()})
 
 
 def _type_of(values: NDArray[Any]) -> pa.DataType:
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     return pa.string() if values.dtype == object else pa.float64()
 
 
@@ -116,7 +116,7 @@ def _features(columns: pa.Table, model: Any, where: str) -> pa.Table:
 
 def _expect_kinds(features: pa.Table, model: Any) -> None:
     """Name a column that holds words where the model was fitted on numbers, or the other way round."""
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     for name, kind in zip(features.column_names, _kinds(model), strict=True):
         column = features[name].drop_null()
         of = column.type

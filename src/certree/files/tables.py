@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.files.places import expect_writable
-from certree.interface.extras import needed
-from certree.interface.whole import write_whole
+from certree.interface.atomic_write import write_atomically
+from certree.interface.extras import import_extra
 from certree.parts.table_files import DataSet, file_of, files_of
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def read(path: str | os.PathLike[str], types: Types = lambda _: {}) -> "pa.Table
     ImportError
         If pyarrow is not installed.
     """
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     file = Path(path)
     suffix = ".csv"
     if str(path) != STANDARD_STREAM:
@@ -241,7 +241,7 @@ def read_batches(
     OSError, ValueError
         As `read`, and if a file changes while it is read.
     """
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     every = [_DataSetToRead(source)] if _is_data_set(source) else _files_to_read(source)
     sizes = [max(one.n_bytes, 1) for one in every]
     last: Batch | None = None
@@ -289,7 +289,7 @@ class _Stored:
         self, types: Types, n_rows: int, columns: Sequence[str] | None
     ) -> "Iterator[tuple[pa.Table, float]]":
         """Tables, and how much of the file has been read."""
-        pa = needed("pyarrow", "files")
+        pa = import_extra("pyarrow", "files")
         schema, n_all = self._file.look()
         names = [one for one in schema.names if columns is None or one in columns]
         schema = pa.schema([schema.field(one) for one in names])
@@ -337,11 +337,11 @@ class _Text:
         with self._reader(content, chosen, names) as (reader, place):
             for block in reader:
                 is_empty &= not len(block)
-                table = needed("pyarrow", "files").Table.from_batches([block]).select(names)
+                table = import_extra("pyarrow", "files").Table.from_batches([block]).select(names)
                 for start in range(0, len(table), n_rows):
                     yield table.slice(start, n_rows), min(place() / max(self.n_bytes, 1), 1.0)
         if is_empty:
-            yield needed("pyarrow", "files").schema(chosen.items()).empty_table(), 1.0
+            yield import_extra("pyarrow", "files").schema(chosen.items()).empty_table(), 1.0
         if self._file is not None:
             self._file.expect_unchanged()
 
@@ -363,7 +363,7 @@ class _Text:
     @contextmanager
     def _opened(self) -> "Iterator[tuple[Any, Callable[[], int]]]":
         """The text of the file, and what tells how much of the file has been read."""
-        pa = needed("pyarrow", "files")
+        pa = import_extra("pyarrow", "files")
         with pa.OSFile(str(self._path), "r") as raw:
             stream = raw
             if self._path.name.lower().endswith(".gz"):
@@ -375,7 +375,7 @@ class _Text:
         self, content: bytes | None, types: "Mapping[str, pa.DataType]", names: Any
     ) -> "Iterator[tuple[Any, Callable[[], int]]]":
         """What reads blocks of the text, and tells how much of the file has been read."""
-        csv = needed("pyarrow.csv", "files")
+        csv = import_extra("pyarrow.csv", "files")
         chosen = {} if names is None else {"include_columns": names}
         how = csv.ConvertOptions(strings_can_be_null=True, column_types=types, **chosen)
         with ExitStack() as open_files:
@@ -396,7 +396,7 @@ def _types_of_text(
     seen: "pa.Schema", wanted: "Mapping[str, pa.DataType]"
 ) -> "dict[str, pa.DataType]":
     """Types to read text by: what looks like numbers in the first block may be no whole ones later."""
-    of = needed("pyarrow", "files").types
+    of = import_extra("pyarrow", "files").types
     types = {}
     for field in seen:
         kind = wanted.get(field.name)
@@ -421,7 +421,7 @@ def _named(file: Path) -> str:
 
 
 def _read_csv(file: Path, types: Types, delimiter: str = ",") -> "pa.Table":
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     content = _text_of(file)
     _expect_delimiter(content, delimiter, _named(file))
     table = _parsed(content, delimiter, {})
@@ -435,7 +435,7 @@ def _read_csv(file: Path, types: Types, delimiter: str = ",") -> "pa.Table":
 
 
 def _parsed(content: bytes, delimiter: str, types: Mapping[str, "pa.DataType"]) -> "pa.Table":
-    csv = needed("pyarrow.csv", "files")
+    csv = import_extra("pyarrow.csv", "files")
     return csv.read_csv(
         _copied_to_arrow(content),
         parse_options=csv.ParseOptions(delimiter=delimiter),
@@ -449,7 +449,7 @@ def _copied_to_arrow(content: bytes) -> Any:
     Threads of Arrow may release what they have read while the interpreter ends. Memory of Python cannot
     be released then: the process aborts.
     """
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     memory = pa.allocate_buffer(len(content))
     pa.FixedSizeBufferWriter(memory).write(content)
     return pa.BufferReader(memory)
@@ -461,7 +461,7 @@ def _text_of(file: Path) -> bytes:
         content = sys.stdin.buffer.read()
     else:
         compression = "gzip" if file.name.lower().endswith(".gz") else None
-        with needed("pyarrow", "files").input_stream(str(file), compression) as stream:
+        with import_extra("pyarrow", "files").input_stream(str(file), compression) as stream:
             content = stream.read()
     encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), None)
     if encoding is not None:
@@ -504,7 +504,7 @@ def _expect_utf8(table: "pa.Table", file: str) -> None:
         names = table.column_names
     except UnicodeDecodeError:
         raise ValueError(f"{wanted} the names of its columns are in another encoding") from None
-    is_binary = needed("pyarrow", "files").types.is_binary
+    is_binary = import_extra("pyarrow", "files").types.is_binary
     kinds = zip(names, table.schema.types, strict=True)
     other = [name for name, kind in kinds if is_binary(kind)]
     if other:
@@ -513,16 +513,16 @@ def _expect_utf8(table: "pa.Table", file: str) -> None:
 
 
 def _read_parquet(file: Path, types: Types) -> "pa.Table":
-    return _typed(needed("pyarrow.parquet", "files").read_table(file), types)
+    return _typed(import_extra("pyarrow.parquet", "files").read_table(file), types)
 
 
 def _read_feather(file: Path, types: Types) -> "pa.Table":
-    return _typed(needed("pyarrow.feather", "files").read_table(file), types)
+    return _typed(import_extra("pyarrow.feather", "files").read_table(file), types)
 
 
 def _typed(table: "pa.Table", types: Types) -> "pa.Table":
     """Give columns the types they must have where that changes no value, and leave out an index."""
-    of = needed("pyarrow", "files").types
+    of = import_extra("pyarrow", "files").types
     table = _without_index(table)
     expect_distinct(table.column_names)
     for name, wanted in types(table.schema).items():
@@ -556,7 +556,7 @@ _READ = ".csv, .csv.gz, .tsv, .parquet, .arrow or .feather"
 
 
 def _write_csv(parts: "Iterator[pa.Table]", file: IO[bytes], delimiter: str = ",") -> None:
-    csv, first = needed("pyarrow.csv", "files"), next(parts)
+    csv, first = import_extra("pyarrow.csv", "files"), next(parts)
     how = csv.WriteOptions(delimiter=delimiter)
     with csv.CSVWriter(file, first.schema, write_options=how) as writer:
         for one in chain([first], parts):
@@ -571,7 +571,7 @@ def _write_csv_gz(parts: "Iterator[pa.Table]", file: BinaryIO) -> None:
 
 def _write_parquet(parts: "Iterator[pa.Table]", file: BinaryIO) -> None:
     first = next(parts)
-    with needed("pyarrow.parquet", "files").ParquetWriter(file, first.schema) as writer:
+    with import_extra("pyarrow.parquet", "files").ParquetWriter(file, first.schema) as writer:
         for one in chain([first], parts):
             writer.write_table(one)
 
@@ -625,7 +625,7 @@ def write_all(parts: "Iterable[pa.Table]", path: str | os.PathLike[str] | None) 
         _write_csv(iter(parts), sys.stdout.buffer)  # in UTF-8, as in files
         return
     put = _WRITERS[_suffix_of(Path(path), _WRITERS, "")]
-    write_whole(path, lambda file: put(iter(parts), file))
+    write_atomically(path, lambda file: put(iter(parts), file))
 
 
 def expect_distinct(names: Iterable[str]) -> None:
@@ -695,7 +695,7 @@ def _strings(values: NDArray[Any], target: str) -> NDArray[Any]:
 
 def feature_of(columns: "pa.Table", name: str) -> NDArray[Any]:
     """A feature (n,) of a table; see `split_target`."""
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     kind, values = columns.schema.field(name).type, columns.column(name)
     of = pa.types
     if of.is_string(kind) or of.is_large_string(kind) or of.is_dictionary(kind):

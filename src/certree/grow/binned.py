@@ -26,15 +26,15 @@ from certree.interface.arrays import (
     Int32,
     Int64,
     UInt64,
-    array_of,
-    class_number,
-    codes,
-    nonnegative,
-    plain,
-    row_weights,
+    check_codes,
+    check_n_classes,
+    check_nonnegative,
+    check_row_weights,
+    to_array,
+    to_contiguous,
 )
-from certree.interface.other_names import our_word
-from certree.interface.threads import threads
+from certree.interface.parameter_aliases import translate_value
+from certree.interface.threads import get_n_threads
 from certree.rows.features import FeatureColumns
 from certree.tree import Tree, Trees
 
@@ -294,8 +294,8 @@ class BinnedGrower:
             *self._rows(rows, others),
             _numbers("gradient", gradient, n),
             _numbers("hessian", hessian, n),
-            nonnegative("l2", l2),
-            nonnegative("min_hessian", min_hessian),
+            check_nonnegative("l2", l2),
+            check_nonnegative("min_hessian", min_hessian),
             *self.options_of_gradients,
         )
         return CountedTree(Tree.of(columns, bins.n_features), leaf, sums)
@@ -381,7 +381,7 @@ class BinnedGrower:
         target = _numbers("y", y, self.bins.n_rows)
         if not np.isfinite(target).all():
             raise ValueError("y must be finite")
-        criterion = our_word(criterion, ("squared", "poisson"))
+        criterion = translate_value(criterion, ("squared", "poisson"))
         if criterion not in ("squared", "poisson"):
             raise ValueError(f'criterion must be "squared" or "poisson", got {criterion!r}')
         if criterion == "poisson":
@@ -446,9 +446,9 @@ class BinnedGrower:
         if n_classes is not None:
             if len(n_classes) != q:
                 raise ValueError(f"n_classes must be those of {q} columns, got {len(n_classes)}")
-            known = np.array([class_number(one) for one in n_classes], dtype=np.int32)
+            known = np.array([check_n_classes(one) for one in n_classes], dtype=np.int32)
             for k, most in enumerate(known):
-                codes("y", target[:, k].astype(np.intp), len(target), int(most))
+                check_codes("y", target[:, k].astype(np.intp), len(target), int(most))
         if n_classes is not None or shares is None:
             counts = np.full(q, 1 / q)
         else:
@@ -504,7 +504,7 @@ class BinnedGrower:
             DEEPEST if depth is None else min(DEEPEST, _whole("max_depth", depth, 0)),
             _whole("min_samples_split", self.min_samples_split, 2),
             _whole("min_samples_leaf", self.min_samples_leaf, 1),
-            nonnegative("min_gain", self.min_gain),
+            check_nonnegative("min_gain", self.min_gain),
             self.order,
             0 if self.max_features is None else self._number_of_features("max_features"),
             bool(self.random_cuts),
@@ -549,7 +549,7 @@ class BinnedGrower:
         slopes = slopes_of(self.monotonic_cst, p, None)
         if slopes is not None and slopes[self.bins.category != 0].any():
             raise ValueError("monotonic_cst must be 0 for features of categories")
-        return slopes, _groups(self.interaction_cst, p), threads(self.n_jobs)
+        return slopes, _groups(self.interaction_cst, p), get_n_threads(self.n_jobs)
 
     @cached_property
     def _features_of_tree(self) -> int:
@@ -564,7 +564,7 @@ class BinnedGrower:
             raise ValueError(f"seed must be a whole number >= 0, below 2^64, got {self.seed!r}")
         n, group = self.bins.n_rows, None
         if self.groups is not None:
-            group = self._ordered(codes("groups", self.groups, n, n))
+            group = self._ordered(check_codes("groups", self.groups, n, n))
             n = int(group.max()) + 1
         n_draws = n if self.n_draws is None else _whole("n_draws", self.n_draws, 1)
         if not self.bootstrap and n_draws > n:
@@ -577,7 +577,7 @@ class BinnedGrower:
         """Numbers of the rows in the order of their keys; None: as they come."""
         if self.keys is None:
             return None
-        given = array_of("keys", self.keys)
+        given = to_array("keys", self.keys)
         if given.dtype != np.uint64:
             raise TypeError(f"keys must be uint64, got dtype {given.dtype}")
         if given.shape != (self.bins.n_rows,):
@@ -598,28 +598,28 @@ class BinnedGrower:
     def _classes(
         self, y: ArrayLike, n: int, n_classes: int, criterion: str
     ) -> tuple[Int32, int, str]:
-        n_classes = class_number(n_classes)
+        n_classes = check_n_classes(n_classes)
         criterion = _impurity_of_classes(criterion)
         if n_classes > 2 and self._constraints[0] is not None:
             raise ValueError(f"monotonic_cst takes at most two classes, got {n_classes}")
-        return codes("y", y, n, n_classes), n_classes, criterion
+        return check_codes("y", y, n, n_classes), n_classes, criterion
 
     def _columns(self, y: ArrayLike) -> Float64:
         """Check several targets of each row."""
-        given = array_of("y", y)
+        given = to_array("y", y)
         if given.dtype.kind not in "fiu":
             raise TypeError(f"y must hold numbers, got dtype {given.dtype}")
         if given.ndim != 2 or len(given) != self.bins.n_rows or not given.shape[1]:
             raise ValueError(f"y must have shape ({self.bins.n_rows}, any), got {given.shape}")
         if not np.isfinite(given).all():
             raise ValueError("y must be finite")
-        return plain(given, np.float64)
+        return to_contiguous(given, np.float64)
 
     def _ordered(self, column: NDArray[Any]) -> NDArray[Any]:
         return column if self._order is None else column[self._order]
 
     def _weight(self, sample_weight: ArrayLike | None, must_be_whole: bool) -> Float64 | None:
-        weight = row_weights(sample_weight, self.bins.n_rows)
+        weight = check_row_weights(sample_weight, self.bins.n_rows)
         if weight is None:
             return None
         if must_be_whole:
@@ -715,14 +715,14 @@ def grow_on_samples(
         grow_samples,
         rows,
         grower.bins.category,
-        row_weights(sample_weight, len(rows)),
+        check_row_weights(sample_weight, len(rows)),
         *grower._classes(y, len(rows), n_classes, criterion),
         (edges_first(FeatureColumns((rows,)), samples), EDGE_ROWS, seeds, grower._features_of_tree),
     )
 
 
 def _impurity_of_classes(criterion: str) -> str:
-    criterion = our_word(criterion, ("gini", "entropy"))
+    criterion = translate_value(criterion, ("gini", "entropy"))
     if criterion not in ("gini", "entropy"):
         raise ValueError(f'criterion must be "gini" or "entropy", got {criterion!r}')
     return criterion
@@ -779,21 +779,21 @@ def _whole(name: str, value: Any, least: int) -> int:
 
 def _indices(name: str, values: ArrayLike, n: int) -> Int32:
     """Check numbers of things of which there are n, in one column."""
-    given = array_of(name, values)
+    given = to_array(name, values)
     if given.ndim != 1:
         raise ValueError(f"{name} must have shape (any,), got {given.shape}")
     if given.size and given.dtype.kind not in "iu":
         raise TypeError(f"{name} must hold whole numbers, got dtype {given.dtype}")
     if given.size and (given.min() < 0 or given.max() >= n):
         raise ValueError(f"{name} must lie in 0 .. {n - 1}, got {given.min()} .. {given.max()}")
-    return plain(given, np.int32)
+    return to_contiguous(given, np.int32)
 
 
 def _numbers(name: str, values: ArrayLike, n: int) -> NDArray[np.float64]:
     """Check a number for each row, of any numeric dtype."""
-    given = array_of(name, values)
+    given = to_array(name, values)
     if given.dtype.kind not in "fiu":
         raise TypeError(f"{name} must hold numbers, got dtype {given.dtype}")
     if given.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got {given.shape}")
-    return plain(given, np.float64)
+    return to_contiguous(given, np.float64)

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csc_array, issparse
 
 from certree._core import bin_features, bin_stored, coarsen
-from certree.interface.arrays import Float64, Int32, Int64, matrix, stored
-from certree.interface.signatures import checked
-from certree.interface.threads import threads
+from certree.interface.arrays import Float64, Int32, Int64, check_matrix, get_csr_arrays
+from certree.interface.signatures import validate_arguments
+from certree.interface.threads import get_n_threads
 from certree.rows.categories import categorical_mask
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
@@ -59,13 +59,13 @@ class StoredCodes(NamedTuple):
 
     def at(self, rows: Indices) -> StoredCodes:
         """Some of the rows, by their numbers."""
-        start, row, code, _ = stored(self._matrix[rows].tocsc().T)
+        start, row, code, _ = get_csr_arrays(self._matrix[rows].tocsc().T)
         return StoredCodes(start, row, code, self.zero, len(rows))
 
     def by_row(self, order: Indices | None) -> tuple[Int64, Int32, UInt8, UInt8]:
         """Where those of each row start, features, codes, and codes of 0, of rows in an order."""
         rows = self._matrix.tocsr()
-        start, feature, code, _ = stored(rows if order is None else rows[order])
+        start, feature, code, _ = get_csr_arrays(rows if order is None else rows[order])
         return start, feature, code, self.zero
 
     def column(self, j: int) -> UInt8:
@@ -173,7 +173,7 @@ class Bins:
         category = _category(categorical, p, names)
         every = np.arange(n, dtype=np.int32)
         telling = edges_first(features, every[None])[0, :EDGE_ROWS]
-        how = telling, (max_bins, bool(fine_ends)), threads(n_jobs)
+        how = telling, (max_bins, bool(fine_ends)), get_n_threads(n_jobs)
         codes: Any
         made: Any
         if isinstance(features, SparseColumns):
@@ -210,7 +210,7 @@ class Bins:
         own = slice(self.bin_start[j], self.bin_start[j] + self.n_bins[j])
         return self.low[own], self.high[own]
 
-    @checked
+    @validate_arguments
     def coarser(self, n_edges: int, key: int) -> Bins:
         """Join neighbouring bins of numbers but at some edges.
 
@@ -274,9 +274,9 @@ def _features_of(given: Any) -> AnyColumns:
     if isinstance(given, FeatureColumns | SparseColumns):
         return given
     if not issparse(given):
-        return FeatureColumns((matrix(given),))
+        return FeatureColumns((check_matrix(given),))
     rows: Any = given
-    matrix(rows.data[:, None])
+    check_matrix(rows.data[:, None])
     return SparseColumns.of(rows.tocsr().astype(np.float64))
 
 

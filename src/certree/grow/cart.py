@@ -25,10 +25,10 @@ from certree.grow.growing import (
     number_of_rows,
 )
 from certree.grow.threshold_placement import place_thresholds
-from certree.interface.arrays import LARGEST, Float64, Int32, nonnegative
-from certree.interface.other_names import our_word
-from certree.interface.signatures import checked, expect_settings
-from certree.interface.threads import threads
+from certree.interface.arrays import MAX_SETTING, Float64, Int32, check_nonnegative
+from certree.interface.parameter_aliases import translate_value
+from certree.interface.signatures import validate_arguments, validate_settings
+from certree.interface.threads import get_n_threads
 from certree.rows.hashes import order_of_targets
 from certree.rows.relative_weights import integer_weights
 from certree.tree import Tree
@@ -190,7 +190,7 @@ class Cart(BaseEstimator):
             rows.X,
             **response,
             weight=rows.relative_weight,
-            **rows.stopping(min(max(split, 2 * leaf), LARGEST)),
+            **rows.stopping(min(max(split, 2 * leaf), MAX_SETTING)),
             min_gain=least,
             min_leaf_rows=leaf if leaf > 1 else 0.0,
             min_leaf_weight=_least_share(self.min_weight_fraction_leaf)
@@ -204,12 +204,12 @@ class Cart(BaseEstimator):
             monotonic=rows.slopes,
             order=order,
             place=place,
-            n_threads=threads(rows.n_jobs),
+            n_threads=get_n_threads(rows.n_jobs),
         )
         return Tree.of(columns, p)
 
     def _expect_settings(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         if self.splitter not in ("best", "random"):
             raise ValueError(f'splitter must be "best" or "random", got {self.splitter!r}')
 
@@ -303,7 +303,7 @@ class Cart(BaseEstimator):
         """What impurity is called here, by what the target is if it has not been said."""
         numeric = y.dtype == np.float64
         known = (*_OF_CLASSES, *_OF_NUMBERS)
-        criterion = our_word(self.criterion or ("squared" if numeric else "entropy"), known)
+        criterion = translate_value(self.criterion or ("squared" if numeric else "entropy"), known)
         if criterion not in known:
             raise ValueError(
                 'criterion must be None, "gini", "entropy", "log_loss", "misclassification", '
@@ -334,7 +334,7 @@ class Cart(BaseEstimator):
         }
 
 
-@checked
+@validate_arguments
 def grow_cart(
     X: ArrayLike,
     y: ArrayLike,
@@ -489,7 +489,7 @@ def _least_share(fraction: Any) -> float:
 
 def _least_gain(least: Any, n: float, unit: int) -> float:
     """Smallest decrease in impurity, over all rows, of a cut that is made; in units 2^unit."""
-    least = nonnegative("min_impurity_decrease", least)
+    least = check_nonnegative("min_impurity_decrease", least)
     if least == 0:
         return 0.0
     with np.errstate(over="ignore", under="ignore"):

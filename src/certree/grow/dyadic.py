@@ -11,15 +11,15 @@ from sklearn.base import BaseEstimator
 from certree._core import grow_dyadic as core_grow_dyadic
 from certree.grow.growing import DEEPEST, MaxDepth, TrainingSamples
 from certree.grow.threshold_placement import place_thresholds
-from certree.interface.arrays import nonnegative
-from certree.interface.signatures import checked, expect_settings
-from certree.interface.threads import threads
+from certree.interface.arrays import check_nonnegative
+from certree.interface.signatures import validate_arguments, validate_settings
+from certree.interface.threads import get_n_threads
 from certree.tree import Tree
 
 Resolution = Literal["paper"] | None
 
 
-@checked
+@validate_arguments
 def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) -> int:
     """How often the dyadic tree of Scott and Nowak's theorems halves every side.
 
@@ -48,10 +48,10 @@ def dyadic_resolution(n: float, n_features: int, exponent: float | None = None) 
     2003: the exponent is 1 / (p + 1) for the square-root rule, 1 / p for the spatially adaptive one
     and 1 / (p + 2 smoothness - 2) for that of polynomials.
     """
-    n = nonnegative("n", n)
+    n = check_nonnegative("n", n)
     if n_features < 1:
         raise ValueError(f"n_features must be at least 1, got {n_features!r}")
-    power = nonnegative("exponent", 1 / n_features if exponent is None else exponent)
+    power = check_nonnegative("exponent", 1 / n_features if exponent is None else exponent)
     # The logarithm of one row is 0.
     halvings = floor(power * log(n / log(n)) / log(2)) if n >= 2 else 0
     if halvings < 1:
@@ -138,7 +138,7 @@ class Dyadic(BaseEstimator):
 
     def grow(self, rows: TrainingSamples) -> Tree:
         """Grow the tree of these rows."""
-        expect_settings(self)
+        validate_settings(self)
         rules = rows.stopping(self.min_samples_split)
         even = even_depth(rows, self.resolution, self.exponent)
         if even is not None:
@@ -149,12 +149,12 @@ class Dyadic(BaseEstimator):
             y=rows.levels if pure else None,
             **rules,
             expand=bool(self.expand),
-            n_threads=threads(rows.n_jobs),
+            n_threads=get_n_threads(rows.n_jobs),
         )
         return place_thresholds(Tree.of(columns, rows.X.shape[1]), rows.X, at_middle=False)
 
 
-@checked
+@validate_arguments
 def grow_dyadic(
     X: ArrayLike,
     y: ArrayLike | None = None,

@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator
 from certree._core import thresholds_near
 from certree.grow.dyadic import Resolution, even_depth
 from certree.grow.growing import TrainingSamples
-from certree.interface.arrays import column
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.arrays import check_column
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.tree import LEAF, Tree
 
 # A million leaves; what is kept of a node takes some hundred bytes.
@@ -53,8 +53,8 @@ class Grid(BaseEstimator):
 
     def grow(self, rows: TrainingSamples) -> Tree:
         """Divide the box; nothing of the rows is read but their number and that of the features."""
-        expect_settings(self)
-        low, high = column("box", self.box, "float64", (2, rows.X.shape[1]))
+        validate_settings(self)
+        low, high = check_column("box", self.box, "float64", (2, rows.X.shape[1]))
         depth = even_depth(rows, self.resolution, self.exponent)
         if depth is None:
             limit = int(np.log2(len(rows))) if rows.max_depth is None else rows.depth_limit
@@ -62,7 +62,7 @@ class Grid(BaseEstimator):
         return dyadic_grid(low, high, depth)
 
 
-@checked
+@validate_arguments
 def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
     """Halve a box again and again, whatever rows there are: the complete dyadic tree.
 
@@ -92,7 +92,8 @@ def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
     Information Theory 2006.
     """
     corners = [
-        column(name, side, "float64", (None,)) for name, side in (("low", low), ("high", high))
+        check_column(name, side, "float64", (None,))
+        for name, side in (("low", low), ("high", high))
     ]
     if corners[0].shape != corners[1].shape or not len(corners[0]):
         raise ValueError(

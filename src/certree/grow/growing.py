@@ -14,8 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree._core import rank_rows
 from certree.grow.bins import Bins
-from certree.interface.arrays import LARGEST, Float64, Int32, array_of, column, matrix, row_weights
-from certree.interface.threads import threads
+from certree.interface.arrays import (
+    MAX_SETTING,
+    Float64,
+    Int32,
+    check_column,
+    check_matrix,
+    check_row_weights,
+    to_array,
+)
+from certree.interface.threads import get_n_threads
 from certree.rows.categories import categorical_mask
 from certree.rows.features import FeatureColumns
 from certree.rows.folds import Indices
@@ -100,7 +108,7 @@ class TrainingSamples:
     ) -> TrainingSamples:
         """Check rows as the functions that grow a tree take them."""
         names = [*X.columns] if hasattr(X, "columns") else None
-        rows = matrix(X)
+        rows = check_matrix(X)
         if rows.shape[0] == 0 or rows.shape[1] == 0:
             raise ValueError(
                 f"X must have at least one row and one feature, got shape {rows.shape}"
@@ -108,7 +116,7 @@ class TrainingSamples:
         mask = categorical_mask(categorical_features, rows.shape[1], names)
         slopes = slopes_of(monotonic_cst, rows.shape[1], names)
         target = _target(y, len(rows))
-        weight = row_weights(sample_weight, len(rows))
+        weight = check_row_weights(sample_weight, len(rows))
         if weight is not None:
             present = weight > 0
             if not present.any():
@@ -148,7 +156,7 @@ class TrainingSamples:
     @cached_property
     def order(self) -> NDArray[np.uint32]:
         """Ranks and indices of the rows in the order of every feature of numbers, in turns."""
-        return rank_rows(self.X, self.category_codes, threads(self.n_jobs))
+        return rank_rows(self.X, self.category_codes, get_n_threads(self.n_jobs))
 
     @property
     def ranked(self) -> tuple[NDArray[np.uint32], Int32] | None:
@@ -201,7 +209,7 @@ class TrainingSamples:
     def stopping(self, min_samples_split: Any) -> dict[str, Any]:
         """What says when a cell is not split any further, as the core's growers take it."""
         # NumPy compares in the precision of its own scalars, where the largest number may be infinite.
-        if not 2 <= float(min_samples_split) <= LARGEST:
+        if not 2 <= float(min_samples_split) <= MAX_SETTING:
             raise ValueError(f"min_samples_split must be at least 2, got {min_samples_split!r}")
         return {"min_samples_split": float(min_samples_split), "max_depth": self.depth_limit}
 
@@ -268,7 +276,9 @@ def number_of_rows(name: str, given: Any, least: int, n: float) -> float:
     if 0 < given < 1 or (given == 1 and not needs_whole and not isinstance(given, Integral)):
         return max(float(least), float(np.ceil(given * n)))
     # NumPy compares in the precision of its own scalars, where the largest number may be infinite.
-    if not least <= float(given) <= LARGEST or (needs_whole and not isinstance(given, Integral)):
+    if not least <= float(given) <= MAX_SETTING or (
+        needs_whole and not isinstance(given, Integral)
+    ):
         raise ValueError(f"{name} must be at least {least}, or a share of the rows, got {given!r}")
     return float(given)
 
@@ -277,11 +287,11 @@ def _target(y: ArrayLike | None, n: int) -> NDArray[Any] | None:
     """Classes, or numbers; of several targets in columns."""
     if y is None:
         return None
-    given = array_of("y", y)
+    given = to_array("y", y)
     shape = (n, None) if given.ndim == 2 and given.shape[1] > 1 else (n,)
     if given.dtype.kind != "f":
-        return column("y", y, "int32", shape)
-    target = column("y", y, "float64", shape)
+        return check_column("y", y, "int32", shape)
+    target = check_column("y", y, "float64", shape)
     if not np.isfinite(target).all():
         raise ValueError("y must be finite")
     return target
@@ -297,7 +307,7 @@ def slopes_of(monotonic_cst: MonotonicCst, p: int, names: Sequence[str] | None) 
         if unknown:
             raise ValueError(f"monotonic_cst names {unknown}, but the features are {known}")
         monotonic_cst = [monotonic_cst.get(name, 0) for name in known]
-    given = array_of("monotonic_cst", monotonic_cst)
+    given = to_array("monotonic_cst", monotonic_cst)
     if given.shape != (p,):
         raise ValueError(f"monotonic_cst must have shape ({p},), got {given.shape}")
     if not np.isin(given, (-1, 0, 1)).all():

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator
 from certree._core import grow_kd as core_grow_kd
 from certree.grow.growing import MaxDepth, TrainingSamples
 from certree.grow.threshold_placement import place_thresholds
-from certree.interface.signatures import checked, expect_settings
-from certree.interface.threads import threads
+from certree.interface.signatures import validate_arguments, validate_settings
+from certree.interface.threads import get_n_threads
 from certree.tree import Tree
 
 Axis = Literal["cycle", "spread"]
@@ -59,7 +59,7 @@ class KD(BaseEstimator):
 
     def grow(self, rows: TrainingSamples) -> Tree:
         """Grow the tree of these rows."""
-        expect_settings(self)
+        validate_settings(self)
         if self.axis not in ("cycle", "spread"):
             raise ValueError(f'axis must be "cycle" or "spread", got {self.axis!r}')
         columns = core_grow_kd(
@@ -68,12 +68,12 @@ class KD(BaseEstimator):
             weight=rows.relative_weight,
             **rows.stopping(self.min_samples_split),
             spread=self.axis == "spread",
-            n_threads=threads(rows.n_jobs),
+            n_threads=get_n_threads(rows.n_jobs),
         )
         return place_thresholds(Tree.of(columns, rows.X.shape[1]), rows.X, at_middle=True)
 
 
-@checked
+@validate_arguments
 def grow_kd(
     X: ArrayLike,
     y: ArrayLike | None = None,

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, clone
 
 from certree.grow.growing import TrainingSamples
 from certree.grow.threshold_placement import place_thresholds
-from certree.interface.signatures import checked
+from certree.interface.signatures import validate_arguments
 from certree.tree import LEAF, Tree
 
 
@@ -39,7 +39,7 @@ class SklearnTree(BaseEstimator):
         return place_thresholds(tree, rows.X, at_middle=False)
 
 
-@checked
+@validate_arguments
 def from_sklearn(estimator: Any) -> Tree:
     """Read the tree of a fitted scikit-learn decision tree.
 

@@ -18,18 +18,18 @@ Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 UInt64 = NDArray[np.uint64]
 # Of sparse rows: their starts, features and values of what is stored, and the number of features.
-StoredValues = tuple[Int64, Int32, NDArray[Any], int]
+CSRArrays = tuple[Int64, Int32, NDArray[Any], int]
 
 # The largest number that a setting may be: what is charged or weighed with it stays finite.
-LARGEST = 1e150
+MAX_SETTING = 1e150
 # The most rows that may be weighed together: what is made of them with numbers of classes, depths,
 # logarithms and temperatures of a grid stays finite.
-MOST_ROWS = 1e280
+MAX_TOTAL_WEIGHT = 1e280
 
 # Columns of so few numbers are written out.
 _SHORT = 4
 # So far from 0, and no farther, float64 holds all whole numbers.
-FARTHEST = 2**53
+MAX_EXACT_INTEGER = 2**53
 
 # A dtype that converts to the wanted one without loss; strings, objects and float16 are refused.
 _ACCEPTED: dict[str, Sequence[str]] = {
@@ -52,12 +52,12 @@ _ACCEPTED: dict[str, Sequence[str]] = {
 
 
 # Metadata of a field that files of earlier versions lack; its default says what they mean.
-ADDED: dict[str, bool] = {"is_added": True}
+ADDED_LATER: dict[str, bool] = {"is_added": True}
 # Metadata {"stored_as": name} of a field says by which name model files hold it. Files hold other
 # fields by their own names; `tests/files/stored_names.json` lists them all.
 
 
-class OfColumns:
+class ArrayRecord:
     """A frozen dataclass of columns, which its constructor checks.
 
     A copy or a pickle is a call of the constructor: arrays come out of them writable and unchecked,
@@ -69,7 +69,7 @@ class OfColumns:
     def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
         # A dataclass writes one of its own, which spells columns out, unless its class has one.
-        cls.__repr__ = OfColumns.__repr__  # type: ignore[method-assign]
+        cls.__repr__ = ArrayRecord.__repr__  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
         one: Any = self
@@ -81,7 +81,7 @@ class OfColumns:
         return type(self), tuple(getattr(one, field.name) for field in fields(one))
 
     @classmethod
-    def made(cls, *columns: Any) -> Self:
+    def from_checked(cls, *columns: Any) -> Self:
         """Make one of columns that are checked already, or that the core has made.
 
         What users may get hold of must be columns that nobody can write to; see `frozen`.
@@ -91,13 +91,13 @@ class OfColumns:
             object.__setattr__(one, field.name, value)
         return one
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """What a file holds of it, by stored names, but for fields of `ADDED` that say nothing."""
         one: Any = self
         values = {
             field.name: getattr(one, field.name)
             for field in fields(one)
-            if not (ADDED.items() <= field.metadata.items())
+            if not (ADDED_LATER.items() <= field.metadata.items())
             or not _is_default(getattr(one, field.name), field.default)
         }
         # A word where a module leaves its annotations unread.
@@ -106,7 +106,7 @@ class OfColumns:
         return {names[name]: float(one) if name in numbers else one for name, one in values.items()}
 
     @classmethod
-    def restored(cls, stored: Any, **known: Any) -> Self:
+    def from_stored(cls, stored: Any, **known: Any) -> Self:
         """Make one of what is stored by the names of its fields, but for those that are known.
 
         Files of earlier versions may lack fields that have a default.
@@ -122,7 +122,7 @@ class OfColumns:
     def _check(self, dtype: str, shape: tuple[int | None, ...], *names: str) -> None:
         """Make read-only columns of some fields; see `column`."""
         for name in names:
-            object.__setattr__(self, name, column(name, getattr(self, name), dtype, shape))
+            object.__setattr__(self, name, check_column(name, getattr(self, name), dtype, shape))
 
 
 def _stored_name(field: Field[Any]) -> str:
@@ -139,12 +139,12 @@ def _in_short(value: Any) -> str:
     """A number or word as it is; of columns their type and shape, unless they are short."""
     if isinstance(value, np.ndarray) and value.size > _SHORT:
         return f"<{value.dtype} of shape {value.shape}>"
-    if isinstance(value, OfColumns):
+    if isinstance(value, ArrayRecord):
         return f"<{type(value).__name__}>"
     return shortened(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
-def array_of(name: str, values: Any) -> NDArray[Any]:
+def to_array(name: str, values: Any) -> NDArray[Any]:
     """Make an array of what is given, of whatever dtype, or say why it is none.
 
     Raises
@@ -167,12 +167,14 @@ def array_of(name: str, values: Any) -> NDArray[Any]:
         ) from None
 
 
-def are_truths(array: NDArray[Any]) -> bool:
+def has_valid_booleans(array: NDArray[Any]) -> bool:
     """Whether truth values, if it holds some, are bytes 0 and 1, as the core takes them for numbers."""
     return array.dtype != np.bool_ or not (array.view(np.uint8) > 1).any()
 
 
-def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
+def check_column(
+    name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ...]
+) -> NDArray[Any]:
     """Check an array and return it read-only, in C order, with the dtype asked for.
 
     Parameters
@@ -198,7 +200,7 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
     ValueError
         If the shape is another one, or an integer does not fit.
     """
-    given = array_of(name, values)
+    given = to_array(name, values)
     if given.size == 0 and not isinstance(values, np.ndarray):
         given = given.astype(dtype)
     _expect_dtype(name, given, dtype)
@@ -210,7 +212,7 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
         limits = np.iinfo(np.int32)
         if given.min() < limits.min or given.max() > limits.max:
             raise ValueError(f"{name} must fit into int32")
-    if not are_truths(given):
+    if not has_valid_booleans(given):
         raise ValueError(f"{name} must hold True and False alone, got bytes other than 0 and 1")
     # Only what nobody can write to is shared: the core trusts columns that have been checked.
     if (
@@ -221,29 +223,29 @@ def column(name: str, values: ArrayLike, dtype: str, shape: tuple[int | None, ..
     ):
         return given
     converted = np.ascontiguousarray(given, dtype=dtype)
-    if dtype == "float64" and given.dtype.kind == "i" and has_far_numbers(converted):
-        expect_exact(name, np.atleast_1d(given), converted)
-    return frozen(converted)
+    if dtype == "float64" and given.dtype.kind == "i" and has_inexact_integers(converted):
+        check_exact(name, np.atleast_1d(given), converted)
+    return freeze(converted)
 
 
-def frozen(values: NDArray[Any]) -> NDArray[Any]:
+def freeze(values: NDArray[Any]) -> NDArray[Any]:
     """The values in memory that nobody can write to, which is a copy unless they lie there already."""
     if values.flags.c_contiguous and not values.flags.writeable and _is_nobodys(values):
         return values
     return np.ndarray(values.shape, values.dtype, buffer=values.tobytes())
 
 
-def zeros(n: int) -> Float64:
+def make_zeros(n: int) -> Float64:
     """A column of zeros that nobody can write to."""
     return np.frombuffer(bytes(8 * n))
 
 
-def plain(values: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+def to_contiguous(values: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
     """Give an array as the core reads it: in C order, and aligned, which slices of bytes may not be."""
     return np.require(values, dtype, ["C", "A"])
 
 
-def in_units_of_largest(values: Float64, largest: float | None = None) -> Float64:
+def divide_by_largest(values: Float64, largest: float | None = None) -> Float64:
     """Numbers divided by the largest of their sizes, however small it is, or by that of more of them.
 
     Some releases of NumPy warn of overflow where it has no reciprocal; powers of two change no bit.
@@ -274,7 +276,7 @@ def _expect_dtype(name: str, given: NDArray[Any], dtype: str) -> None:
         raise TypeError(f"{name} must convert to {dtype} without loss, got dtype {given.dtype}")
 
 
-def by_row(scores: Float64) -> Float64:
+def to_row_order(scores: Float64) -> Float64:
     """Scores (n_outputs, n) row by row, (n, n_outputs): sums over a row are then its own affair.
 
     NumPy adds along the axis whose numbers lie next to each other in another order than across it, and
@@ -283,20 +285,23 @@ def by_row(scores: Float64) -> Float64:
     return np.ascontiguousarray(scores.T)
 
 
-def beside_each_other(columns: list[NDArray[Any]]) -> NDArray[Any]:
+def stack_columns(columns: list[NDArray[Any]]) -> NDArray[Any]:
     """Columns as one table; of objects, where they are of several kinds."""
     if len({one.dtype.kind for one in columns}) == 1:
         return np.column_stack(columns)
     return np.column_stack([one.astype(object) for one in columns])
 
 
-def has_far_numbers(numbers: NDArray[Any]) -> bool:
+def has_inexact_integers(numbers: NDArray[Any]) -> bool:
     """Whether some number is so far from 0 that it may have been another whole number before."""
     highest = np.fmax.reduce(numbers, axis=None, initial=0.0)
-    return bool(highest >= FARTHEST or np.fmin.reduce(numbers, axis=None, initial=0.0) <= -FARTHEST)
+    return bool(
+        highest >= MAX_EXACT_INTEGER
+        or np.fmin.reduce(numbers, axis=None, initial=0.0) <= -MAX_EXACT_INTEGER
+    )
 
 
-def expect_exact(name: str, given: NDArray[Any], numbers: Float64) -> None:
+def check_exact(name: str, given: NDArray[Any], numbers: Float64) -> None:
     """Refuse whole numbers and decimals that are others in float64, as identifiers may be.
 
     Parameters
@@ -313,7 +318,7 @@ def expect_exact(name: str, given: NDArray[Any], numbers: Float64) -> None:
     ValueError
         If some value has changed.
     """
-    far = np.abs(numbers) >= FARTHEST
+    far = np.abs(numbers) >= MAX_EXACT_INTEGER
     for value, number in zip(given[far].tolist(), numbers[far].tolist(), strict=True):
         whole = int(value) if isinstance(value, Integral) else value
         if isinstance(whole, (int, Decimal)) and whole != number:
@@ -323,7 +328,7 @@ def expect_exact(name: str, given: NDArray[Any], numbers: Float64) -> None:
             )
 
 
-def matrix(X: ArrayLike) -> NDArray[Any]:
+def check_matrix(X: ArrayLike) -> NDArray[Any]:
     """Check a table of features: float64 or float32, C order, finite or NaN.
 
     Parameters
@@ -342,15 +347,15 @@ def matrix(X: ArrayLike) -> NDArray[Any]:
     ValueError
         If X is not two-dimensional or holds an infinity.
     """
-    given = array_of("X", X)
+    given = to_array("X", X)
     _expect_dtype("X", given, "float64")
     if given.ndim != 2:
         raise ValueError(f"X must have shape (any, any), got {given.shape}")
     whole = given if given.dtype.kind == "i" else None
-    given = plain(given, np.float32 if given.dtype == np.float32 else np.float64)
-    if whole is not None and has_far_numbers(given):
+    given = to_contiguous(given, np.float32 if given.dtype == np.float32 else np.float64)
+    if whole is not None and has_inexact_integers(given):
         for j, numbers in enumerate(given.T):
-            expect_exact(f"feature {j}", whole[:, j], numbers)
+            check_exact(f"feature {j}", whole[:, j], numbers)
     # The sum of finite values is finite, short of an overflow, and much faster to look at.
     with np.errstate(all="ignore"):
         suspicious = not np.isfinite(given.sum())
@@ -359,7 +364,7 @@ def matrix(X: ArrayLike) -> NDArray[Any]:
     return given
 
 
-def class_number(n_classes: Any) -> int:
+def check_n_classes(n_classes: Any) -> int:
     """Check a number of classes, which are counted in int32."""
     most = np.iinfo(np.int32).max
     if not isinstance(n_classes, Integral) or not 1 <= int(n_classes) <= most:
@@ -367,9 +372,9 @@ def class_number(n_classes: Any) -> int:
     return int(n_classes)
 
 
-def codes(name: str, values: ArrayLike, length: int, n_codes: int) -> Int32:
+def check_codes(name: str, values: ArrayLike, length: int, n_codes: int) -> Int32:
     """Check whole numbers in 0 .. n_codes - 1 and return them as an int32 column."""
-    result: Int32 = column(name, values, "int32", (length,))
+    result: Int32 = check_column(name, values, "int32", (length,))
     if result.size and (result.min() < 0 or result.max() >= n_codes):
         raise ValueError(
             f"{name} must lie in 0 .. {n_codes - 1}, got {result.min()} .. {result.max()}"
@@ -377,47 +382,49 @@ def codes(name: str, values: ArrayLike, length: int, n_codes: int) -> Int32:
     return result
 
 
-def row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
+def check_row_weights(values: ArrayLike | None, n: int) -> Float64 | None:
     """Check one finite, non-negative weight per row; None if all rows weigh 1."""
     if values is None:
         return None
-    result: Float64 = column("sample_weight", values, "float64", (n,))
+    result: Float64 = check_column("sample_weight", values, "float64", (n,))
     if not np.isfinite(result).all() or (result.size and result.min() < 0):
         raise ValueError("sample_weight must be finite and non-negative")
-    if not can_be_added(result):
-        raise ValueError(f"sample_weight must sum to at most {MOST_ROWS:g}")
+    if not has_finite_total(result):
+        raise ValueError(f"sample_weight must sum to at most {MAX_TOTAL_WEIGHT:g}")
     return result
 
 
-def can_be_added(weight: Float64) -> bool:
+def has_finite_total(weight: Float64) -> bool:
     """Whether weights sum to at most `MOST_ROWS`; shares of an infinite sum mean nothing."""
     with np.errstate(over="ignore"):
-        return bool(weight.sum() <= MOST_ROWS)
+        return bool(weight.sum() <= MAX_TOTAL_WEIGHT)
 
 
-def in_float64(number: Any) -> Any:
+def to_float(number: Any) -> Any:
     """A number that compares as what it is: NumPy compares in the precision of its own scalars."""
     return float(number) if isinstance(number, np.floating) else number
 
 
-def nonnegative(name: str, value: Any) -> float:
+def check_nonnegative(name: str, value: Any) -> float:
     """Check a finite number that is not negative."""
-    given: Any = in_float64(value)
+    given: Any = to_float(value)
     is_number = isinstance(given, Real)
-    if not is_number or not 0 <= given <= LARGEST:
+    if not is_number or not 0 <= given <= MAX_SETTING:
         raise ValueError(
-            f"{name} must be a finite number >= 0, at most {LARGEST:g}, got {shortened(value)}"
+            f"{name} must be a finite number >= 0, at most {MAX_SETTING:g}, got {shortened(value)}"
         )
     return float(given)
 
 
-def places_among(known: NDArray[Any], given: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
+def find_positions(
+    known: NDArray[Any], given: NDArray[Any]
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Where given values stand among ascending ones, of which there is one at least, and if they do."""
     places = np.searchsorted(known, given).clip(max=len(known) - 1)
     return places, known[places] == given
 
 
-def stored(rows: Any) -> StoredValues:
+def get_csr_arrays(rows: Any) -> CSRArrays:
     """A CSR array as the core takes it."""
     return (
         rows.indptr.astype(np.int64, copy=False),

@@ -6,7 +6,7 @@ from typing import Any, Literal
 Extra = Literal["files", "frames", "plot", "cli", "onnx", "dask"]
 
 
-def needed(module: str, extra: Extra) -> Any:
+def import_extra(module: str, extra: Extra) -> Any:
     """Import a module that an extra brings.
 
     Parameters

@@ -21,8 +21,8 @@ from sklearn.base import _fit_context, clone
 from sklearn.utils.metaestimators import available_if
 
 Model = TypeVar("Model")
-Given = ParamSpec("Given")
-Answer = TypeVar("Answer")
+Arguments = ParamSpec("Given")
+Result = TypeVar("Answer")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -54,7 +54,7 @@ def _twin(model: Model, state: dict[str, Any]) -> Model:
     return twin
 
 
-def state_of(model: Model) -> Model:
+def get_snapshot(model: Model) -> Model:
     """Give a model as it is now, with the parameters of its fit, which no later fit changes."""
     # Attributes are not copied: fits put others in their place and leave these as they are.
     state = model.__dict__
@@ -77,7 +77,7 @@ def _kept(value: Any) -> Any:
     return copy(value) if can_change else value
 
 
-def expect_parameters_of_fit(
+def check_parameters_of_fit(
     model: Any,
     *may_change: str,
     adds: str = "warm_start=True",
@@ -92,7 +92,7 @@ def expect_parameters_of_fit(
         )
 
 
-def expect_same_parameters(model: Any, other: Any, *may_differ: str) -> None:
+def check_same_parameters(model: Any, other: Any, *may_differ: str) -> None:
     """Refuse two fits that were made with different parameters."""
     for name, one, two in _differing(model._fitted_with, other._fitted_with, may_differ):
         raise ValueError(
@@ -123,13 +123,13 @@ def _are_same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def replaces_state(
-    fit: Callable[Concatenate[Model, Given], Model],
-) -> Callable[Concatenate[Model, Given], Model]:
+def atomic_fit(
+    fit: Callable[Concatenate[Model, Arguments], Model],
+) -> Callable[Concatenate[Model, Arguments], Model]:
     """Let a method that fits set all attributes at its end, in one step."""
 
     @wraps(fit)
-    def fitted_at_once(self: Model, /, *args: Given.args, **kwargs: Given.kwargs) -> Model:
+    def fitted_at_once(self: Model, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Model:
         twin = _twin(self, self.__dict__.copy())
         outermost = _warned.set(set()) if _warned.get() is None else None
         try:
@@ -144,48 +144,50 @@ def replaces_state(
     return fitted_at_once
 
 
-def fits(
-    fit: Callable[Concatenate[Model, Given], Model],
-) -> Callable[Concatenate[Model, Given], Model]:
+def fit_method(
+    fit: Callable[Concatenate[Model, Arguments], Model],
+) -> Callable[Concatenate[Model, Arguments], Model]:
     """Let a method check the parameters first, and set all attributes at its end, in one step."""
     return _checks_parameters(fit, True)
 
 
-def fits_members(
-    fit: Callable[Concatenate[Model, Given], Model],
-) -> Callable[Concatenate[Model, Given], Model]:
+def meta_fit_method(
+    fit: Callable[Concatenate[Model, Arguments], Model],
+) -> Callable[Concatenate[Model, Arguments], Model]:
     """Let a method do so whose members are estimators, which check parameters of their own."""
     return _checks_parameters(fit, False)
 
 
 def _checks_parameters(
-    fit: Callable[Concatenate[Model, Given], Model], checks_once: bool
-) -> Callable[Concatenate[Model, Given], Model]:
+    fit: Callable[Concatenate[Model, Arguments], Model], checks_once: bool
+) -> Callable[Concatenate[Model, Arguments], Model]:
     # scikit-learn's decorator has no types, and would take them from what it is put upon.
     decorate: Any = _fit_context(prefer_skip_nested_validation=checks_once)
-    decorated: Callable[Concatenate[Model, Given], Model] = decorate(replaces_state(fit))
+    decorated: Callable[Concatenate[Model, Arguments], Model] = decorate(atomic_fit(fit))
     return decorated
 
 
-def reads_state(
-    method: Callable[Concatenate[Model, Given], Answer],
-) -> Callable[Concatenate[Model, Given], Answer]:
+def snapshot_method(
+    method: Callable[Concatenate[Model, Arguments], Result],
+) -> Callable[Concatenate[Model, Arguments], Result]:
     """Let a method answer by the fit that it finds when it is called."""
 
     @wraps(method)
-    def answered_at_once(self: Model, /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
-        return method(state_of(self), *args, **kwargs)
+    def answered_at_once(
+        self: Model, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        return method(get_snapshot(self), *args, **kwargs)
 
     return answered_at_once
 
 
-def offered_if(offers: Callable[[Any], bool]) -> Callable[[Method], Method]:
+def available_if(offers: Callable[[Any], bool]) -> Callable[[Method], Method]:
     """Let a method be there for models alone that offer it, and keep its types."""
     decorate: Callable[[Method], Method] = available_if(offers)
     return decorate
 
 
-def offered_unless(
+def available_unless(
     why_not: Callable[[Any], str | None],
 ) -> Callable[[Method], Method]:
     """Let a method be there for models alone that offer it; the error says why others do not."""
@@ -216,7 +218,7 @@ class _OfferedUnless:
         return MethodType(self._method, model)
 
 
-def expect_one_target(what: str, model: Any) -> None:
+def check_one_target(what: str, model: Any) -> None:
     """Refuse a model of several targets, whoever's it is, where one is asked about."""
     classes = getattr(model, "classes_", None)
     are_several = isinstance(classes, list) and any(np.ndim(known) for known in classes)

@@ -9,7 +9,7 @@ _ABOVE, _BELOW = "rgba(213, 94, 0, 0.7)", "rgba(0, 114, 178, 0.7)"
 _BAR_WIDTH = 6.0  # in units of letters, on either side
 
 
-def html_table(
+def make_html_table(
     title: str,
     head: Sequence[str],
     lines: Sequence[Sequence[str]],

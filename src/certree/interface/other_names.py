@@ -53,14 +53,14 @@ _OF_CART = {
 _WORDS = {"squared_error": "squared", "log_loss": "entropy"}
 
 
-def our_word(value: Any, known: Collection[str]) -> Any:
+def translate_value(value: Any, known: Collection[str]) -> Any:
     """What a value is called among known words; anything else stays as it is."""
     if not isinstance(value, str) or value in known or _WORDS.get(value) not in known:
         return value
     return _WORDS[value]
 
 
-def suggestion(name: str, parameters: Iterable[str]) -> str | None:
+def suggest_parameter(name: str, parameters: Iterable[str]) -> str | None:
     """What to write among these parameters for the name of another library; None: nobody knows."""
     known = set(parameters)
     if name in known:
@@ -71,7 +71,7 @@ def suggestion(name: str, parameters: Iterable[str]) -> str | None:
     return f"grower=Cart({name}=...)" if name in _OF_CART and "grower" in known else None
 
 
-def expect_our_names(model: Any, given: Iterable[str], parameters: Iterable[str]) -> None:
+def check_for_aliases(model: Any, given: Iterable[str], parameters: Iterable[str]) -> None:
     """Say what a parameter is called here that has the name of another library.
 
     Raises
@@ -80,12 +80,14 @@ def expect_our_names(model: Any, given: Iterable[str], parameters: Iterable[str]
         If there is such a parameter.
     """
     for name in given:
-        ours = suggestion(name, parameters)
+        ours = suggest_parameter(name, parameters)
         if ours is not None:
             raise TypeError(f"{type(model).__name__} has no parameter {name!r}: use {ours}")
 
 
-def expect_own_parameters(model: Any, given: Mapping[str, Any], parameters: Iterable[str]) -> None:
+def check_nested_parameters(
+    model: Any, given: Mapping[str, Any], parameters: Iterable[str]
+) -> None:
     """Refuse ``part__name`` where the estimator itself has the parameter, and its part does not.
 
     Parameters
@@ -115,14 +117,14 @@ def expect_own_parameters(model: Any, given: Mapping[str, Any], parameters: Iter
             )
 
 
-def knows_other_names(init: Callable[..., None]) -> Callable[..., None]:
+def rejects_aliases(init: Callable[..., None]) -> Callable[..., None]:
     """Let a constructor say so."""
     parameters = inspect.signature(init).parameters
 
     @wraps(init)
     def init_by_our_names(self: Any, /, *args: Any, **kwargs: Any) -> None:
         if not kwargs.keys() <= parameters.keys():
-            expect_our_names(self, kwargs, parameters)
+            check_for_aliases(self, kwargs, parameters)
         init(self, *args, **kwargs)
 
     return init_by_our_names

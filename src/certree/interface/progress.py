@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from time import perf_counter
 
-from certree.interface.extras import needed
-from certree.interface.words import duration, to_four_digits
+from certree.interface.extras import import_extra
+from certree.interface.formatting import format_duration, format_four_digits
 
 # Where there are only lines, so many are written.
 _LINES = 10
 
 
 @contextmanager
-def progress(shown: bool, total: int, description: str) -> Iterator[Callable[..., None]]:
+def show_progress(shown: bool, total: int, description: str) -> Iterator[Callable[..., None]]:
     """Show a bar of `total` steps on standard error, if `shown`; yields what advances it.
 
     That takes a number of steps, 1 unless it is given, and a note that stands beside the bar from
@@ -22,8 +22,8 @@ def progress(shown: bool, total: int, description: str) -> Iterator[Callable[...
     console = None
     if shown:
         with suppress(ImportError):
-            console = needed("rich.console", "cli").Console(stderr=True)
-            bars = needed("rich.progress", "cli")
+            console = import_extra("rich.console", "cli").Console(stderr=True)
+            bars = import_extra("rich.progress", "cli")
         if console is None:
             yield _lines(total, description)
             return
@@ -38,7 +38,7 @@ def progress(shown: bool, total: int, description: str) -> Iterator[Callable[...
         )
 
 
-class Pace:
+class RowRate:
     """How many rows a second something takes, since it was made."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Pace:
         """The same in words, once n more have been taken."""
         self._n += n
         seconds = max(perf_counter() - self._begin, 1e-9)
-        return f"{to_four_digits(float(f'{self._n / seconds:.2g}'))} rows/s"
+        return f"{format_four_digits(float(f'{self._n / seconds:.2g}'))} rows/s"
 
 
 def _lines(total: int, description: str) -> Callable[..., None]:
@@ -63,7 +63,9 @@ def _lines(total: int, description: str) -> Callable[..., None]:
             return
         told = done
         left = (total - done) * (perf_counter() - begin) / max(done, 1)
-        more = [one for one in (note, f"{duration(left)} left" if done < total else "") if one]
+        more = [
+            one for one in (note, f"{format_duration(left)} left" if done < total else "") if one
+        ]
         sys.stderr.write(
             " ".join([f"{description}: {done} of {total}", ", ".join(more)]).rstrip() + "\n"
         )

@@ -25,7 +25,7 @@ from typing import (
 import numpy as np
 from sklearn.utils._param_validation import Interval, InvalidParameterError
 
-from certree.interface.arrays import LARGEST, in_float64
+from certree.interface.arrays import MAX_SETTING, to_float
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -45,18 +45,18 @@ class _Range(Interval):
     """An interval that also numbers of few digits are compared with as what they are."""
 
     def __contains__(self, value: Any) -> bool:
-        return bool(super().__contains__(in_float64(value)))
+        return bool(super().__contains__(to_float(value)))
 
 
 # What settings of estimators may be, in scikit-learn's terms.
-NONNEGATIVE = _Range(Real, 0, LARGEST, closed="both")
-POSITIVE = _Range(Real, 0, LARGEST, closed="right")
+NONNEGATIVE = _Range(Real, 0, MAX_SETTING, closed="both")
+POSITIVE = _Range(Real, 0, MAX_SETTING, closed="right")
 COUNT = Interval(Integral, 1, None, closed="left")
 # More rounds of boosting, or trees that are judged in pairs, are a slip of the hand.
 ROUNDS = Interval(Integral, 1, 100_000, closed="both")
 
 
-def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def validate_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Check nouns, numbers and words that a function is given by its annotations.
 
     Parameters
@@ -84,7 +84,7 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return door
 
 
-def expect_settings(owner: Any) -> None:
+def validate_settings(owner: Any) -> None:
     """Check attributes that a constructor has stored, by its annotations as `checked` does."""
     expected = _expected(type(owner).__init__)
     _expect(expected, [(name, getattr(owner, name)) for name in expected])

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import Float64, column
+from certree.interface.arrays import Float64, check_column
 
 
-class Stored:
+class StoredState:
     """The arrays, and what else there is, that a file holds, or those of a part.
 
     Parameters
@@ -55,7 +55,7 @@ class Stored:
 
     def of(self, part: str) -> "Stored":
         """The same of a part."""
-        inner = Stored(self._entries, self._arrays, part)
+        inner = StoredState(self._entries, self._arrays, part)
         inner.renewed = self.renewed
         return inner
 
@@ -73,7 +73,7 @@ class Stored:
         most: float = np.inf,
     ) -> Float64:
         """An array of finite numbers of this shape, None for any length, and range."""
-        values: Float64 = column(name, self[name], "float64", shape)
+        values: Float64 = check_column(name, self[name], "float64", shape)
         if not (np.isfinite(values) & (values >= least) & (values <= most)).all():
             raise ValueError(f"{name} must hold finite numbers in {least:g} .. {most:g}")
         return values

@@ -9,7 +9,7 @@ from joblib import cpu_count, effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 from sklearn.utils._param_validation import Interval
 
-from certree.interface.signatures import checked
+from certree.interface.signatures import validate_arguments
 
 # What it may be, in scikit-learn's terms.
 N_JOBS = [
@@ -23,8 +23,8 @@ _MOST_THREADS = 1024
 _WORTH_THREADS = 128
 
 
-@checked
-def threads(n_jobs: int | None) -> int:
+@validate_arguments
+def get_n_threads(n_jobs: int | None) -> int:
     """Number of threads that `n_jobs` means in scikit-learn's convention, 1024 at most."""
     if n_jobs is None:
         return 1
@@ -33,7 +33,7 @@ def threads(n_jobs: int | None) -> int:
         return min(int(effective_n_jobs(n_jobs)), _MOST_THREADS)
 
 
-def all_threads(n_jobs: int | None, n_rows: int = _WORTH_THREADS) -> int:
+def get_n_threads_or_all(n_jobs: int | None, n_rows: int = _WORTH_THREADS) -> int:
     """Number of threads of models whose fits are long: None means all that this process may use.
 
     A few rows to predict take one: to ask for more takes longer than their prediction.
@@ -44,10 +44,10 @@ def all_threads(n_jobs: int | None, n_rows: int = _WORTH_THREADS) -> int:
     if n_rows < _WORTH_THREADS:
         return 1
     if n_jobs is not None:
-        return threads(n_jobs)
+        return get_n_threads(n_jobs)
     backend, configured = get_active_backend()
     if configured is not None:
-        return threads(configured)
+        return get_n_threads(configured)
     if backend.nesting_level:
         return 1
     bound = os.environ.get("OMP_NUM_THREADS", "")

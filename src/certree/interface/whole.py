@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 
-def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
+def write_atomically(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
     """Write a file beside its place and move it there when it is complete.
 
     A link stays one, and a file keeps its mode and, where permitted, its owner. A pipe or a device has

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 from certree.paper.figure2 import Curve
 from certree.paper.protocol import PRUNING
 from certree.paper.rates import Rate, shrinking
@@ -43,7 +43,7 @@ _CURVES = (PRUNING, "SN-pruning", "PAC-Bayes joint", "HS-vote", "unpruned")
 
 def _mark(**style: Any) -> Any:
     """A line or a mark that stands in a legend alone."""
-    return needed("matplotlib.lines", "plot").Line2D([], [], **style)
+    return import_extra("matplotlib.lines", "plot").Line2D([], [], **style)
 
 
 @styled

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from certree.certificates.certificate import log_chance
 from certree.certificates.inequalities import bounds
 from certree.certificates.inequalities.posterior_moments import kl_divergence
-from certree.interface.arrays import LARGEST, Float64
-from certree.interface.signatures import checked
+from certree.interface.arrays import MAX_SETTING, Float64
+from certree.interface.signatures import validate_arguments
 from certree.prunings.penalties import finite_cost
 from certree.stats import NodeStats
 from certree.tree import Tree
@@ -30,7 +30,7 @@ _TEMPERATURES = 2.0 ** -np.arange(-0.75, 13, 0.25)
 _ROUNDING = 1e-9
 
 
-@checked
+@validate_arguments
 def oracle_excess(gibbs_excess: float, n_classes: int) -> float:
     """Bound on the excess risk of a majority vote over the Bayes risk, by that of its draws.
 
@@ -104,7 +104,7 @@ def _family(tree: Tree, cost: Float64, prior: NodeWeights) -> Family:
     return Family(tree, gains_of(tree, cost)[:, None], cost[:1], np.zeros(0), stops)
 
 
-@checked
+@validate_arguments
 def excess_posterior(
     tree: Tree, stats: NodeStats, prior: NodeWeights, penalty: ArrayLike, lambda_error: float
 ) -> NodeWeights:
@@ -144,7 +144,7 @@ def excess_posterior(
     return _family(tree, cost, prior).at(bounds.expect_temperature(lambda_error))
 
 
-@checked
+@validate_arguments
 def gibbs_excess_bound(
     tree: Tree,
     stats: NodeStats,
@@ -205,7 +205,7 @@ def gibbs_excess_bound(
     return min(bound, 1.0)
 
 
-@checked
+@validate_arguments
 def excess_bound(
     tree: Tree,
     population: NodeStats,
@@ -311,8 +311,8 @@ def expect_problem(
     total = float(population.of(tree).n[0])
     if abs(total - 1) > _ROUNDING:
         raise ValueError(f"population must hold probabilities that sum to 1, got {total:g}")
-    if not fewest <= n <= LARGEST:
-        raise ValueError(f"expected n in {fewest} .. {LARGEST:g}, got {n!r}")
+    if not fewest <= n <= MAX_SETTING:
+        raise ValueError(f"expected n in {fewest} .. {MAX_SETTING:g}, got {n!r}")
     if not 0 <= bayes_risk <= 1:
         raise ValueError(f"bayes_risk must lie in 0 .. 1, got {bayes_risk!r}")
     return float(n)

@@ -17,7 +17,7 @@ from certree.grow.grower import Grower, grow_trees
 from certree.grow.growing import TrainingSamples
 from certree.grow.kd import KD
 from certree.interface.arrays import Int32
-from certree.interface.progress import progress
+from certree.interface.progress import show_progress
 from certree.prunings.penalties import CostComplexity, DepthPenalised
 from certree.rows.folds import Fold, content_folds
 from certree.stats import count
@@ -250,7 +250,7 @@ def run(
         sample = draw(name, tables[name], repeat, share)
         return [judge(name, sample, grower, repeat) for grower in growers]
 
-    with progress(verbose, len(tasks), "repetitions") as advance:
+    with show_progress(verbose, len(tasks), "repetitions") as advance:
         workers = 1 if n_jobs is None else effective_n_jobs(n_jobs)
         results = Parallel(n_jobs=workers, prefer="threads", return_as="generator")(
             delayed(task)(*arguments) for arguments in tasks

@@ -23,7 +23,7 @@ from certree.estimators.model_trees import DecoratedTreeClassifier
 from certree.estimators.pruned import PrunedTreeClassifier
 from certree.grow.dyadic import Dyadic, dyadic_resolution
 from certree.interface.arrays import Float64, Int32
-from certree.interface.progress import progress
+from certree.interface.progress import show_progress
 from certree.paper.table2 import Mean, mean_of
 from certree.prunings.rule import PruningRule
 from certree.prunings.scott_nowak import SpatiallyAdaptive, SquareRoot
@@ -260,7 +260,10 @@ def simulate(
         return trials
 
     # Set once for all samples: fits that end in turn would not give back what they found.
-    with threadpool_limits(1, user_api="blas"), progress(verbose, len(tasks), "samples") as advance:
+    with (
+        threadpool_limits(1, user_api="blas"),
+        show_progress(verbose, len(tasks), "samples") as advance,
+    ):
         workers = 1 if n_jobs is None else effective_n_jobs(n_jobs)
         results = Parallel(n_jobs=workers, prefer="threads", return_as="generator")(
             delayed(task)(*arguments) for arguments in tasks

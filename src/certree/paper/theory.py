@@ -13,7 +13,7 @@ from certree.certificates.inequalities import bounds
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.certificates.priors import size_prior
 from certree.interface.arrays import Float64
-from certree.interface.signatures import checked
+from certree.interface.signatures import validate_arguments
 from certree.paper.excess import (
     OracleBound,
     best_excess,
@@ -30,7 +30,7 @@ from certree.tree import Tree
 from certree.weights.node_weights import NodeWeights
 
 
-@checked
+@validate_arguments
 def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Float64:
     """By how much errors in a leaf may be too few, if those of a cell deviate as they do by chance.
 
@@ -64,7 +64,7 @@ def deviation_penalty(tree: Tree, stats: NodeStats, delta: float = 0.05) -> Floa
     return penalty
 
 
-@checked
+@validate_arguments
 def deviation_limit(tree: Tree, population: NodeStats, n: int, delta: float = 0.05) -> Float64:
     """Bound what `deviation_penalty` will be, by the probabilities of the cells.
 
@@ -105,7 +105,7 @@ def _log_cells(tree: Tree, delta: float) -> float:
     return math.log(tree.n_cells) - log_chance(delta)
 
 
-@checked
+@validate_arguments
 def theorem_bound(
     tree: Tree,
     population: NodeStats,
@@ -160,7 +160,7 @@ def theorem_bound(
     )
 
 
-@checked
+@validate_arguments
 def chernoff_oracle_bound(
     tree: Tree,
     population: NodeStats,
@@ -227,7 +227,7 @@ def chernoff_oracle_bound(
     return best_temperature(at, lambda_error)
 
 
-@checked
+@validate_arguments
 def hoelder_rate(n: float, smoothness: float, dimension: float) -> float:
     """Excess risk, but for constants, where class probabilities are Hoelder smooth.
 
@@ -285,7 +285,7 @@ class Resolvability(NamedTuple):
     pruning: NodeWeights
 
 
-@checked
+@validate_arguments
 def resolvability(tree: Tree, population: NodeStats, n: int, bayes_risk: float) -> Resolvability:
     """Index of resolvability: what the spatially adaptive rule pays for the best pruning on average.
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,8 +114,8 @@ class ArrowFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._pa = needed("pyarrow", "files")
-        self._ipc = needed("pyarrow.ipc", "files")
+        self._pa = import_extra("pyarrow", "files")
+        self._ipc = import_extra("pyarrow.ipc", "files")
         self._file = self._pa.OSFile(str(path), "r")
         try:
             self._size = self._file.size()
@@ -268,7 +268,7 @@ class ArrowFile:
 
     def _values(self, number: int, k: int, kind: Any, begin: int, stop: int) -> list[Any]:
         """Buffers of the values of rows begin .. stop, of which the first is a multiple of 8."""
-        pa, pc = self._pa, needed("pyarrow.compute", "files")
+        pa, pc = self._pa, import_extra("pyarrow.compute", "files")
         if not self._has_offsets(kind):
             if pa.types.is_boolean(kind):
                 return [self._range(number, k, begin // 8, -(-stop // 8))]

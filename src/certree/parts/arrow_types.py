@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,7 @@ def without_index(schema: pa.Schema) -> pa.Schema:
     names = [one.name for one in kept]
     if len(set(names)) < len(names):
         raise ValueError(f"the names of columns must differ, got {', '.join(names)}")
-    return needed("pyarrow", "files").schema([one.remove_metadata() for one in kept])
+    return import_extra("pyarrow", "files").schema([one.remove_metadata() for one in kept])
 
 
 def is_text(kind: Any) -> bool:
@@ -39,19 +39,19 @@ def bytes_of_number(kind: Any) -> float:
 
 
 def _is_string(kind: Any) -> bool:
-    of = needed("pyarrow", "files").types
+    of = import_extra("pyarrow", "files").types
     if of.is_dictionary(kind):
         return _is_string(kind.value_type)
     return of.is_string(kind) or of.is_large_string(kind) or of.is_string_view(kind)
 
 
 def _is_dictionary(kind: Any) -> bool:
-    return bool(needed("pyarrow", "files").types.is_dictionary(kind))
+    return bool(import_extra("pyarrow", "files").types.is_dictionary(kind))
 
 
 def common_type(one: Any, other: Any) -> Any:
     """The type that holds all values of two; None: there is none."""
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     of = pa.types
     if one == other:
         return one
@@ -73,7 +73,7 @@ def common_type(one: Any, other: Any) -> Any:
 
 
 def _common_integer(one: Any, other: Any) -> Any:
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     signed = [kind for kind in (one, other) if pa.types.is_signed_integer(kind)]
     bits = max(one.bit_width, other.bit_width)
     if len(signed) == 1:
@@ -87,7 +87,7 @@ def _common_integer(one: Any, other: Any) -> Any:
 
 def joined_schema(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
     """The columns of two files, by name, with types that hold the values of both."""
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     (before, schema), (file, more) = one, other
     for has, lacks, names in ((before, file, more.names), (file, before, schema.names)):
         of = schema if has is before else more
@@ -109,7 +109,7 @@ def joined_schema(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, An
 
 def as_schema(batch: Any, schema: Any, where: str) -> Any:
     """A batch as a table of the types that all files share."""
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     columns = []
     for one in schema:
         column = batch.column(one.name)

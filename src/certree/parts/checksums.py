@@ -13,7 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +76,7 @@ def checksum(column: pa.ChunkedArray) -> int:
 
 def _buffers(values: pa.Array) -> list[Any]:
     """Contiguous bytes that say what values without missing ones are."""
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     of, kind = pa.types, values.type
     n, start = len(values), values.offset
     if n == 0 or of.is_null(kind):

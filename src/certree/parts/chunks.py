@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.interface.arrays import Float64, in_units_of_largest
+from certree.interface.arrays import Float64, divide_by_largest
 from certree.rows.columns import rows_at
 from certree.rows.folds import Indices
 from certree.rows.training import Training, training_rows, weighed_targets
@@ -70,7 +70,7 @@ class Weighing:
 
     def __call__(self, weight: Float64) -> Float64:
         """Weights of a mean of 1, or as far as they are known."""
-        scaled = in_units_of_largest(weight, self.largest)
+        scaled = divide_by_largest(weight, self.largest)
         return scaled if self.factor is None else scaled * self.factor
 
 

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from certree.interface.arrays import beside_each_other
-from certree.interface.extras import needed
+from certree.interface.arrays import stack_columns
+from certree.interface.extras import import_extra
 from certree.parts.chunks import Chunk, as_list, joined
 from certree.parts.executors import added
 from certree.parts.memory_limit import Need, Portions
@@ -92,13 +92,13 @@ class Partitions:
     def partition(self, number: int) -> Any:
         """One of them, as what is computed where it lies."""
         beside = (None if one is None else one[number] for one in self._beside)
-        made = needed("dask", "dask").delayed(as_chunk, pure=False)
+        made = import_extra("dask", "dask").delayed(as_chunk, pure=False)
         return made(number, self._rows[number], *beside)
 
     def chunks(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """All rows, one partition after the other."""
         del targets_only
-        dask = needed("dask", "dask")
+        dask = import_extra("dask", "dask")
         for number in range(self.n_parts):
             yield dask.compute(self.partition(number))[0]
 
@@ -143,7 +143,7 @@ def as_chunk(number: int, X: Any, y: Any, weight: Any, groups: Any) -> Chunk:
             )
     weights, groups = (None if one is None else np.asarray(one) for one in (weight, groups))
     if hasattr(y, "columns") and len(y.columns) > 1:  # of whatever types Dask has made them
-        y = beside_each_other([np.asarray(y[name]) for name in y.columns])
+        y = stack_columns([np.asarray(y[name]) for name in y.columns])
     return Chunk(X, y, weights, f"partition {number}", groups=groups)
 
 
@@ -303,7 +303,7 @@ class OnCluster:
 
     def _waited(self, held: Held, method: str, *given: Any) -> Any:
         """What an actor answers."""
-        distributed = needed("distributed", "dask")
+        distributed = import_extra("distributed", "dask")
         try:
             ask = getattr(held.actor, method)
         except (RuntimeError, ValueError) as error:  # the worker is known to be lost
@@ -357,7 +357,7 @@ class OnCluster:
         numbers: Sequence[int] | None = None,
     ) -> list[Any]:
         """Futures of a call with some partitions, or all, which are made of their source for it."""
-        delayed = needed("dask", "dask").delayed(call, pure=False)
+        delayed = import_extra("dask", "dask").delayed(call, pure=False)
         tasks = [
             delayed(f, (*given, *(() if own is None else (own[i],))), i, self._source.partition(i))
             for i in (range(self.n_parts) if numbers is None else numbers)
@@ -377,7 +377,7 @@ class OnCluster:
         return added(map(self._result, told))
 
     def _result(self, future: Any) -> Any:
-        distributed = needed("distributed", "dask")
+        distributed = import_extra("distributed", "dask")
         try:
             while True:
                 try:

@@ -9,7 +9,7 @@ from functools import partial, reduce
 from itertools import count, repeat
 from typing import Any, Protocol
 
-from certree.interface.progress import Pace, progress
+from certree.interface.progress import RowRate, show_progress
 from certree.parts.chunks import Chunk, as_list, joined
 from certree.parts.memory_limit import (
     Need,
@@ -324,8 +324,8 @@ class Here(Parts):
     def _read(self, *, targets_only: bool = False) -> Iterator[Chunk]:
         """The rows as they lie, whose number is shown."""
         n_rows = self._source.n_rows
-        with progress(self._shown and n_rows is not None, n_rows or 0, "reading") as show:
-            pace = Pace()
+        with show_progress(self._shown and n_rows is not None, n_rows or 0, "reading") as show:
+            pace = RowRate()
             for chunk in self._source.chunks(targets_only=targets_only):
                 n = len(chunk.y)
                 yield chunk

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _get_feature_names, _num_features
 
-from certree.interface.arrays import Float64, in_units_of_largest
+from certree.interface.arrays import Float64, divide_by_largest
 from certree.parts.chunks import (
     Chunk,
     Weighing,
@@ -250,7 +250,7 @@ def _weight_in_units(chunk: Chunk, reader: Any, largest: float) -> int | None:
     found = positive_rows(reader, replace(chunk, X=chunk.y))
     if found is None or found[1] is None:
         return None
-    return exact_sum(in_units_of_largest(found[1], largest))
+    return exact_sum(divide_by_largest(found[1], largest))
 
 
 def _looked(model: Any, reader: Any, parts: Executor) -> Found:

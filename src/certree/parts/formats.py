@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 from certree.parts.arrow_files import ArrowFile
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class _Parquet(Format):
     def _file(self) -> Any:
         # Without a buffer all that is read of a row group is held, however few rows are asked for.
         how: dict[str, Any] = {"buffer_size": _BUFFER, "pre_buffer": False}
-        kind = needed("pyarrow.parquet", "files").ParquetFile
+        kind = import_extra("pyarrow.parquet", "files").ParquetFile
         return kind(self._path, **(how if self._is_limited else {}))
 
     def look(self) -> tuple[pa.Schema, int]:
@@ -82,7 +82,7 @@ class _Parquet(Format):
             yield from file.iter_batches(n_rows, **how)
 
     def held(self, columns: list[str]) -> int:
-        pa = needed("pyarrow", "files")
+        pa = import_extra("pyarrow", "files")
         with self._file() as file:
             about, largest = file.metadata, (0, 0, 0)
             for i in range(about.num_row_groups):
@@ -120,7 +120,7 @@ class _Arrow(Format):
                 yield from file.ranges(columns, i, n_rows)
 
     def held(self, columns: list[str]) -> int:
-        pa, most = needed("pyarrow", "files"), 0
+        pa, most = import_extra("pyarrow", "files"), 0
         with ArrowFile(self._path) as file:
             for i in range(len(file.lengths)):
                 if file.has_ranges(i):
@@ -137,7 +137,7 @@ class _Text(Format):
     """CSV, whose types are those that all values have, wherever they stand."""
 
     def _read(self, **how: Any) -> Any:
-        csv = needed("pyarrow.csv", "files")
+        csv = import_extra("pyarrow.csv", "files")
         delimiter = "\t" if ".tsv" in self._path.name.lower() else ","
         return csv.open_csv(
             self._path,
@@ -150,7 +150,7 @@ class _Text(Format):
         )
 
     def look(self) -> tuple[pa.Schema, int]:
-        pa, n_rows = needed("pyarrow", "files"), 0
+        pa, n_rows = import_extra("pyarrow", "files"), 0
         with self._read() as first:
             names = first.schema.names
         seen: dict[str, Any] = dict.fromkeys(names, pa.null())
@@ -163,7 +163,7 @@ class _Text(Format):
 
     def batches(self, columns: list[str], n_rows: int, piece: Piece = None) -> Iterator[Any]:
         del piece
-        pa = needed("pyarrow", "files")
+        pa = import_extra("pyarrow", "files")
         types = dict.fromkeys(columns, pa.string())
         with self._read(column_types=types, include_columns=columns) as blocks:
             for block in blocks:
@@ -185,7 +185,7 @@ def format_of(path: Path) -> type[Format]:
 
 def _type_of_text(column: Any, before: Any) -> Any:
     """The first of the types that text may mean, in their order, which holds all that has been seen."""
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     kinds = [pa.null(), pa.int64(), pa.float64(), pa.string()]
     if pa.types.is_boolean(before):
         kinds = [pa.bool_(), pa.string()]
@@ -201,7 +201,7 @@ def _type_of_text(column: Any, before: Any) -> Any:
 
 
 def _can_be(column: Any, kind: Any) -> bool:
-    pa = needed("pyarrow", "files")
+    pa = import_extra("pyarrow", "files")
     try:
         column.cast(kind)
     except pa.ArrowInvalid:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.interface.arrays import Float64, Int32, Int64, in_units_of_largest
+from certree.interface.arrays import Float64, Int32, Int64, divide_by_largest
 from certree.parts.chunks import Weighing
 from certree.parts.dealt_groups import dealt_by_groups, groups_of_all
 from certree.parts.exact_sums import exact_sum, rounded
@@ -234,7 +234,7 @@ def weights_of_sides(
 ) -> tuple[RowsToDeal, NDArray[Any]]:
     """Exact sums of the weights of both sides, in units of the largest one of each."""
     sums = [
-        exact_sum(in_units_of_largest(part.weight[rows], most))
+        exact_sum(divide_by_largest(part.weight[rows], most))
         for rows, most in zip((~mask, mask), largest, strict=True)
     ]
     return part, np.array(sums, dtype=object)

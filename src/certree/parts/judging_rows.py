@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 from certree.parts.chunks import Chunk, Weighing, as_list, joined, training_of
 from certree.parts.executors import Executor, SomeRows
 from certree.parts.first_look import Judging, Learned, learn_judges
@@ -92,7 +92,7 @@ class SourceWithJudges:
         n = self._rows.n_parts
         if number < n:
             return self._rows.partition(number)
-        made = needed("dask", "dask").delayed(_judging, pure=False)
+        made = import_extra("dask", "dask").delayed(_judging, pure=False)
         return made(self._judges.partition(number - n))
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 from certree.rows.elsewhere import lies_on_cluster
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -37,7 +37,7 @@ def answers_collections(method: Method) -> Method:
 
 def _answers(model: Any, said: Callable[[Any], Any], X: Any) -> Any:
     """What a function says of the rows of a collection."""
-    needed("dask", "dask")
+    import_extra("dask", "dask")
     p = model.n_features_in_
     if X.shape[1] != p:
         raise ValueError(
@@ -73,7 +73,7 @@ def _of_rows(said: Callable[[Any], Any], none: Any, X: Any) -> Any:
 
 def _of_frame(said: Callable[[Any], Any], X: Any) -> Any:
     """The same of a data frame, with its index."""
-    pandas = needed("pandas", "frames")
+    pandas = import_extra("pandas", "frames")
     told = _array_of(said(X if len(X) else _one_row(X)))[: len(X)]
     make = pandas.Series if told.ndim == 1 else pandas.DataFrame
     return make(told, index=X.index)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from certree.grow.bins import EDGE_ROWS
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 
 # Sizes as Dask writes them.
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -266,7 +266,7 @@ def held_now() -> int:
 
 def give_back() -> None:
     """Give back to the system what has been freed, which libraries keep for themselves."""
-    needed("pyarrow", "files").default_memory_pool().release_unused()
+    import_extra("pyarrow", "files").default_memory_pool().release_unused()
     _trim()(0)
 
 

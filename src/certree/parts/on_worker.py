@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 from certree.parts.executors import Parts, added, owned
 
 # Arrays of fewer bytes are pickled with what holds them.
@@ -85,7 +85,7 @@ class OnWorker(Parts):
     """
 
     def __init__(self, numbers: tuple[int, ...], *pairs: tuple[Any, Any]) -> None:
-        worker = needed("distributed", "dask").get_worker()
+        worker = import_extra("distributed", "dask").get_worker()
         super().__init__([owned(received(part)) for part, _ in pairs], worker.state.nthreads)
         self._worker, self._numbers = worker, numbers
         self._below: Sequence[Below] = ()
@@ -195,7 +195,7 @@ def known(told: Any) -> Any:
 
 async def _answer(worker: Any, below: Below, asked: Asked) -> list[Any]:
     """What a worker below tells, as one actor of Dask asks another."""
-    serialized = needed("distributed.protocol", "dask").to_serialize
+    serialized = import_extra("distributed.protocol", "dask").to_serialize
     given = [serialized(pickle.dumps(asked.of(below.numbers), 5))]
     try:
         told = await worker.rpc(below.address).actor_execute(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 from certree.parts.cluster import OnCluster, Partitions
 from certree.parts.executors import Executor, Here
 from certree.parts.judging_rows import JudgedParts, SourceWithJudges
@@ -19,7 +19,7 @@ from certree.rows.elsewhere import lies_on_cluster
 def current_client() -> Any:
     """The client of the cluster that this process uses; None: there is none."""
     try:
-        return needed("distributed", "dask").get_client()
+        return import_extra("distributed", "dask").get_client()
     except (ValueError, ImportError):
         return None
 

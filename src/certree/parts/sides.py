@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from certree.interface.arrays import Float64, Int32, Int64, UInt64, places_among
+from certree.interface.arrays import Float64, Int32, Int64, UInt64, find_positions
 from certree.parts.chunks import Chunk, positive_rows, without_class_weights
 from certree.parts.dealt_groups import dealt_by_groups, groups_of_all
 from certree.parts.executors import Executor, SomeRows
@@ -115,7 +115,7 @@ def _n_repeats(parts: Executor, masks: list[Mask], n: int) -> int:
         if group:
             certify = np.unique(np.stack([certify, *group]), axis=1)[0]
         distinct = np.unique(certify)
-        repeats += len(certify) - int((~places_among(np.unique(grow), distinct)[1]).sum())
+        repeats += len(certify) - int((~find_positions(np.unique(grow), distinct)[1]).sum())
     return repeats
 
 
@@ -307,7 +307,7 @@ def certifying_of_part(
     training, _ = training_rows(plain, side.X, known, None, again=True)
     leaf, y = tree.route(training.X, 1), training.y
     if is_classifier(reader):
-        codes, is_known = places_among(reader.classes_, target)
+        codes, is_known = find_positions(reader.classes_, target)
         y = np.where(is_known, codes, other_class(len(reader.classes_))).astype(np.int32)
         part = replace(part, known=fit_hashes(*training.features.parts))
     if factors is not None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certree.interface.arrays import beside_each_other
-from certree.interface.extras import needed
+from certree.interface.arrays import stack_columns
+from certree.interface.extras import import_extra
 from certree.parts.arrow_types import (
     as_schema,
     bytes_of_number,
@@ -67,7 +67,7 @@ class FileRows:
         part_rows: int = PART_ROWS,
         is_limited: bool = False,
     ) -> None:
-        needed("pyarrow", "files")
+        import_extra("pyarrow", "files")
         y = one_or_several(y)
         for name, given, kinds in (
             ("y", y, str | tuple),
@@ -125,7 +125,9 @@ class FileRows:
 
     def _bytes_of_words(self, columns: list[str]) -> list[float]:
         """How many bytes a word of columns of text has, somewhat more than the first ones of a file."""
-        schema = needed("pyarrow", "files").schema([self._schema.field(one) for one in columns])
+        schema = import_extra("pyarrow", "files").schema(
+            [self._schema.field(one) for one in columns]
+        )
         most = [0.0] * len(columns)
         for one in self._tables if columns else []:
             for batch in one.batches(columns, FIRST_ROWS):
@@ -169,7 +171,7 @@ class FileRows:
         if self._weight is not None:
             weight = known_values("the column of weights", table, self._weight, where)
         columns = [known_values("the target", table, one, where) for one in self._targets]
-        y = columns[0] if len(columns) == 1 else beside_each_other(columns) if columns else None
+        y = columns[0] if len(columns) == 1 else stack_columns(columns) if columns else None
         groups = None if self._groups is None else values_of(table, self._groups)
         X = table.select(self.features) if with_features else None
         return Chunk(X, y, weight, where, groups=groups)
@@ -192,12 +194,12 @@ class FileRows:
         alone = copy(self)
         alone.__dict__.pop("_pieces")
         alone._tables = [self._tables[i]]
-        made = needed("dask", "dask").delayed(_read_by_worker, pure=False)
+        made = import_extra("dask", "dask").delayed(_read_by_worker, pure=False)
         return made(alone, piece, number)
 
     def piece(self, piece: Piece, number: int) -> Chunk:
         """The rows of a piece of the first file."""
-        pa = needed("pyarrow", "files")
+        pa = import_extra("pyarrow", "files")
         table = self._tables[0]
         columns = [*self.features, *self._beside()]
         schema = pa.schema([self._schema.field(one) for one in columns])
@@ -226,7 +228,7 @@ class FileRows:
         return [*dict.fromkeys(one for one in named if one is not None)]
 
     def _in_parts(self, columns: list[str]) -> Iterator[tuple[pa.Table, str]]:
-        pa = needed("pyarrow", "files")
+        pa = import_extra("pyarrow", "files")
         schema = pa.schema([self._schema.field(one) for one in columns])
         waiting: list[Any] = []
         n, places = 0, []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 from certree.parts.arrow_types import without_index
 from certree.parts.formats import Format, Piece, format_of
 
@@ -154,7 +154,7 @@ class _Reading:
         pass
 
     def __exit__(self, kind: Any, error: Any, _: Any) -> None:
-        arrow = needed("pyarrow", "files")
+        arrow = import_extra("pyarrow", "files")
         if isinstance(error, arrow.ArrowException | OSError | EOFError | UnicodeDecodeError):
             self._file.expect_unchanged()
             raise ValueError(f"{self._file.name} could not be read: {error}") from error

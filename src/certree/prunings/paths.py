@@ -6,9 +6,9 @@ from typing import Literal
 import numpy as np
 
 from certree._core import critical_prices, merge_order
-from certree.interface.arrays import Float64, Int32, OfColumns
-from certree.interface.other_names import our_word
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.arrays import ArrayRecord, Float64, Int32
+from certree.interface.parameter_aliases import translate_value
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.prunings.rule import PruningRule
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
@@ -17,7 +17,7 @@ from certree.weights.node_weights import NodeWeights, pruning_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PruningPath(OfColumns):
+class PruningPath(ArrayRecord):
     """Nested prunings of a tree by their alpha, from the largest to the smallest.
 
     Parameters
@@ -35,7 +35,7 @@ class PruningPath(OfColumns):
     critical: Float64
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
         self._check("float64", (None,), "alphas")
         self._check("float64", (self.tree.n_nodes,), "critical")
 
@@ -152,7 +152,7 @@ def impurity_cost(stats: Stats, cost: Cost = None) -> Float64:
     if cost is None:
         return stats.loss
     known = ("error", "gini", "entropy") if isinstance(stats, NodeStats) else ("squared",)
-    cost = our_word(cost, known)
+    cost = translate_value(cost, known)
     if cost not in known:
         raise ValueError(f"cost must be None or one of {', '.join(known)}, got {cost!r}")
     if cost == "error":
@@ -174,7 +174,7 @@ def leaf_gains(tree: Tree, stats: Stats, count_empty: bool = False) -> Float64:
     return gains_of(tree, (stats.n > 0).astype(np.float64))
 
 
-@checked
+@validate_arguments
 def cost_complexity_path(
     tree: Tree, stats: Stats, cost: Cost = None, *, count_empty: bool = False
 ) -> PruningPath:
@@ -230,7 +230,7 @@ def rounded_off(values: Float64, largest: float) -> Float64:
     return np.ldexp(np.rint(np.ldexp(values, -exponent)), exponent)
 
 
-@checked
+@validate_arguments
 def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath:
     """Merge the two sibling leaves whose merge raises the cost least, again and again, O(m log m).
 

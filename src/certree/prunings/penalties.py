@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, gammaln
 
-from certree.interface.arrays import LARGEST, Float64, column, nonnegative
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.arrays import MAX_SETTING, Float64, check_column, check_nonnegative
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.prunings.paths import impurity_cost
 from certree.prunings.rule import PruningRule
 from certree.stats import NodeStats, Stats
@@ -32,10 +32,12 @@ def _family(
     gains = np.stack([gains_of(tree, *pair) for pair in pairs], axis=1)
     gains[:, 0] += np.where(tree.is_leaf, 0.0, split)
     root = np.array([term[0] / one for term, one in pairs])
-    return Family.made(tree, gains, root, np.array(fixed, dtype=float), chain_stops(tree), True)
+    return Family.from_checked(
+        tree, gains, root, np.array(fixed, dtype=float), chain_stops(tree), True
+    )
 
 
-@checked
+@validate_arguments
 def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
     """Find the pruning with the smallest sum of costs over its leaves, O(m).
 
@@ -63,9 +65,9 @@ def prune(tree: Tree, cost: ArrayLike) -> NodeWeights:
 
 def finite_cost(tree: Tree, cost: ArrayLike) -> Float64:
     """Check what each node costs as a leaf, (m,)."""
-    costs: Float64 = column("cost", cost, "float64", (tree.n_nodes,))
-    if not (np.abs(costs) <= LARGEST).all():
-        raise ValueError(f"cost must be finite, and at most {LARGEST:g} in size")
+    costs: Float64 = check_column("cost", cost, "float64", (tree.n_nodes,))
+    if not (np.abs(costs) <= MAX_SETTING).all():
+        raise ValueError(f"cost must be finite, and at most {MAX_SETTING:g} in size")
     return costs
 
 
@@ -78,7 +80,7 @@ class CostComplexity(PruningRule):
         return _family(tree, [occupied, stats.loss], [-1.0], unit=stats.weight_unit)
 
 
-@checked
+@validate_arguments
 def cost_complexity(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     """Find the pruning with the fewest errors plus `alpha` per leaf that holds rows.
 
@@ -105,7 +107,7 @@ def cost_complexity(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     ----------
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
-    return CostComplexity().family(tree, stats).at(nonnegative("alpha", alpha))
+    return CostComplexity().family(tree, stats).at(check_nonnegative("alpha", alpha))
 
 
 class DepthPenalised(PruningRule):
@@ -121,7 +123,7 @@ class DepthPenalised(PruningRule):
         return _family(tree, [penalty, stats.loss], [-1.0], unit=unit)
 
 
-@checked
+@validate_arguments
 def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     """Find the pruning with the smallest error plus Scott and Nowak's spatially adaptive penalty.
 
@@ -152,10 +154,10 @@ def depth_penalised(tree: Tree, stats: Stats, alpha: float) -> NodeWeights:
     Scott and Nowak, "Minimax-optimal classification with dyadic decision trees", IEEE Trans.
     Information Theory 2006, as "SN-pruning" in Nguyen and Kpotufe, NeurIPS 2018, Section 5.
     """
-    return DepthPenalised().family(tree, stats).at(nonnegative("alpha", alpha))
+    return DepthPenalised().family(tree, stats).at(check_nonnegative("alpha", alpha))
 
 
-@checked
+@validate_arguments
 def reduced_error(tree: Tree, stats: NodeStats, validation: NodeStats) -> NodeWeights:
     """Find the smallest of the prunings that get the fewest validation rows wrong, O(m).
 
@@ -221,7 +223,7 @@ class Pessimistic(PruningRule):
 
     def family(self, tree: Tree, stats: NodeStats) -> Family:
         """The prunings of a tree, by their alpha."""
-        expect_settings(self)
+        validate_settings(self)
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
         unit = stats.of(tree).weight_unit
@@ -229,7 +231,7 @@ class Pessimistic(PruningRule):
         return _family(tree, [added, stats.errors], [-1.0], unit=unit)
 
 
-@checked
+@validate_arguments
 def pessimistic(
     tree: Tree, stats: NodeStats, alpha: float = 1.0, *, confidence: float = 0.25
 ) -> NodeWeights:
@@ -269,7 +271,7 @@ def pessimistic(
     ----------
     Quinlan, "C4.5: Programs for Machine Learning", 1993, Section 4.2, error-based pruning.
     """
-    return Pessimistic(confidence).family(tree, stats).at(nonnegative("alpha", alpha))
+    return Pessimistic(confidence).family(tree, stats).at(check_nonnegative("alpha", alpha))
 
 
 class DescriptionLength(PruningRule):
@@ -304,7 +306,7 @@ class DescriptionLength(PruningRule):
         return _family(tree, [kind, rows], [-1.0], split + np.log(2))
 
 
-@checked
+@validate_arguments
 def minimum_description_length(
     tree: Tree, stats: NodeStats, alpha: float = 1.0, *, free_splits: bool = False
 ) -> NodeWeights:
@@ -340,4 +342,4 @@ def minimum_description_length(
     Mehta, Rissanen and Agrawal, "MDL-based decision tree pruning", KDD 1995; the cost of a split is
     that of Rastogi and Shim, "PUBLIC", VLDB 1998.
     """
-    return DescriptionLength(free_splits).family(tree, stats).at(nonnegative("alpha", alpha))
+    return DescriptionLength(free_splits).family(tree, stats).at(check_nonnegative("alpha", alpha))

@@ -15,8 +15,8 @@ from sklearn.base import clone
 from certree._core import fragment_pruning
 from certree.grow.dyadic import dyadic_resolution, resolution_of
 from certree.grow.grower import Grower
-from certree.interface.arrays import Float64, OfColumns, nonnegative
-from certree.interface.signatures import checked
+from certree.interface.arrays import ArrayRecord, Float64, check_nonnegative
+from certree.interface.signatures import validate_arguments
 from certree.prunings.paths import PruningPath, cost_complexity_path, leaf_gains, losses_as_leaf
 from certree.prunings.penalties import finite_cost
 from certree.prunings.rule import PruningRule
@@ -72,7 +72,7 @@ class SquareRootPrunings:
         return self.path.losses(alphas[:, None], votes, scoring, n_threads)
 
 
-@checked
+@validate_arguments
 def square_root_penalised(
     tree: Tree, stats: Stats, alpha: float = 1.0, *, count_empty: bool = False
 ) -> NodeWeights:
@@ -108,11 +108,11 @@ def square_root_penalised(
     Scott and Nowak, "Near-minimax optimal classification with dyadic classification trees", NIPS
     2003, equation (1).
     """
-    return SquareRoot(count_empty).family(tree, stats).at(nonnegative("alpha", alpha))
+    return SquareRoot(count_empty).family(tree, stats).at(check_nonnegative("alpha", alpha))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FragmentPrunings(OfColumns):
+class FragmentPrunings(ArrayRecord):
     """Prunings that pay for the leaves of their cheapest root fragment, by an alpha.
 
     Parameters
@@ -182,7 +182,9 @@ def fragment_prunings(
 ) -> FragmentPrunings:
     """The prunings of `spatially_adaptive` or, of some smoothness, `polynomial_penalised`."""
     gains = leaf_gains(tree, stats.of(tree), count_empty)
-    cells = log(_size(stats, gains)) if log_cells is None else nonnegative("log_cells", log_cells)
+    cells = (
+        log(_size(stats, gains)) if log_cells is None else check_nonnegative("log_cells", log_cells)
+    )
     coefficients = 1.0
     if smoothness is not None:
         gamma, p = _smooth(smoothness), tree.n_features
@@ -203,13 +205,13 @@ def fragment_prunings(
 
 def _smooth(smoothness: object) -> float:
     """Check the smoothness of a boundary, gamma."""
-    gamma = nonnegative("smoothness", smoothness)
+    gamma = check_nonnegative("smoothness", smoothness)
     if not 1 <= gamma <= _MOST_SMOOTH:
         raise ValueError(f"smoothness must lie in 1 .. {_MOST_SMOOTH}, got {smoothness!r}")
     return gamma
 
 
-@checked
+@validate_arguments
 def spatially_adaptive(
     tree: Tree,
     stats: Stats,
@@ -255,10 +257,10 @@ def spatially_adaptive(
     2003, equation (2).
     """
     prunings = fragment_prunings(tree, stats, log_cells=log_cells, count_empty=count_empty)
-    return prunings.at(nonnegative("alpha", alpha))
+    return prunings.at(check_nonnegative("alpha", alpha))
 
 
-@checked
+@validate_arguments
 def polynomial_penalised(
     tree: Tree,
     stats: Stats,
@@ -311,7 +313,7 @@ def polynomial_penalised(
     prunings = fragment_prunings(
         tree, stats, smoothness=smoothness, log_cells=log_cells, count_empty=count_empty, cost=cost
     )
-    return prunings.at(nonnegative("alpha", alpha))
+    return prunings.at(check_nonnegative("alpha", alpha))
 
 
 class ScottNowakRule(PruningRule):

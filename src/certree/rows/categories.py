@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.interface.arrays import FARTHEST, Float64, array_of
+from certree.interface.arrays import MAX_EXACT_INTEGER, Float64, to_array
 from certree.rows.columns import (
     Column,
     TableColumns,
@@ -308,7 +308,7 @@ def categorical_mask(
     mask = np.zeros(n_features, dtype=bool)
     if categorical_features is None:
         return mask
-    given = array_of("categorical_features", categorical_features)
+    given = to_array("categorical_features", categorical_features)
     if given.size == 0:
         return mask
     if given.ndim != 1 or given.dtype.kind not in "biuOU":
@@ -416,8 +416,10 @@ def _of_numbers(column: Column, values: Callable[[], list[Any]], called: str) ->
 def _are_digits(names: Iterable[Any]) -> bool:
     """Whether names are the digits of integers of which float64 does not hold some."""
     digits = (name.lstrip("-") for name in names if isinstance(name, str))
-    most = len(str(FARTHEST))  # Python makes no integers of very long texts
-    return any(one.isdecimal() and (len(one) > most or int(one) > FARTHEST) for one in digits)
+    most = len(str(MAX_EXACT_INTEGER))  # Python makes no integers of very long texts
+    return any(
+        one.isdecimal() and (len(one) > most or int(one) > MAX_EXACT_INTEGER) for one in digits
+    )
 
 
 def _in_digits(numbers: Iterable[float]) -> list[str | None]:

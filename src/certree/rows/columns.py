@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from certree.interface.arrays import FARTHEST, Float64, expect_exact, has_far_numbers
+from certree.interface.arrays import MAX_EXACT_INTEGER, Float64, check_exact, has_inexact_integers
 
 # A column of a data frame, or of an array.
 Column = nw.Series[Any] | NDArray[Any]
@@ -168,8 +168,8 @@ def numbers_of(column: Column, called: str) -> Float64:
     """
     expect_no_times(column, called)
     numbers = _converted(column.to_numpy() if isinstance(column, nw.Series) else column, called)
-    if has_far_numbers(numbers):
-        expect_exact(called, _objects(column) if isinstance(column, nw.Series) else column, numbers)
+    if has_inexact_integers(numbers):
+        check_exact(called, _objects(column) if isinstance(column, nw.Series) else column, numbers)
     return numbers
 
 
@@ -232,7 +232,11 @@ def expect_exact_numbers(X: Any) -> None:
             X = _array_of_numbers(X)
         except (ValueError, TypeError):
             return
-        near = X.dtype.kind in "iu" and X.size and -FARTHEST <= X.min() <= X.max() <= FARTHEST
+        near = (
+            X.dtype.kind in "iu"
+            and X.size
+            and -MAX_EXACT_INTEGER <= X.min() <= X.max() <= MAX_EXACT_INTEGER
+        )
         if near or X.ndim != 2 or X.dtype.kind not in "iumMO":
             return
     elif all(dtype in _EXACT for dtype in frame.schema.values()):
@@ -262,6 +266,6 @@ def expect_columns_of_numbers(X: Any) -> None:
 def _array_of_numbers(X: Any) -> NDArray[Any]:
     """An array that holds what is given: NumPy makes floats of whole numbers that stand beside some."""
     given = np.asarray(X)
-    if given is not X and given.dtype.kind == "f" and has_far_numbers(given):
+    if given is not X and given.dtype.kind == "f" and has_inexact_integers(given):
         return np.asarray(X, dtype=object)
     return given

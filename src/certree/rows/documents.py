@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from certree.interface.arrays import Float64, Int32, UInt64, array_of
+from certree.interface.arrays import Float64, Int32, UInt64, to_array
 from certree.rows.columns import is_missing
 from certree.rows.folds import Indices
 from certree.rows.hashes import keys_of, mix, sample_hashes
@@ -46,8 +46,8 @@ def query_numbers(n: int, group: Any, qid: Any, suffix: str = "") -> Int32:
             f"each row, but {found} of them was given"
         )
     if group is None:
-        return _of_names(n, array_of(f"qid{suffix}", qid), f"qid{suffix}")
-    return _of_sizes(n, array_of(f"group{suffix}", group), f"group{suffix}")
+        return _of_names(n, to_array(f"qid{suffix}", qid), f"qid{suffix}")
+    return _of_sizes(n, to_array(f"group{suffix}", group), f"group{suffix}")
 
 
 def expect_no_queries(group: Any, qid: Any) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from certree.interface.arrays import Float64, UInt64
-from certree.interface.fitted import is_first_in_fit
+from certree.interface.fitted_state import is_first_in_fit
 from certree.rows.columns import TableColumns, as_given, frame_of, is_missing
 from certree.rows.folds import Indices
 from certree.rows.hashes import n_with_copies, sample_hashes, with_numbers

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 
 from certree._core import hash_rows
-from certree.interface.arrays import Float64, UInt64, in_units_of_largest, places_among, stored
+from certree.interface.arrays import (
+    Float64,
+    UInt64,
+    divide_by_largest,
+    find_positions,
+    get_csr_arrays,
+)
 
 # The constants of splitmix64, whose steps mix every bit of a number into all of them.
 _STEP, _FIRST, _SECOND = (
@@ -31,7 +37,7 @@ def sample_hashes(*tables: NDArray[Any], rounded: bool = False) -> UInt64:
     """
     if any(map(issparse, tables)):
         rows = hstack([csr_array(_two_dimensional(one)) for one in tables], format="csr")
-        return hash_rows(stored(rows.astype(np.float64, copy=False)), rounded, 1)
+        return hash_rows(get_csr_arrays(rows.astype(np.float64, copy=False)), rounded, 1)
     width = sum(1 if one.ndim == 1 else one.shape[1] for one in tables)
     return (
         _hashes_of_wide(tables, width, rounded) if width >= _LONG_RUN else _hashes(tables, rounded)
@@ -107,7 +113,7 @@ def target_key(target: Float64, rows: UInt64, largest: float | None = None) -> i
 
     largest: the largest size of more rows, to whose numbers these add up; None: that of these.
     """
-    scaled = in_units_of_largest(target, largest) if target.any() else target
+    scaled = divide_by_largest(target, largest) if target.any() else target
     return int(mix(rows ^ sample_hashes(scaled)).sum(dtype=np.uint64))
 
 
@@ -144,7 +150,7 @@ def keys_of(
     copies = copy_numbers(starts)
     if before is not None and len(before.hashes):
         starts = starts | starts_of_runs(None if weight is None else weight[order])
-        shared = places_among(distinct(before.hashes), ordered[starts])[1]
+        shared = find_positions(distinct(before.hashes), ordered[starts])[1]
         if shared.sum() != len(before.numbers):
             raise ChangedRowsError("rows differ from those that were told")
         runs = np.cumsum(starts) - 1
@@ -231,6 +237,6 @@ def n_with_copies(hashes: NDArray[Any], counts: NDArray[Any] | None = None) -> i
 def known_rows(X: NDArray[Any], hashes: UInt64) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which rows are among those of a fit as they are, and which as float32 holds them."""
     return (
-        places_among(hashes, sample_hashes(X))[1],
-        places_among(hashes, sample_hashes(X, rounded=True))[1],
+        find_positions(hashes, sample_hashes(X))[1],
+        find_positions(hashes, sample_hashes(X, rounded=True))[1],
     )

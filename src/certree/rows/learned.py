@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import column
-from certree.interface.stored import Stored
+from certree.interface.arrays import check_column
+from certree.interface.stored_state import StoredState
 from certree.rows.categories import Categories
 
 # Kinds of dtypes that classes may have, and those of dates and time spans, which files hold as whole
@@ -32,19 +32,19 @@ def stored_features(model: Any) -> dict[str, Any]:
     }
 
 
-def restored_features(stored: Stored) -> dict[str, Any]:
+def restored_features(stored: StoredState) -> dict[str, Any]:
     """The fitted attributes that speak of features, by their names."""
-    p = stored.whole("n_features", 1, _MOST_FEATURES)
+    p = stored.get_integer("n_features", 1, _MOST_FEATURES)
     categories, names = _categories(stored, p), stored["feature_names"]
     learned: dict[str, Any] = {"n_features_in_": p, "categories_": categories}
     if "effective_sample_size" in stored:
-        learned["effective_sample_size_"] = stored.number("effective_sample_size", 0, np.inf)
+        learned["effective_sample_size_"] = stored.get_number("effective_sample_size", 0, np.inf)
     if "n_outputs" in stored:
-        learned["n_outputs_"] = stored.whole("n_outputs", 2, _MOST_FEATURES)
+        learned["n_outputs_"] = stored.get_integer("n_outputs", 2, _MOST_FEATURES)
     return learned if names is None else {**learned, "feature_names_in_": _names(names, p)}
 
 
-def _categories(stored: Stored, n_features: int) -> Categories | None:
+def _categories(stored: StoredState, n_features: int) -> Categories | None:
     names, digested = stored["categories"], []
     if "digested_categories" in stored:
         digested = stored["digested_categories"]
@@ -108,18 +108,18 @@ def _stored_classes(name: str, classes: NDArray[Any]) -> dict[str, Any]:
     return {name: stored, f"{name}.dtype": dtype.str}
 
 
-def restored_classes(stored: Stored) -> dict[str, Any]:
+def restored_classes(stored: StoredState) -> dict[str, Any]:
     """The fitted attributes that speak of classes, by their names."""
     hashes = None
     if stored["n_sample_hashes"] is not None:
-        n = stored.whole("n_sample_hashes", 1)
-        hashes = column("sample_hashes", stored["sample_hashes"], "uint64", (n,))
+        n = stored.get_integer("n_sample_hashes", 1)
+        hashes = check_column("sample_hashes", stored["sample_hashes"], "uint64", (n,))
         if not (hashes[1:] > hashes[:-1]).all():
             raise ValueError("sample_hashes must be ascending and distinct")
     if "n_outputs" not in stored:
         classes = _classes(stored["classes"], stored["classes.dtype"])
         return {"classes_": classes, "n_classes_": len(classes), "sample_hashes_": hashes}
-    names = [f"classes.{k}" for k in range(stored.whole("n_outputs", 2, _MOST_FEATURES))]
+    names = [f"classes.{k}" for k in range(stored.get_integer("n_outputs", 2, _MOST_FEATURES))]
     of_each = [_classes(stored[name], stored[f"{name}.dtype"]) for name in names]
     n_classes = [len(classes) for classes in of_each]
     return {"classes_": of_each, "n_classes_": n_classes, "sample_hashes_": hashes}

@@ -8,7 +8,7 @@ from warnings import warn
 import numpy as np
 
 from certree._core import unit_of_weights, whole_weights
-from certree.interface.arrays import Float64, in_units_of_largest
+from certree.interface.arrays import Float64, divide_by_largest
 
 # Of a weight relative to the largest; the others hold what rounding makes of another unit.
 _BITS = 32
@@ -82,7 +82,7 @@ class WeightSpread:
         if not len(weight):
             return cls()
         largest = float(weight.max())  # squares of large weights overflow
-        scaled = in_units_of_largest(weight, largest)
+        scaled = divide_by_largest(weight, largest)
         norm = largest * float(np.sqrt(np.square(scaled).sum()))
         return cls(float(weight.sum()), norm, len(weight))
 
@@ -133,6 +133,6 @@ def relative_weights(weight: Float64) -> Float64:
     unit = WeightUnit.of(weight)
     if unit.common > 0:
         return unit.integers(weight)
-    fraction, exponent = np.frexp(in_units_of_largest(weight, unit.largest))
+    fraction, exponent = np.frexp(divide_by_largest(weight, unit.largest))
     relative = np.ldexp(np.rint(np.ldexp(fraction, _BITS)), exponent - _BITS)
     return np.maximum(relative, np.finfo(np.float64).tiny)  # no weight becomes 0

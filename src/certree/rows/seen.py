@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import (
-    MOST_ROWS,
+    MAX_TOTAL_WEIGHT,
+    ArrayRecord,
     Float64,
     Int32,
-    OfColumns,
     UInt64,
-    can_be_added,
-    frozen,
+    freeze,
+    has_finite_total,
 )
 from certree.rows.hashes import (
     copy_numbers,
@@ -31,7 +31,7 @@ _MOST_MASKED = 31
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SeenRows(OfColumns):
+class SeenRows(ArrayRecord):
     """What is kept of the rows that a fit has seen, so that their sums can be taken again.
 
     The rows stand in the order of `keys`, equal ones from the lightest on. So sums over them have the
@@ -79,10 +79,10 @@ class SeenRows(OfColumns):
         if not np.isfinite(self.y).all() or np.signbit(self.y[self.y == 0]).any():
             raise ValueError("y must be finite, and 0 without a sign")
         if self.weight is not None and not (
-            (self.weight > 0).all() and can_be_added(self.weight) and (self.weight != 1).any()
+            (self.weight > 0).all() and has_finite_total(self.weight) and (self.weight != 1).any()
         ):
             raise ValueError(
-                f"weight must be positive, sum to at most {MOST_ROWS:g}, and be None if all are 1"
+                f"weight must be positive, sum to at most {MAX_TOTAL_WEIGHT:g}, and be None if all are 1"
             )
         if self.lacks is not None and (self.lacks.min(initial=0) < 0 or not self.lacks.any()):
             raise ValueError("lacks must hold bits of features, and be None if there are none")
@@ -107,7 +107,7 @@ class SeenRows(OfColumns):
         return _made([None if one is None else one[order] for one in columns])
 
     @classmethod
-    def restored(cls, stored: Any, **known: Any) -> SeenRows:
+    def from_stored(cls, stored: Any, **known: Any) -> SeenRows:
         """Read what a file holds; those of earlier versions have another order."""
         names = [one.name for one in fields(cls)]
         columns: dict[str, Any] = {
@@ -121,7 +121,7 @@ class SeenRows(OfColumns):
         ordered: dict[str, Any] = {
             name: None if one is None else one[order] for name, one in columns.items()
         }
-        stored.renew(ordered)
+        stored.replace_arrays(ordered)
         return cls(**ordered)
 
     @property
@@ -157,8 +157,8 @@ class SeenRows(OfColumns):
         both: list[Any] = [
             None if one is None else np.concatenate([one, two]) for one, two in pairs
         ]
-        if not can_be_added(both[4]):
-            raise ValueError(f"the weights of all rows must sum to at most {MOST_ROWS:g}")
+        if not has_finite_total(both[4]):
+            raise ValueError(f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}")
         order = order_by_hash(np.concatenate([self.keys, others.keys]), both[4])
         return _made([None if one is None else one[order] for one in both])
 
@@ -189,9 +189,9 @@ def _keys(hashes: UInt64, y: NDArray[Any]) -> UInt64:
 
 def _made(columns: list[Any]) -> SeenRows:
     """Rows of all columns, those left out that say the same of all rows."""
-    *others, weight, lacks = (None if one is None else frozen(one) for one in columns)
+    *others, weight, lacks = (None if one is None else freeze(one) for one in columns)
     weighs, lack = np.any(weight != 1), np.any(lacks)
-    return SeenRows.made(*others, weight if weighs else None, lacks if lack else None)
+    return SeenRows.from_checked(*others, weight if weighs else None, lacks if lack else None)
 
 
 def _places_of(known: SeenRows, given: SeenRows) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 
-from certree.interface.arrays import Float64, StoredValues, stored
+from certree.interface.arrays import CSRArrays, Float64, get_csr_arrays
 from certree.rows.features import FeatureColumns
 
 
@@ -74,10 +74,10 @@ class SparseColumns:
         """Scores (k, n) of all rows."""
         return scores(self.matrix)
 
-    def by_feature(self) -> StoredValues:
+    def by_feature(self) -> CSRArrays:
         """The values of each feature, as the core takes them."""
         columns = self.matrix.tocsc()
-        return stored(columns.T)
+        return get_csr_arrays(columns.T)
 
 
 AnyColumns = FeatureColumns | SparseColumns

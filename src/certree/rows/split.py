@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.interface.arrays import Float64, UInt64, array_of
-from certree.interface.signatures import checked
+from certree.interface.arrays import Float64, UInt64, to_array
+from certree.interface.signatures import validate_arguments
 from certree.rows.columns import is_missing
 from certree.rows.folds import Indices, content_order, distinct_groups, unordered
 
@@ -70,7 +70,7 @@ class TrainCalibrationSplit:
 
 def checked_groups(groups: ArrayLike, n: int) -> NDArray[Any]:
     """Check one group for each of n rows."""
-    given = array_of("groups", groups)
+    given = to_array("groups", groups)
     if given.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), got {given.shape}")
     expect_groups(n_without_group(given), n)
@@ -96,7 +96,7 @@ def expect_groups(missing: int, n: int) -> None:
         )
 
 
-@checked
+@validate_arguments
 def train_calibration_split(
     n: int, train_size: float, random_state: np.random.RandomState, groups: ArrayLike | None = None
 ) -> TrainCalibrationSplit:

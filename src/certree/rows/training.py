@@ -37,24 +37,24 @@ from sklearn.utils.validation import (
 )
 
 from certree.interface.arrays import (
-    MOST_ROWS,
+    MAX_TOTAL_WEIGHT,
     Float64,
     Int32,
     UInt64,
-    array_of,
-    can_be_added,
-    expect_exact,
-    has_far_numbers,
-    places_among,
-    plain,
+    check_exact,
+    find_positions,
+    has_finite_total,
+    has_inexact_integers,
+    to_array,
+    to_contiguous,
 )
-from certree.interface.fitted import offered_if, reads_state
-from certree.interface.other_names import (
-    expect_our_names,
-    expect_own_parameters,
-    knows_other_names,
+from certree.interface.fitted_state import available_if, snapshot_method
+from certree.interface.parameter_aliases import (
+    check_for_aliases,
+    check_nested_parameters,
+    rejects_aliases,
 )
-from certree.interface.stored import Stored
+from certree.interface.stored_state import StoredState
 from certree.rows.categories import Categories, categories_of, warn_of_identifiers
 from certree.rows.columns import (
     TableColumns,
@@ -360,7 +360,7 @@ class TakesRows:
         super().__init_subclass__(**how)
         if "__init__" in vars(cls):
             model: Any = cls
-            model.__init__ = knows_other_names(model.__init__)
+            model.__init__ = rejects_aliases(model.__init__)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of parts as ``part__parameter``.
@@ -386,8 +386,8 @@ class TakesRows:
         model: Any = super()
         if params:
             own = model.get_params(deep=False)
-            expect_our_names(self, params, own)
-            expect_own_parameters(self, params, own)
+            check_for_aliases(self, params, own)
+            check_nested_parameters(self, params, own)
         return model.set_params(**params)
 
     def _store(self, parameters: dict[str, Any]) -> None:
@@ -410,7 +410,7 @@ class TakesRows:
         classes = stored_classes(self) if is_classifier(self) else {}
         return {**stored_features(self), **classes}
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check the parameters and what a file holds, and set the fitted attributes."""
         model: Any = self
         model._validate_params()
@@ -515,7 +515,7 @@ class TakesRows:
         tags.input_tags.sparse = self._takes_sparse
         return tags
 
-    @offered_if(lambda model: hasattr(model, "predict_proba"))
+    @available_if(lambda model: hasattr(model, "predict_proba"))
     def predict_log_proba(self, X: ArrayLike) -> Any:
         """Predict the logarithms of the probabilities of the classes.
 
@@ -535,7 +535,7 @@ class TakesRows:
             return [np.log(one) for one in shares] if isinstance(shares, list) else np.log(shares)
 
     @property
-    @reads_state
+    @snapshot_method
     def is_categorical_(self) -> NDArray[np.bool_] | None:
         """Which features hold categories, (p,); None: none does."""
         check_is_fitted(self)
@@ -551,7 +551,7 @@ class TakesRows:
         classes: Any = self.classes_
         if not isinstance(classes, list):
             return _places_of(name, classes, column_or_1d(y))
-        given, n = array_of(name, y), len(classes)
+        given, n = to_array(name, y), len(classes)
         if given.ndim != 2 or given.shape[1] != n:
             raise ValueError(f"{name} must have shape (n, {n}), as in the fit, got {given.shape}")
         columns = zip(classes, columns_of_targets(given), strict=True)
@@ -560,7 +560,7 @@ class TakesRows:
 
 def _places_of(name: str, classes: NDArray[Any], given: NDArray[Any]) -> NDArray[np.intp]:
     """Places of classes among those that are known."""
-    places, known = places_among(classes, given)
+    places, known = find_positions(classes, given)
     if not known.all():
         raise ValueError(
             f"{name} must hold classes among {classes}, got {np.unique(given[~known])}"
@@ -664,7 +664,7 @@ def _encode_rows(
     if not model._takes_columns and not isinstance(features, SparseColumns):
         features = FeatureColumns((features.matrix,))
     if not is_classifier(model):
-        codes = plain(target, np.float64)
+        codes = to_contiguous(target, np.float64)
         hash_rows = partial(sample_hashes, *features.parts)
         return features, codes, hash_rows, learned | _outputs(model, target, again)
     codes, of_classes = _classes(model, target, classes, sides, again)
@@ -686,7 +686,11 @@ def _contents(model: Any, X: Any, target: NDArray[Any]) -> UInt64:
     """Hashes of rows and their targets, as all rows tell features and classes."""
     features = _checked(model, X, model._categories_of(X, False), False)
     is_of_classes = is_classifier(model)
-    y = np.unique(target, return_inverse=True)[1] if is_of_classes else plain(target, np.float64)
+    y = (
+        np.unique(target, return_inverse=True)[1]
+        if is_of_classes
+        else to_contiguous(target, np.float64)
+    )
     return sample_hashes(features.matrix, y)
 
 
@@ -728,7 +732,7 @@ def weighed_targets(
         )
     expect_collected("y", y)
     if isinstance(y, (list, tuple)):
-        y = array_of("y", y)
+        y = to_array("y", y)
     _expect_no_missing_targets(y)
     if not is_of_classes:
         expect_numbers("y", y)
@@ -742,7 +746,7 @@ def weighed_targets(
     weight = None
     if sample_weight is not None:
         expect_numbers("sample_weight", sample_weight, "biuf")
-        weight = plain(
+        weight = to_contiguous(
             _check_sample_weight(sample_weight, target, dtype=np.float64, ensure_non_negative=True)
         )
     if is_of_classes:
@@ -818,15 +822,15 @@ def _times(factor: Float64, weight: Float64 | None) -> Float64:
 
 
 def _expect_sum(weight: Float64 | None) -> None:
-    if weight is not None and not can_be_added(weight):
+    if weight is not None and not has_finite_total(weight):
         raise ValueError(
-            f"the weights of all rows must sum to at most {MOST_ROWS:g}, class_weight included"
+            f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}, class_weight included"
         )
 
 
 def expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
     """Refuse words and objects before they are made numbers of; scikit-learn refuses complex ones."""
-    given = array_of(name, values).ravel()
+    given = to_array(name, values).ravel()
     expect_no_times(given, name)
     numbers = given
     if (
@@ -838,8 +842,8 @@ def expect_numbers(name: str, values: Any, kinds: str = "biufc") -> None:
             raise ValueError(f"{name} must hold numbers, got {shortened(values)}") from None
     if numbers.dtype.kind not in kinds:
         raise ValueError(f"{name} must hold numbers, got dtype {given.dtype}")
-    if numbers is not given and has_far_numbers(numbers):
-        expect_exact(name, given, numbers)
+    if numbers is not given and has_inexact_integers(numbers):
+        check_exact(name, given, numbers)
 
 
 def _growing(X: Any, sides: TrainCalibrationSplit) -> Any:
@@ -1003,7 +1007,7 @@ def _classes_of(
 
 def _codes(target: NDArray[Any], known: NDArray[Any], sides: TrainCalibrationSplit) -> Int32:
     """The classes of a target by their numbers."""
-    codes, is_known = places_among(known, target)
+    codes, is_known = find_positions(known, target)
     # A class that no growing row has is one that the tree cannot predict: an error, whatever it says.
     if not is_known[sides.grow].all() or not is_known.any():
         raise ValueError(f"y must hold classes among {known}, got {np.unique(target[~is_known])}")
@@ -1051,7 +1055,7 @@ def balanced_weights(
     if weight is not None:  # added up in whatever order they come
         known = _growing(weight, sides)
         totals = np.array([fsum(known[codes == k]) for k in range(len(classes))])
-    places, is_known = places_among(classes, y)
+    places, is_known = find_positions(classes, y)
     return np.where(is_known, balanced_factors(totals)[places], 1.0)
 
 
@@ -1086,7 +1090,7 @@ def _pairs(class_weight: Any) -> Iterable[tuple[Any, Any]]:
 
 def one_row(x: ArrayLike) -> ArrayLike:
     """Give one row of shape (p,) two dimensions; a table stays as it is."""
-    given = array_of("x", x)
+    given = to_array("x", x)
     if given.ndim == 2:
         return x
     # Numbers beside strings stay numbers.

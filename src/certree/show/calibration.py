@@ -13,9 +13,9 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from certree.certificates.hold_out import expect_known_labels
 from certree.certificates.inequalities.bounds import binomial_upper
 from certree.interface.arrays import Float64
-from certree.interface.fitted import expect_one_target
-from certree.interface.signatures import checked
-from certree.interface.words import cut
+from certree.interface.fitted_state import check_one_target
+from certree.interface.formatting import shorten_label
+from certree.interface.signatures import validate_arguments
 from certree.show.style import BLUE, LINE, Figure, axes_of, styled, titled
 
 # Probability that an interval misses, and letters of a class at most.
@@ -78,7 +78,7 @@ def reliability(came_true: ArrayLike, said: ArrayLike, bins: int = 10) -> Reliab
 
 
 @styled
-@checked
+@validate_arguments
 def plot_calibration(
     model: Any, X: ArrayLike, y: ArrayLike, bins: int = 10, ax: Any = None
 ) -> Figure:
@@ -116,7 +116,7 @@ def plot_calibration(
         raise TypeError(f"model must have predict_proba, {type(model).__name__} has none")
     if bins < 1:
         raise ValueError(f"bins must be at least 1, got {bins!r}")
-    expect_one_target("a picture of probabilities", model)
+    check_one_target("a picture of probabilities", model)
     shares, truth = np.asarray(model.predict_proba(X)), column_or_1d(y)
     check_consistent_length(shares, truth)
     expect_known_labels("y", truth, np.asarray(model.classes_))
@@ -146,7 +146,7 @@ def draw_reliability(subject: str, found: Reliability, ax: Any = None) -> Figure
     ax.set_xlim(-0.02, 1.02)
     ax.set_ylim(-0.02, 1.02)
     ax.set_aspect("equal")
-    ax.set_xlabel(f"predicted probability of {cut(subject, _LETTERS)}", parse_math=False)
+    ax.set_xlabel(f"predicted probability of {shorten_label(subject, _LETTERS)}", parse_math=False)
     ax.set_ylabel("share of rows that have it")
     ax.legend(loc="upper left")
     titled(

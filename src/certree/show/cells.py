@@ -19,9 +19,9 @@ from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain.path import Branch, Explainer
 from certree.interface.arrays import Float64
-from certree.interface.fitted import expect_one_target, state_of
-from certree.interface.threads import threads
-from certree.interface.words import percent, to_four_digits
+from certree.interface.fitted_state import check_one_target, get_snapshot
+from certree.interface.formatting import format_four_digits, format_percent
+from certree.interface.threads import get_n_threads
 
 if TYPE_CHECKING:
     from certree.tree import Tree
@@ -73,8 +73,8 @@ class Cells:
         value = float(self.said[node, k])
         if self.scale == "probability":
             assert self.outputs is not None  # shares are those of classes
-            return f"{self.outputs[k]}: {percent(value)}"
-        number = f"{value:+.3g}" if self.scale == "raw score" else to_four_digits(value)
+            return f"{self.outputs[k]}: {format_percent(value)}"
+        number = f"{value:+.3g}" if self.scale == "raw score" else format_four_digits(value)
         return number if self.outputs is None else f"{self.outputs[k]}: {number}"
 
     @property
@@ -121,7 +121,7 @@ def cells_of(model: Any, number: int = 0, X: ArrayLike | None = None) -> Cells:
         If there is no such tree, or an ensemble comes without rows.
     """
     if isinstance(model, TreeVoteEstimator | BoostedTrees | Forest | AdaBoostTreeClassifier):
-        model = state_of(model)
+        model = get_snapshot(model)
         check_is_fitted(model)
         if isinstance(model, TreeVoteEstimator):
             return _of_vote(model, X)
@@ -131,7 +131,7 @@ def cells_of(model: Any, number: int = 0, X: ArrayLike | None = None) -> Cells:
 
 
 def _of_vote(model: Any, X: ArrayLike | None) -> Cells:
-    expect_one_target("a picture of a tree", model)
+    check_one_target("a picture of a tree", model)
     explainer: Explainer = model._explainer()
     tree = explainer.tree
     outputs = tuple(model.classes_.tolist()) if is_classifier(model) else None
@@ -152,7 +152,7 @@ def _of_ensemble(model: Any, number: int, X: ArrayLike | None) -> Cells:
     if X is None:
         raise ValueError("an ensemble keeps no rows: give X, whose rows are counted in the cells")
     if is_classifier(model):
-        expect_one_target("a picture of a tree", model)
+        check_one_target("a picture of a tree", model)
     tree = model.trees_.tree(number)
     outputs, scale = None, _scale(model)
     if is_classifier(model):
@@ -161,7 +161,7 @@ def _of_ensemble(model: Any, number: int, X: ArrayLike | None) -> Cells:
     rows = _counted(model, tree, X)
     sets = None if model.categories_ is None else model.categories_.names
     mean = _means(tree, rows, tree.value)
-    explainer = Explainer.of_whole(tree, rows, model._feature_names(), mean.__getitem__, sets)
+    explainer = Explainer.for_full_tree(tree, rows, model._feature_names(), mean.__getitem__, sets)
     return Cells(explainer, mean, outputs, scale)
 
 
@@ -174,7 +174,7 @@ def _scale(model: Any) -> Scale:
 
 def _counted(model: Any, tree: Tree, X: ArrayLike) -> Float64:
     """Rows in each node, (m,)."""
-    leaf = tree.route(model._new_rows(X), threads(model.n_jobs))
+    leaf = tree.route(model._new_rows(X), get_n_threads(model.n_jobs))
     return summed(tree, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
 
 

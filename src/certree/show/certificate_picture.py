@@ -13,8 +13,8 @@ from certree.certificates.certificate import Certificate
 from certree.ensembles import CertifiedBoostedTreesClassifier, CertifiedForestClassifier
 from certree.estimators import CertifiedTreeClassifier
 from certree.interface.arrays import Float64
-from certree.interface.signatures import checked
-from certree.interface.words import percent, rounded_up
+from certree.interface.formatting import format_bound, format_percent
+from certree.interface.signatures import validate_arguments
 from certree.rows.columns import rows_at
 from certree.show.style import BLUE, GREEN, ORANGE, Figure, axes_of, styled, titled
 
@@ -27,7 +27,7 @@ _FROM, _TO, _POINTS = 1 / 8, 64, 46
 
 
 @styled
-@checked
+@validate_arguments
 def plot_certificate(
     model: CertifiedTreeClassifier | CertifiedBoostedTreesClassifier | CertifiedForestClassifier,
     X: ArrayLike,
@@ -89,7 +89,7 @@ def plot_certificate(
 def _drawn(
     sizes: NDArray[np.integer], bounds: Float64, errors: Float64, n_test: int, delta: float, ax: Any
 ) -> Figure:
-    label = f"certified bound, holds with {percent(1 - delta)}"
+    label = f"certified bound, holds with {format_percent(1 - delta)}"
     ax.plot(sizes, bounds, "o-", color=BLUE, label=label)
     ax.plot(sizes, errors, "o-", color=GREEN, label=f"error on {n_test:,} other rows")
     ax.fill_between(sizes, errors, bounds, color=BLUE, alpha=0.1, lw=0)
@@ -105,7 +105,7 @@ def _drawn(
     ax.legend(loc="upper right")
     titled(
         ax,
-        f"With {sizes[-1]:,} rows at most {rounded_up(bounds[-1])} is promised, "
+        f"With {sizes[-1]:,} rows at most {format_bound(bounds[-1])} is promised, "
         f"{100 * errors[-1]:.1f} % is found",
     )
     drawn: Figure = ax.figure
@@ -135,6 +135,6 @@ def draw_by_rows(certificate: Certificate) -> Figure:
     ax.set_ylim(ends[0] - margin, ends[1] + margin)
     ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
     ax.legend(loc="upper right")
-    titled(ax, f"{_TO} times as many {units} would bring the bound to {rounded_up(bounds[-1])}")
+    titled(ax, f"{_TO} times as many {units} would bring the bound to {format_bound(bounds[-1])}")
     drawn: Figure = ax.figure
     return drawn

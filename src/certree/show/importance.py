@@ -10,8 +10,8 @@ from sklearn.inspection import permutation_importance
 from sklearn.utils.validation import check_is_fitted
 
 from certree.interface.arrays import Float64
-from certree.interface.signatures import checked
-from certree.interface.words import counted, cut, percent
+from certree.interface.formatting import format_percent, format_quantity, shorten_label
+from certree.interface.signatures import validate_arguments
 from certree.rows.training import names_of_features
 from certree.show.style import BLUE, GREY, Figure, axes_of, styled, titled
 
@@ -20,7 +20,7 @@ _REPEATS, _ROWS = 5, 5000
 
 
 @styled
-@checked
+@validate_arguments
 def plot_importance(
     model: Any,
     X: ArrayLike | None = None,
@@ -106,9 +106,9 @@ def _drawn(
     places = np.arange(len(shown))
     errors = None if spread is None else spread[shown]
     ax.barh(places, values[shown], 0.7, xerr=errors, color=BLUE, ecolor=GREY)
-    labels = [cut(str(name)) for name in names[shown]]
+    labels = [shorten_label(str(name)) for name in names[shown]]
     if len(rest):
-        labels.append(counted(len(rest), "other"))
+        labels.append(format_quantity(len(rest), "other"))
         ax.barh(len(shown), values[rest].sum(), 0.7, color=GREY)
     ax.set_yticks(range(len(labels)), labels, parse_math=False)
     ax.invert_yaxis()
@@ -123,5 +123,5 @@ def _title(name: str, values: Float64, first: int, are_shares: bool) -> str:
     if not values[first] > 0:
         return "No feature matters"
     if are_shares:
-        return f"{name} decides most: {percent(values[first])} of what all splits tell"
+        return f"{name} decides most: {format_percent(values[first])} of what all splits tell"
     return f"Without {name} the score falls by {values[first]:.3g}"

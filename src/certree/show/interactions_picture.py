@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from certree.explain import Interactions
-from certree.interface.extras import needed
-from certree.interface.signatures import checked
-from certree.interface.words import counted, cut, percent
+from certree.interface.extras import import_extra
+from certree.interface.formatting import format_percent, format_quantity, shorten_label
+from certree.interface.signatures import validate_arguments
 from certree.show.style import (
     BLUE,
     GREY,
@@ -29,7 +29,7 @@ _BARS, _NAMES = 6.4, 1.9  # inches of the bars, and of the names on two sides of
 
 
 @styled
-@checked
+@validate_arguments
 def plot_interactions(shares: Interactions, max_terms: int = 12, max_features: int = 10) -> Figure:
     """Draw which share of the variance is due to which features and pairs.
 
@@ -98,13 +98,15 @@ def _draw_bars(ax: Any, shares: Interactions, max_terms: int) -> None:
     terms = shares.terms()
     shown, rest = terms[:max_terms], terms[max_terms:]
     labels = [
-        cut(name) if other is None else f"{cut(name, _LETTERS)} & {cut(other, _LETTERS)}"
+        shorten_label(name)
+        if other is None
+        else f"{shorten_label(name, _LETTERS)} & {shorten_label(other, _LETTERS)}"
         for name, other, _ in shown
     ]
     values = [share for *_, share in shown]
     colours = [BLUE if other is None else ORANGE for _, other, _ in shown]
     if rest:
-        labels.append(counted(len(rest), "other"))
+        labels.append(format_quantity(len(rest), "other"))
         values.append(sum(share for *_, share in rest))
         colours.append(GREY)
     labels.append("three features or more")
@@ -115,7 +117,7 @@ def _draw_bars(ax: Any, shares: Interactions, max_terms: int) -> None:
     ax.set_yticks(range(len(labels)), labels, parse_math=False)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
-    ax.xaxis.set_major_formatter(lambda value, _: percent(value))
+    ax.xaxis.set_major_formatter(lambda value, _: format_percent(value))
     ax.set_xlabel("share of the variance")
     titled(ax, _title(shares))
 
@@ -123,8 +125,10 @@ def _draw_bars(ax: Any, shares: Interactions, max_terms: int) -> None:
 def _title(shares: Interactions) -> str:
     if not shares.total > 0:
         return "The model says the same of all"
-    alone = percent(shares.share(shares.single.sum()))
-    return f"Single features make {alone}, pairs {percent(shares.share(shares.paired.sum()))}"
+    alone = format_percent(shares.share(shares.single.sum()))
+    return (
+        f"Single features make {alone}, pairs {format_percent(shares.share(shares.paired.sum()))}"
+    )
 
 
 def _draw_pairs(ax: Any, shares: Interactions, max_features: int) -> None:
@@ -133,7 +137,9 @@ def _draw_pairs(ax: Any, shares: Interactions, max_features: int) -> None:
     pairs = matrix[np.ix_(order, order)]
     np.fill_diagonal(pairs, np.nan)
     most = max(float(np.nanmax(pairs, initial=0.0)), np.finfo(float).tiny)
-    colours = needed("matplotlib.colors", "plot").LinearSegmentedColormap.from_list("", _PAIRS)
+    colours = import_extra("matplotlib.colors", "plot").LinearSegmentedColormap.from_list(
+        "", _PAIRS
+    )
     edges = np.arange(len(order) + 1) - 0.5
     # Cells and not an image, so that a page has the same lines at every size.
     ax.pcolormesh(edges, edges, pairs, cmap=colours, vmin=0.0, vmax=most)
@@ -143,7 +149,7 @@ def _draw_pairs(ax: Any, shares: Interactions, max_features: int) -> None:
         words = f"{100 * share:.1f}"
         if words not in ("nan", "0.0"):
             ax.text(column, row, words, ha="center", va="center", fontsize=SMALL, color=ON_LIGHT)
-    names = [cut(shares.feature_names[j], _LETTERS) for j in order]
+    names = [shorten_label(shares.feature_names[j], _LETTERS) for j in order]
     ax.set_xticks(range(len(order)), names, rotation=90, parse_math=False)
     ax.set_yticks(range(len(order)), names, parse_math=False)
     ax.tick_params(length=0)

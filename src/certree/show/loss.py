@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certree.ensembles.boosting import BoostedTrees
-from certree.interface.fitted import state_of
-from certree.interface.signatures import checked
+from certree.interface.fitted_state import get_snapshot
+from certree.interface.signatures import validate_arguments
 from certree.show.style import BLUE, VERMILLION, Figure, axes_of, styled, titled
 
 
 @styled
-@checked
+@validate_arguments
 def plot_loss(
     model: BoostedTrees, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None
 ) -> Figure:
@@ -48,7 +48,7 @@ def plot_loss(
     if X is not None and y is not None:
         losses, of = model.staged_loss(X, y), f"{len(np.asarray(y)):,} rows"
     elif hasattr(model, "validation_score_"):
-        if state_of(model).scoring != "loss":
+        if get_snapshot(model).scoring != "loss":
             raise ValueError(
                 "scores of the evaluation set are no losses by scoring=...: give X and y"
             )

@@ -13,9 +13,9 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from certree.certificates.hold_out import expect_known_labels
 from certree.interface.arrays import Float64
-from certree.interface.fitted import expect_one_target
-from certree.interface.signatures import checked
-from certree.interface.words import cut
+from certree.interface.fitted_state import check_one_target
+from certree.interface.formatting import shorten_label
+from certree.interface.signatures import validate_arguments
 from certree.show.style import (
     BLUE,
     GREY,
@@ -144,7 +144,7 @@ def ranking_of(model: Any, shares: Float64, y: NDArray[Any]) -> Ranking:
 
 
 @styled
-@checked
+@validate_arguments
 def plot_ranking(
     model: Any,
     X: ArrayLike,
@@ -182,7 +182,7 @@ def plot_ranking(
     """
     if not hasattr(model, "predict_proba"):
         raise TypeError(f"model must have predict_proba, {type(model).__name__} has none")
-    expect_one_target("a picture of ranks", model)
+    check_one_target("a picture of ranks", model)
     shares, truth = np.asarray(model.predict_proba(X)), column_or_1d(y)
     check_consistent_length(shares, truth)
     expect_known_labels("y", truth, np.asarray(model.classes_))
@@ -223,7 +223,7 @@ def ranking_panels(
     return (
         lambda ax: _draw_roc(ax, found),
         lambda ax: _draw_precision(ax, found),
-        lambda ax: _draw_ks(ax, found, cut(positive, _LETTERS)),
+        lambda ax: _draw_ks(ax, found, shorten_label(positive, _LETTERS)),
         lambda ax: _draw_cost(ax, found, *costs),
     )
 

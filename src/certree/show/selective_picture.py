@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 
 from certree.estimators import CertifiedTreeClassifier
-from certree.interface.signatures import checked
-from certree.interface.words import percent, rounded_up
+from certree.interface.formatting import format_bound, format_percent
+from certree.interface.signatures import validate_arguments
 from certree.show.style import BLUE, GREY, ORANGE, Figure, axes_of, styled, titled
 
 
 @styled
-@checked
+@validate_arguments
 def plot_selective(
     model: CertifiedTreeClassifier, delta: float | None = None, ax: Any = None
 ) -> Figure:
@@ -35,7 +35,7 @@ def plot_selective(
     bounds = np.array([each.certificate.bound for each in found])
     risks = np.array([each.certificate.risk for each in found])
     ax = axes_of(ax)
-    sure = percent(1 - found[0].certificate.delta)
+    sure = format_percent(1 - found[0].certificate.delta)
     ax.plot(coverage, bounds, "o-", color=BLUE, label=f"certified bound, all hold with {sure}")
     ax.plot(coverage, risks, "o-", color=ORANGE, label="error on the calibration samples")
     best = int(bounds.argmin())
@@ -47,10 +47,10 @@ def plot_selective(
     ax.legend(loc="upper left")
     titled(
         ax,
-        f"Answering {percent(coverage[best])} of the rows lowers the promise "
-        f"from {rounded_up(bounds[0])} to {rounded_up(bounds[best])}"
+        f"Answering {format_percent(coverage[best])} of the rows lowers the promise "
+        f"from {format_bound(bounds[0])} to {format_bound(bounds[best])}"
         if best
-        else f"The promise is lowest where all rows are answered: {rounded_up(bounds[0])}",
+        else f"The promise is lowest where all rows are answered: {format_bound(bounds[0])}",
     )
     drawn: Figure = ax.figure
     return drawn

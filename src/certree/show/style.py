@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Figure
@@ -67,7 +67,7 @@ def styled(plot: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(plot)
     def drawn(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        with needed("matplotlib", "plot").rc_context(_SETTINGS):
+        with import_extra("matplotlib", "plot").rc_context(_SETTINGS):
             return plot(*args, **kwargs)
 
     return drawn
@@ -75,7 +75,7 @@ def styled(plot: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def new_figure(size: tuple[float, float]) -> Figure:
     """An empty figure of so many inches, which a notebook shows by itself."""
-    needed("matplotlib", "plot")
+    import_extra("matplotlib", "plot")
     # Its base class comes with the extra.
     from certree.show.picture import Picture
 

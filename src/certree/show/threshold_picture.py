@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from certree.certificates.thresholds import Limits, OperatingPoint, ThresholdGuarantees
 from certree.interface.arrays import Float64
-from certree.interface.signatures import checked
-from certree.interface.words import cut, percent
+from certree.interface.formatting import format_percent, shorten_label
+from certree.interface.signatures import validate_arguments
 from certree.show.style import (
     BLUE,
     GREY,
@@ -29,7 +29,7 @@ _MOST = 400  # thresholds that are drawn, spread over all
 
 
 @styled
-@checked
+@validate_arguments
 def plot_thresholds(
     thresholds: ThresholdGuarantees, false_negative: float = 1.0, false_positive: float = 1.0
 ) -> Figure:
@@ -61,10 +61,10 @@ def plot_thresholds(
     panels = threshold_panels(thresholds, point, (false_negative, false_positive))
     for draw, ax in zip(panels, figure.subplots(1, 3), strict=True):
         draw(ax)
-    sure = percent(1 - thresholds.terms.delta)
+    sure = format_percent(1 - thresholds.terms.delta)
     words = (
         f"At threshold {point.threshold:.3g} a row costs at most {point.certificate.promised} "
-        f"({false_negative:.4g} for a missed {cut(str(thresholds.positive), _LETTERS)}, "
+        f"({false_negative:.4g} for a missed {shorten_label(str(thresholds.positive), _LETTERS)}, "
         f"{false_positive:.4g} for a false alarm); all bounds hold together with {sure}"
     )
     title = textwrap.fill(words, letters(WIDE, 10.5))

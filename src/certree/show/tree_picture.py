@@ -12,8 +12,15 @@ from numpy.typing import ArrayLike
 
 from certree.explain.path import Branch
 from certree.interface.arrays import Float64
-from certree.interface.extras import needed
-from certree.interface.words import counted, cut, percent, rounded_up, surely, visible
+from certree.interface.extras import import_extra
+from certree.interface.formatting import (
+    escape_controls,
+    format_bound,
+    format_confidence,
+    format_percent,
+    format_quantity,
+    shorten_label,
+)
 from certree.show.cells import Cells, cells_of
 from certree.show.style import (
     CLASSES,
@@ -126,7 +133,7 @@ def _placed(root: Branch, width: float, cells: Cells) -> list[_Node]:
     for branch, level in order:
         x = _BOX + level * step
         # Names may be longer than any line.
-        rule = textwrap.shorten(visible(branch.cell.rule), 400, placeholder=" ...")
+        rule = textwrap.shorten(escape_controls(branch.cell.rule), 400, placeholder=" ...")
         lines = textwrap.wrap(rule, letters(width - x - 0.2, SMALL)) or [""]
         said = _said(branch, cells)
         middle = top + _LINE * len(lines)
@@ -139,9 +146,9 @@ def _placed(root: Branch, width: float, cells: Cells) -> list[_Node]:
 def _said(branch: Branch, cells: Cells) -> list[str]:
     """What stands below the line of a node."""
     node = branch.cell.node
-    said = [f"{visible(cells.words(node))} · {counted(branch.cell.rows, 'row')}"]
+    said = [f"{escape_controls(cells.words(node))} · {format_quantity(branch.cell.rows, 'row')}"]
     if cells.certified is not None and not branch.children:
-        said.append(f"error <= {rounded_up(cells.certified[node].bound)}")
+        said.append(f"error <= {format_bound(cells.certified[node].bound)}")
     return said
 
 
@@ -167,7 +174,7 @@ def _draw_lines(ax: Any, node: _Node, nodes: dict[int, _Node], cells: Cells) -> 
 
 
 def _draw_box(ax: Any, node: _Node, cells: Cells, colour: Any) -> None:
-    rectangle = needed("matplotlib.patches", "plot").Rectangle
+    rectangle = import_extra("matplotlib.patches", "plot").Rectangle
     corner = (node.x - _BOX / 2, node.y - _BOX / 2)
     branch, number = node.branch, node.branch.cell.node
     line = "--" if branch.hidden else "-"
@@ -183,21 +190,23 @@ def _draw_box(ax: Any, node: _Node, cells: Cells, colour: Any) -> None:
     bold.set_gid("prediction")
     if branch.hidden:
         beside = {"xycoords": bold, "xy": (1, 1), "va": "top", "color": FAINT}
-        ax.annotate(f"  {counted(cells.leaves_below[number], 'cell')} inside", **beside, **style)
+        ax.annotate(
+            f"  {format_quantity(cells.leaves_below[number], 'cell')} inside", **beside, **style
+        )
     for bound in node.said[1:]:
         ax.text(x, node.y + _LINE, bound, va="top", **style).set_gid("bound")
 
 
 def _colours(cells: Cells, nodes: list[int]) -> Callable[[int], Any]:
     """The colour of what a node predicts."""
-    colors = needed("matplotlib.colors", "plot")
+    colors = import_extra("matplotlib.colors", "plot")
     said = cells.said
     if cells.outputs is not None and said.shape[1] > 2:
         return lambda node: _mixed(colors, said[node])
     if cells.scale == "target":
         values = said[nodes, -1]
         scale = colors.Normalize(values.min(), values.max())
-        colormap = needed("matplotlib", "plot").colormaps[SEQUENTIAL]
+        colormap = import_extra("matplotlib", "plot").colormaps[SEQUENTIAL]
         return lambda node: colormap(float(scale(said[node, -1])))
     diverging = colors.LinearSegmentedColormap.from_list("diverging", DIVERGING)
     if cells.scale == "probability":
@@ -217,24 +226,22 @@ def _mixed(colors: Any, said: Float64) -> Any:
 def _title(model: Any, cells: Cells, root: Branch, number: int) -> str:
     n_leaves = cells.tree.n_leaves
     n_shown = (1 + sum(1 for _ in _in_order(root))) // 2
-    part = f"{n_shown} of " * (n_shown < n_leaves) + counted(n_leaves, "cell")
+    part = f"{n_shown} of " * (n_shown < n_leaves) + format_quantity(n_leaves, "cell")
     if hasattr(model, "trees_"):
         tree = f"Tree {number % len(model.trees_) + 1} of {len(model.trees_):,}"
         if not root.children:
             return f"{tree} asks nothing"
-        return (
-            f"{tree} asks for {cut(model._feature_names()[cells.tree.feature[0]])} first · {part}"
-        )
+        return f"{tree} asks for {shorten_label(model._feature_names()[cells.tree.feature[0]])} first · {part}"
     importances = model.feature_importances_
     first = int(importances.argmax())
     if not root.children or not importances[first] > 0:
         return f"Nothing tells the rows apart · {part}"
-    name = cut(model._feature_names()[first])
-    return f"{name} decides most: {percent(importances[first])} of what all splits tell · {part}"
+    name = shorten_label(model._feature_names()[first])
+    return f"{name} decides most: {format_percent(importances[first])} of what all splits tell · {part}"
 
 
 def _caption(cells: Cells) -> str:
     """A line on how the bounds hold."""
     if cells.certified is None:
         return ""
-    return f"\nBounds on the error hold with {surely(cells.certified.terms.delta)}, all at once"
+    return f"\nBounds on the error hold with {format_confidence(cells.certified.terms.delta)}, all at once"

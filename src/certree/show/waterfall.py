@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 
 from certree.explain import Explanation
-from certree.explain.values import value_in_words
+from certree.explain.value_formatting import format_value
 from certree.interface.arrays import Float64
-from certree.interface.signatures import checked
-from certree.interface.words import counted, cut, percent, to_four_digits
+from certree.interface.formatting import (
+    format_four_digits,
+    format_percent,
+    format_quantity,
+    shorten_label,
+)
+from certree.interface.signatures import validate_arguments
 from certree.show.style import BLUE, GREY, INK, VERMILLION, Figure, axes_of, styled, titled
 
 # Letters of a feature's name and of its value at most, so that both are seen.
@@ -69,15 +74,15 @@ class Waterfall:
     def said(self, number: float, sign: str = "") -> str:
         """A number on the scale."""
         if self.scale == "target":
-            return sign * (number > 0) + to_four_digits(number)
+            return sign * (number > 0) + format_four_digits(number)
         return f"{number:{sign}.2f}"
 
     @property
     def title(self) -> str:
         """What is predicted."""
-        output = cut(str(self.output))
+        output = shorten_label(str(self.output))
         if self.scale == "probability":
-            return f"{output}: {percent(self.prediction)}"
+            return f"{output}: {format_percent(self.prediction)}"
         subject = f"Score of {output}" if self.scale == "raw score" else output
         return f"{subject}: {self.said(self.prediction)}"
 
@@ -85,7 +90,7 @@ class Waterfall:
     def unit(self) -> str:
         """What the axis counts."""
         words = {"probability": "probability of ", "raw score": "score of "}
-        return f"{words.get(self.scale, '')}{cut(str(self.output))}"
+        return f"{words.get(self.scale, '')}{shorten_label(str(self.output))}"
 
 
 def waterfall_of(
@@ -126,14 +131,17 @@ def waterfall_of(
     added = one.contributions[0, k]
     order = np.argsort(-np.abs(added), kind="stable")
     order = order[added[order] != 0]
-    values = [value_in_words(value) for value in one.values[0].tolist()]
+    values = [format_value(value) for value in one.values[0].tolist()]
     parts = [
-        (f"{cut(str(one.feature_names[j]), _NAME)} = {cut(values[j], _VALUE)}", added[j])
+        (
+            f"{shorten_label(str(one.feature_names[j]), _NAME)} = {shorten_label(values[j], _VALUE)}",
+            added[j],
+        )
         for j in order[:max_features]
     ]
     rest = order[max_features:]
     if len(rest):
-        parts.append((counted(len(rest), "other"), added[rest].sum()))
+        parts.append((format_quantity(len(rest), "other"), added[rest].sum()))
     sums = np.cumsum([one.base[k], *(part for _, part in parts)])
     steps = [Step(name, float(sums[i]), float(sums[i + 1])) for i, (name, _) in enumerate(parts)]
     return Waterfall(float(one.base[k]), tuple(steps), names[k], explanation.scale)
@@ -145,7 +153,7 @@ def _subject(prediction: Float64) -> int:
 
 
 @styled
-@checked
+@validate_arguments
 def plot_explanation(
     explanation: Explanation,
     row: int = 0,

@@ -12,19 +12,19 @@ from scipy.special import entr
 from certree._core import count as core_count
 from certree._core import error_gains, frequencies, majority
 from certree.interface.arrays import (
-    ADDED,
-    MOST_ROWS,
+    ADDED_LATER,
+    MAX_TOTAL_WEIGHT,
+    ArrayRecord,
     Float64,
     Int32,
-    OfColumns,
-    array_of,
-    class_number,
-    codes,
-    column,
-    matrix,
-    row_weights,
+    check_codes,
+    check_column,
+    check_matrix,
+    check_n_classes,
+    check_row_weights,
+    to_array,
 )
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.tree import Tree, Trees
 
 __all__ = ["NodeStats", "Stats", "count"]
@@ -70,7 +70,7 @@ class Stats(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NodeStats(OfColumns):
+class NodeStats(ArrayRecord):
     """Class counts and a label for every node of a tree.
 
     Parameters
@@ -99,22 +99,22 @@ class NodeStats(OfColumns):
 
     counts: Float64
     label: Int32
-    weight_unit: float = field(default=1.0, metadata=ADDED)
-    squared_weight: Float64 | None = field(default=None, metadata=ADDED)
+    weight_unit: float = field(default=1.0, metadata=ADDED_LATER)
+    squared_weight: Float64 | None = field(default=None, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
-        expect_settings(self)
-        counts: Float64 = column("counts", self.counts, "float64", (None, None))
+        validate_settings(self)
+        counts: Float64 = check_column("counts", self.counts, "float64", (None, None))
         if counts.shape[1] == 0:
             raise ValueError("counts must have at least one class")
         with np.errstate(over="ignore", invalid="ignore"):
             totals = counts.sum(axis=1)
-        if not (totals <= MOST_ROWS).all() or (counts.size and counts.min() < 0):
+        if not (totals <= MAX_TOTAL_WEIGHT).all() or (counts.size and counts.min() < 0):
             raise ValueError(
-                f"counts must be finite and non-negative, and sum to at most {MOST_ROWS:g} in a node"
+                f"counts must be finite and non-negative, and sum to at most {MAX_TOTAL_WEIGHT:g} in a node"
             )
         object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "label", codes("label", self.label, *counts.shape))
+        object.__setattr__(self, "label", check_codes("label", self.label, *counts.shape))
         expect_weights(self, len(counts))
 
     @property
@@ -194,8 +194,10 @@ def expect_unit(stats: Any) -> None:
     unit = float(stats.weight_unit)
     if not 0 < unit < np.inf:
         raise ValueError(f"weight_unit must be a finite number > 0, got {stats.weight_unit!r}")
-    if stats.n.max(initial=0.0) > MOST_ROWS * unit:
-        raise ValueError(f"a node must weigh at most {MOST_ROWS:g} times weight_unit, got {unit:g}")
+    if stats.n.max(initial=0.0) > MAX_TOTAL_WEIGHT * unit:
+        raise ValueError(
+            f"a node must weigh at most {MAX_TOTAL_WEIGHT:g} times weight_unit, got {unit:g}"
+        )
     object.__setattr__(stats, "weight_unit", unit)
 
 
@@ -203,7 +205,7 @@ def expect_weights(stats: Any, n_nodes: int) -> None:
     """Check and set what statistics of so many nodes say of the weights of rows."""
     expect_unit(stats)
     if stats.squared_weight is not None:
-        squared = column("squared_weight", stats.squared_weight, "float64", (n_nodes,))
+        squared = check_column("squared_weight", stats.squared_weight, "float64", (n_nodes,))
         if not (squared >= 0).all():
             raise ValueError("squared_weight must be non-negative")
         object.__setattr__(stats, "squared_weight", squared)
@@ -245,7 +247,7 @@ def expect_nodes(n_nodes: int, tree: Trees) -> None:
         raise ValueError(f"stats has {n_nodes} nodes, but the tree has {tree.n_nodes} nodes")
 
 
-@checked
+@validate_arguments
 def count(
     tree: Tree,
     X: ArrayLike,
@@ -288,13 +290,13 @@ def count(
     TypeError, ValueError
         If `empty` is unknown, or an array has a wrong dtype, shape or range.
     """
-    rows = matrix(X)
-    n_classes = class_number(n_classes)
-    classes = codes("y", y, len(rows), n_classes)
-    weight = row_weights(sample_weight, len(rows))
+    rows = check_matrix(X)
+    n_classes = check_n_classes(n_classes)
+    classes = check_codes("y", y, len(rows), n_classes)
+    weight = check_row_weights(sample_weight, len(rows))
     stats = counted(tree, tree.apply(rows, n_jobs=n_jobs), classes, weight, n_classes)
     if label is not None:
-        return replace(stats, label=array_of("label", label)).of(tree)
+        return replace(stats, label=to_array("label", label)).of(tree)
     if empty == "first":
         return replace(stats, label=np.where(stats.n > 0, stats.label, 0))
     return stats
@@ -316,7 +318,7 @@ def counted(
     """
     counts = core_count(tree.left, leaf, y, weight, n_classes)
     squared = squared_weights(tree, leaf, weight, squared_weight)
-    return NodeStats.made(counts, majority(tree.left, counts), weight_unit, squared)
+    return NodeStats.from_checked(counts, majority(tree.left, counts), weight_unit, squared)
 
 
 def squared_weights(

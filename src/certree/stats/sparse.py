@@ -12,16 +12,16 @@ from scipy.special import entr
 
 from certree._core import count_entries, error_gains, majority
 from certree.interface.arrays import (
-    ADDED,
-    MOST_ROWS,
+    ADDED_LATER,
+    MAX_TOTAL_WEIGHT,
+    ArrayRecord,
     Float64,
     Int32,
     Int64,
-    OfColumns,
-    class_number,
-    codes,
+    check_codes,
+    check_n_classes,
 )
-from certree.interface.signatures import expect_settings
+from certree.interface.signatures import validate_settings
 from certree.stats.nodes import NodeStats, expect_nodes, expect_unit
 from certree.tree import Tree, Trees
 
@@ -35,7 +35,7 @@ Entries = tuple[Int64, Int32, Float64, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseNodeStats(OfColumns):
+class SparseNodeStats(ArrayRecord):
     """Class counts and a label for every node of a tree, of those classes that a node has rows of.
 
     Parameters
@@ -67,25 +67,25 @@ class SparseNodeStats(OfColumns):
     weight: Float64
     label: Int32
     n_classes: int
-    weight_unit: float = field(default=1.0, metadata=ADDED)
+    weight_unit: float = field(default=1.0, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_classes", class_number(self.n_classes))
-        expect_settings(self)
+        object.__setattr__(self, "n_classes", check_n_classes(self.n_classes))
+        validate_settings(self)
         self._check("int64", (None,), "begin")
         self._check("float64", (None,), "weight")
         m, n = len(self.begin) - 1, len(self.weight)
         rises = m >= 0 and self.begin[0] == 0 and (np.diff(self.begin) >= 0).all()
         if not rises or self.begin[-1] != n:
             raise ValueError(f"begin must rise from 0 to the number of entries, {n}")
-        object.__setattr__(self, "classes", codes("classes", self.classes, n, self.n_classes))
-        object.__setattr__(self, "label", codes("label", self.label, m, self.n_classes))
+        object.__setattr__(self, "classes", check_codes("classes", self.classes, n, self.n_classes))
+        object.__setattr__(self, "label", check_codes("label", self.label, m, self.n_classes))
         if (np.diff(self._node * np.int64(self.n_classes) + self.classes) <= 0).any():
             raise ValueError("classes must ascend in every node")
         with np.errstate(over="ignore", invalid="ignore"):
-            if not ((self.weight > 0).all() and (self.n <= MOST_ROWS).all()):
+            if not ((self.weight > 0).all() and (self.n <= MAX_TOTAL_WEIGHT).all()):
                 raise ValueError(
-                    f"weight must be positive, and sum to at most {MOST_ROWS:g} in a node"
+                    f"weight must be positive, and sum to at most {MAX_TOTAL_WEIGHT:g} in a node"
                 )
         expect_unit(self)
 

@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree._core import moments, smoothed_means, squared_gains
 from certree.interface.arrays import (
-    ADDED,
-    MOST_ROWS,
+    ADDED_LATER,
+    MAX_TOTAL_WEIGHT,
+    ArrayRecord,
     Float64,
     Int32,
-    OfColumns,
-    column,
-    matrix,
-    row_weights,
+    check_column,
+    check_matrix,
+    check_row_weights,
 )
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats.nodes import (
     effective_size,
     expect_nodes,
@@ -32,7 +32,7 @@ __all__ = ["TargetStats", "measure", "noise_variance"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TargetStats(OfColumns):
+class TargetStats(ArrayRecord):
     """Moments of a numeric target for every node of a tree.
 
     Parameters
@@ -62,19 +62,19 @@ class TargetStats(OfColumns):
     mean: Float64
     sse: Float64
     unit: float = 1.0
-    weight_unit: float = field(default=1.0, metadata=ADDED)
-    squared_weight: Float64 | None = field(default=None, metadata=ADDED)
+    weight_unit: float = field(default=1.0, metadata=ADDED_LATER)
+    squared_weight: Float64 | None = field(default=None, metadata=ADDED_LATER)
 
     def __post_init__(self) -> None:
-        expect_settings(self)
-        m = len(column("rows", self.rows, "float64", (None,)))
+        validate_settings(self)
+        m = len(check_column("rows", self.rows, "float64", (None,)))
         for name in ("rows", "mean", "sse"):
-            values: Float64 = column(name, getattr(self, name), "float64", (m,))
+            values: Float64 = check_column(name, getattr(self, name), "float64", (m,))
             if not np.isfinite(values).all() or (name != "mean" and m and values.min() < 0):
                 raise ValueError(f"{name} must be finite" + " and non-negative" * (name != "mean"))
             object.__setattr__(self, name, values)
-        if m and self.rows.max() > MOST_ROWS:
-            raise ValueError(f"rows must be at most {MOST_ROWS:g}, got {self.rows.max():g}")
+        if m and self.rows.max() > MAX_TOTAL_WEIGHT:
+            raise ValueError(f"rows must be at most {MAX_TOTAL_WEIGHT:g}, got {self.rows.max():g}")
         if not 0 < float(self.unit) < np.inf:
             raise ValueError(f"unit must be a finite number > 0, got {self.unit!r}")
         expect_weights(self, m)
@@ -143,7 +143,7 @@ class TargetStats(OfColumns):
 _NOISE_ROWS = 16
 
 
-@checked
+@validate_arguments
 def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float = 1.0) -> float:
     """Variance of the target within small cells of a tree: what no pruning can predict.
 
@@ -169,14 +169,14 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float =
     TypeError, ValueError
         If an array has a wrong dtype, shape or range.
     """
-    rows = column("rows", rows, "float64", (tree.n_nodes,))
-    sse = column("sse", sse, "float64", (tree.n_nodes,))
-    if not (rows.min() >= 0 and rows.max() <= MOST_ROWS and sse.min() >= 0):
-        raise ValueError(f"rows must lie in 0 .. {MOST_ROWS:g}, and sse be non-negative")
+    rows = check_column("rows", rows, "float64", (tree.n_nodes,))
+    sse = check_column("sse", sse, "float64", (tree.n_nodes,))
+    if not (rows.min() >= 0 and rows.max() <= MAX_TOTAL_WEIGHT and sse.min() >= 0):
+        raise ValueError(f"rows must lie in 0 .. {MAX_TOTAL_WEIGHT:g}, and sse be non-negative")
     weight_unit = float(weight_unit)
-    if not (0 < weight_unit < np.inf and rows.max() <= MOST_ROWS * weight_unit):
+    if not (0 < weight_unit < np.inf and rows.max() <= MAX_TOTAL_WEIGHT * weight_unit):
         raise ValueError(
-            f"weight_unit must be finite and > 0, and rows at most {MOST_ROWS:g} times as much, got "
+            f"weight_unit must be finite and > 0, and rows at most {MAX_TOTAL_WEIGHT:g} times as much, got "
             f"{weight_unit!r}"
         )
     small = rows / weight_unit <= _NOISE_ROWS
@@ -192,7 +192,7 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float =
     return 1.0
 
 
-@checked
+@validate_arguments
 def measure(
     tree: Tree,
     X: ArrayLike,
@@ -228,11 +228,11 @@ def measure(
     TypeError, ValueError
         If an array has a wrong dtype, shape or range.
     """
-    X = matrix(X)
-    target: Float64 = column("y", y, "float64", (len(X),))
+    X = check_matrix(X)
+    target: Float64 = check_column("y", y, "float64", (len(X),))
     if not np.isfinite(target).all():
         raise ValueError("y must be finite")
-    weight = row_weights(sample_weight, len(X))
+    weight = check_row_weights(sample_weight, len(X))
     return measured(tree, tree.apply(X, n_jobs=n_jobs), target, weight, unit)
 
 

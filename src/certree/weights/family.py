@@ -18,17 +18,17 @@ from scipy.special import entr
 
 from certree._core import judged_votes, score_grid, weigh
 from certree.interface.arrays import (
-    LARGEST,
+    MAX_SETTING,
+    ArrayRecord,
     Float64,
     Int32,
     Int64,
-    OfColumns,
-    array_of,
-    column,
-    frozen,
-    zeros,
+    check_column,
+    freeze,
+    make_zeros,
+    to_array,
 )
-from certree.interface.signatures import checked
+from certree.interface.signatures import validate_arguments
 from certree.stats import Stats
 from certree.tree import LEAF, Tree, Trees
 from certree.weights.node_weights import NodeWeights
@@ -81,7 +81,7 @@ class Tunable(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Family(OfColumns):
+class Family(ArrayRecord):
     """The posteriors, or prunings, that a method can choose from: one for each tuple of temperatures.
 
     ``own(v) = sum_f theta[f] F_f(v)``, where the first entries of theta are the temperatures with a
@@ -138,10 +138,10 @@ class Family(OfColumns):
             self.prune,
         )
         if self.prune:
-            return NodeWeights.made(weight, log_odds, 0.0, *2 * [zeros(len(weight))])
+            return NodeWeights.from_checked(weight, log_odds, 0.0, *2 * [make_zeros(len(weight))])
         if evidence == -np.inf:
             raise ValueError("log_own forbids every pruning of the tree")
-        return NodeWeights.made(weight, log_odds, evidence, stops.entropy, stops.mode)
+        return NodeWeights.from_checked(weight, log_odds, evidence, stops.entropy, stops.mode)
 
     def losses(
         self, temperatures: Float64, votes: JudgedVotes, scoring: Scoring, n_threads: int
@@ -199,7 +199,7 @@ class Family(OfColumns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChainStops(OfColumns):
+class ChainStops(ArrayRecord):
     """How a posterior may stop inside the chain of each node, apart from what its rows say.
 
     The j-th cell of a chain has log weight ``log_stop + j log_split``, but the last cell of a leaf
@@ -234,7 +234,7 @@ def chain_stops(
     total = np.where(ends, 0.0, log_stop) if log_stop else np.zeros(m)
     with np.errstate(over="ignore"):
         passed: Float64 = np.multiply(log_split, tree.chain) if np.any(log_split) else np.zeros(m)
-    entropy = mode = zeros(m)
+    entropy = mode = make_zeros(m)
     long = np.flatnonzero(tree.chain > 1)
     if len(long):
         kinds = np.empty(len(long), dtype=np.complex128)  # sorted faster than rows of a table
@@ -246,8 +246,8 @@ def chain_stops(
         sums = _stops_of(length, kinds.imag, odd > 0, log_stop)
         for of_nodes, of_kinds in zip((total, entropy, mode), sums, strict=True):
             of_nodes[long] = of_kinds[kind]
-        entropy, mode = frozen(entropy), frozen(mode)
-    return ChainStops.made(total, passed, entropy, mode)
+        entropy, mode = freeze(entropy), freeze(mode)
+    return ChainStops.from_checked(total, passed, entropy, mode)
 
 
 def _stops_of(
@@ -303,10 +303,10 @@ def loss_family(
         root = np.append(nats[:1] / unit, root[1:])
     elif loss != "error":
         raise ValueError(f'loss must be "error" or "log_loss", got {loss!r}')
-    return Family.made(tree, gains, root, np.array(fixed, dtype=np.float64), stops, False)
+    return Family.from_checked(tree, gains, root, np.array(fixed, dtype=np.float64), stops, False)
 
 
-@checked
+@validate_arguments
 def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) -> NodeWeights:
     """Average over all prunings, with any weights that multiply over cells.
 
@@ -338,13 +338,13 @@ def average(tree: Tree, log_own: ArrayLike, log_split: float | ArrayLike = 0.0) 
     ----------
     Nguyen and Kpotufe, "PAC-Bayes Tree", NeurIPS 2018, Section 4.
     """
-    own: Float64 = column("log_own", log_own, "float64", (tree.n_nodes,))
-    given = array_of("log_split", log_split)
-    split: Float64 = column("log_split", given, "float64", given.shape and (tree.n_nodes,))
+    own: Float64 = check_column("log_own", log_own, "float64", (tree.n_nodes,))
+    given = to_array("log_split", log_split)
+    split: Float64 = check_column("log_split", given, "float64", given.shape and (tree.n_nodes,))
     split = np.broadcast_to(split, (tree.n_nodes,))
     for name, values in (("log_own", own), ("log_split", split)):
-        if (np.isnan(values) | ((np.abs(values) > LARGEST) & (values != -np.inf))).any():
-            raise ValueError(f"{name} must be finite or -inf, and at most {LARGEST:g} in size")
+        if (np.isnan(values) | ((np.abs(values) > MAX_SETTING) & (values != -np.inf))).any():
+            raise ValueError(f"{name} must be finite or -inf, and at most {MAX_SETTING:g} in size")
     stops = chain_stops(tree, split)
     allowed = own > -np.inf
     finite = np.where(allowed, own, 0.0)

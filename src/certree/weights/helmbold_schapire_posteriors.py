@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from certree.interface.arrays import LARGEST, nonnegative
-from certree.interface.signatures import checked
+from certree.interface.arrays import MAX_SETTING, check_nonnegative
+from certree.interface.signatures import validate_arguments
 from certree.stats import NodeStats
 from certree.tree import LEAF, Tree
 from certree.weights.family import Family, loss_family
@@ -17,8 +17,8 @@ def helmbold_schapire_family(tree: Tree, stats: NodeStats) -> Family:
         raise ValueError(f"Helmbold-Schapire voting takes 2 classes, got {stats.n_classes}")
     counts = stats.counts
     heaviest = stats.n.max()
-    if heaviest > LARGEST:
-        raise ValueError(f"rows must weigh at most {LARGEST:g} together, got {heaviest:g}")
+    if heaviest > MAX_SETTING:
+        raise ValueError(f"rows must weigh at most {MAX_SETTING:g} together, got {heaviest:g}")
     loss = 2 * counts[:, 0] * counts[:, 1] / np.maximum(stats.n, np.finfo(np.float64).tiny)
     # A split lowers the loss by 2 n_l n_r / n times the squared difference of the frequencies: this
     # form does not cancel.
@@ -40,7 +40,7 @@ def label_family(tree: Tree, stats: NodeStats) -> Family:
     return loss_family(tree, stats, 2, [0.0], branching(tree, 0.5))
 
 
-@checked
+@validate_arguments
 def helmbold_schapire(tree: Tree, stats: NodeStats, inverse_temperature: float) -> NodeWeights:
     """Weigh all prunings as Helmbold and Schapire do, for two classes.
 
@@ -72,5 +72,5 @@ def helmbold_schapire(tree: Tree, stats: NodeStats, inverse_temperature: float) 
     Learning 1997.
     """
     return helmbold_schapire_family(tree, stats).at(
-        nonnegative("inverse_temperature", inverse_temperature)
+        check_nonnegative("inverse_temperature", inverse_temperature)
     )

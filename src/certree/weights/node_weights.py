@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from certree._core import likeliest, reach
-from certree.interface.arrays import LARGEST, Float64, OfColumns, column
-from certree.interface.signatures import checked, expect_settings
+from certree.interface.arrays import MAX_SETTING, ArrayRecord, Float64, check_column
+from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats import NodeStats
 from certree.tree import Tree, Trees
 
 
 @dataclass(frozen=True, eq=False)
-class NodeWeights(OfColumns):
+class NodeWeights(ArrayRecord):
     """A distribution over the prunings of a tree; one pruning is the distribution that always picks it.
 
     Parameters
@@ -53,17 +53,17 @@ class NodeWeights(OfColumns):
     chain_mode: Float64
 
     def __post_init__(self) -> None:
-        expect_settings(self)
-        m = len(column("weight", self.weight, "float64", (None,)))
+        validate_settings(self)
+        m = len(check_column("weight", self.weight, "float64", (None,)))
         for name in ("weight", "log_odds", "chain_entropy", "chain_mode"):
-            object.__setattr__(self, name, column(name, getattr(self, name), "float64", (m,)))
+            object.__setattr__(self, name, check_column(name, getattr(self, name), "float64", (m,)))
         if not ((self.weight >= 0) & (self.weight <= 1 + 1e-9)).all():
             raise ValueError("weight must hold probabilities")
         if np.isnan(self.log_odds).any():
             raise ValueError("log_odds must not be NaN")
         for name in ("chain_entropy", "chain_mode"):
-            if not (np.abs(getattr(self, name)) <= LARGEST).all():
-                raise ValueError(f"{name} must be finite, and at most {LARGEST:g} in size")
+            if not (np.abs(getattr(self, name)) <= MAX_SETTING).all():
+                raise ValueError(f"{name} must be finite, and at most {MAX_SETTING:g} in size")
 
     def of(self, tree: Trees) -> NodeWeights:
         """Check that the weights belong to a tree of this size, and return them."""
@@ -84,13 +84,13 @@ class NodeWeights(OfColumns):
         return float(self.weight.sum())
 
 
-@checked
+@validate_arguments
 def reached(tree: Trees, weights: NodeWeights) -> Float64:
     """Probability that each node is in the pruning, as a leaf or above one: (m,)."""
     return reach(tree.left, weights.of(tree).log_odds)
 
 
-@checked
+@validate_arguments
 def entropy(tree: Tree, weights: NodeWeights) -> float:
     """Entropy of the posterior over prunings (nats), O(m).
 
@@ -106,7 +106,7 @@ def entropy(tree: Tree, weights: NodeWeights) -> float:
     return nats + float(weights.weight @ weights.chain_entropy)
 
 
-@checked
+@validate_arguments
 def gibbs_risk(stats: NodeStats, weights: NodeWeights) -> float:
     """Expected share of the counted rows that a pruning drawn from it gets wrong, O(m)."""
     if len(stats.label) != len(weights.weight):
@@ -159,7 +159,7 @@ def mixed(tree: Tree, posteriors: Iterable[NodeWeights], shares: Float64) -> Nod
     return NodeWeights(weight, log_odds, 0.0, entropies, modes)
 
 
-@checked
+@validate_arguments
 def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
     """The likeliest single pruning, O(m); ties within rounding give the smaller tree.
 
@@ -169,7 +169,7 @@ def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
     return pruning_of(tree, log_odds > 0)
 
 
-@checked
+@validate_arguments
 def sample_pruning(
     tree: Tree, weights: NodeWeights, rng: np.random.Generator | int | None = None
 ) -> NodeWeights:

@@ -5,8 +5,8 @@ from typing import Literal
 
 import numpy as np
 
-from certree.interface.arrays import nonnegative
-from certree.interface.signatures import checked
+from certree.interface.arrays import check_nonnegative
+from certree.interface.signatures import validate_arguments
 from certree.stats import NodeStats, Stats
 from certree.tree import Tree
 from certree.weights.family import ChainStops, Family, LossName, chain_stops, loss_family
@@ -46,7 +46,7 @@ def branching(tree: Tree, stop_probability: float) -> ChainStops:
     return chain_stops(tree, float(np.log1p(-stop)), float(np.log(stop)), free_end=True)
 
 
-@checked
+@validate_arguments
 def pac_bayes(
     tree: Tree,
     stats: Stats,
@@ -98,11 +98,12 @@ def pac_bayes(
     """
     family = pac_bayes_family(tree, stats, prior, stop_probability, loss)
     return family.at(
-        nonnegative("lambda_error", lambda_error), nonnegative("lambda_penalty", lambda_penalty)
+        check_nonnegative("lambda_error", lambda_error),
+        check_nonnegative("lambda_penalty", lambda_penalty),
     )
 
 
-@checked
+@validate_arguments
 def theorem_posterior(
     tree: Tree, stats: NodeStats, lambda_error: float, delta: float
 ) -> NodeWeights:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from certree._core import chance_in_order
-from certree.interface.arrays import Float64, frozen
+from certree.interface.arrays import Float64, freeze
 
 # Of more draws the chance of a miss takes seconds; of a lower delta it is lost in rounding.
 _MOST_DRAWS, _LEAST_DELTA = 10_000, 1e-9
@@ -54,7 +54,7 @@ def lowest_shares(n: int, log_delta: float) -> Float64:
         shares = _at_level(k, n, local_level(n, math.exp(log_delta)))
     else:
         shares = _in_closed_form(k, n, log_delta)
-    return frozen(np.clip(shares, 0.0, 1.0))
+    return freeze(np.clip(shares, 0.0, 1.0))
 
 
 def lowest_share(k: int, n: int, log_delta: float) -> float:

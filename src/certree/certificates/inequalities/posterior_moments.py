@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincc, expit
 
 from certree._core import log_masses, sums_below, weigh
-from certree.interface.arrays import LARGEST, Float64, codes, column
-from certree.interface.signatures import checked
+from certree.interface.arrays import MAX_SETTING, Float64, check_codes, check_column
+from certree.interface.signatures import validate_arguments
 from certree.stats import NodeStats
 from certree.tree import Tree, Trees
 from certree.votes import Vote
@@ -46,7 +46,7 @@ def log_sum(tree: Tree, log_stop: Float64, log_split: Float64) -> float:
     return weigh(tree.left, nothing, *stops, np.zeros(0), np.zeros(0), False)[2]
 
 
-@checked
+@validate_arguments
 def kl_divergence(tree: Trees, posterior: NodeWeights, prior: NodeWeights) -> float:
     """Divergence of a posterior over prunings from another one (nats), O(m).
 
@@ -83,7 +83,7 @@ def kl_divergence(tree: Trees, posterior: NodeWeights, prior: NodeWeights) -> fl
         return float(reach[seen] @ np.maximum(nats[seen], 0.0))
 
 
-@checked
+@validate_arguments
 def renyi_divergence(tree: Tree, posterior: NodeWeights, prior: NodeWeights, order: float) -> float:
     """Renyi divergence of a posterior over prunings from another one (nats), O(m).
 
@@ -106,8 +106,10 @@ def renyi_divergence(tree: Tree, posterior: NodeWeights, prior: NodeWeights, ord
     Information Theory 2014.
     """
     order = float(order)
-    if not (0 < order <= LARGEST and order != 1):
-        raise ValueError(f"order must be positive, at most {LARGEST:g} and not 1, got {order!r}")
+    if not (0 < order <= MAX_SETTING and order != 1):
+        raise ValueError(
+            f"order must be positive, at most {MAX_SETTING:g} and not 1, got {order!r}"
+        )
     if order > 1 and kl_divergence(tree, posterior, prior) == np.inf:
         return float("inf")
     factors = []
@@ -122,7 +124,7 @@ def renyi_divergence(tree: Tree, posterior: NodeWeights, prior: NodeWeights, ord
     return max(log_sum(tree, *factors) / (order - 1), 0.0)
 
 
-@checked
+@validate_arguments
 def log_prior_mass(tree: Tree, prior: NodeWeights, log_label: ArrayLike, label: ArrayLike) -> float:
     """Log of the prior mass of all labelled prunings that predict the same (nats), O(m L).
 
@@ -152,8 +154,8 @@ def log_prior_mass(tree: Tree, prior: NodeWeights, log_label: ArrayLike, label: 
     The pass is that of Willems, Shtarkov and Tjalkens, "The context-tree weighting method", IEEE
     Trans. Information Theory 1995, over the prunings that are constant where the labelling is.
     """
-    log_prior: Float64 = column("log_label", log_label, "float64", (tree.n_nodes, None))
-    cells = codes("label", label, *log_prior.shape)
+    log_prior: Float64 = check_column("log_label", log_label, "float64", (tree.n_nodes, None))
+    cells = check_codes("label", label, *log_prior.shape)
     stop, split = prior.of(tree).log_decisions
     mass = log_masses(tree.left, cells, stop[None], split[None], log_prior[None])
     return float(mass[0])
@@ -164,7 +166,7 @@ _MOST_DRAWS = 2**31 - 1
 _ROUNDING = 1e-9
 
 
-@checked
+@validate_arguments
 def wrong_mass(ballot: Vote) -> Float64:
     """Mass of the votes for other classes than each class, (m, K)."""
     score = ballot.score
@@ -229,7 +231,7 @@ class LeafVotes:
         return self.mean(2 * self.wrong * self.right)
 
 
-@checked
+@validate_arguments
 def tuple_risk(
     tree: Tree, stats: NodeStats, ballot: Vote, n_draws: int = 1, n_wrong: int = 1
 ) -> float:
@@ -258,13 +260,13 @@ def tuple_risk(
     return LeafVotes.of(tree, stats, ballot).tuple_risk(n_draws, n_wrong)
 
 
-@checked
+@validate_arguments
 def one_wrong(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
     """Share of rows that exactly one of two drawn prunings gets wrong, expected, O(m K)."""
     return LeafVotes.of(tree, stats, ballot).one_wrong()
 
 
-@checked
+@validate_arguments
 def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
     """Share of rows for which two drawn prunings predict different classes, expected, O(m K).
 
@@ -277,7 +279,7 @@ def disagreement(tree: Tree, stats: NodeStats, ballot: Vote) -> float:
     return float(rows @ differing / rows.sum())
 
 
-@checked
+@validate_arguments
 def margin_moments(tree: Tree, stats: NodeStats, ballot: Vote) -> tuple[float, float]:
     """First and second moment of the margin, votes for the class less votes for others, O(m K)."""
     return (1 - 2 * tuple_risk(tree, stats, ballot), 1 - 2 * one_wrong(tree, stats, ballot))
@@ -291,7 +293,7 @@ class WrongRange:
     wrong: float
 
 
-@checked
+@validate_arguments
 def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
     """Find the least mass of votes against the class that wins, and against any that does not.
 
@@ -303,13 +305,13 @@ def wrong_range(tree: Tree, ballot: Vote) -> WrongRange:
     return WrongRange(float(lowest[:, 0].min()), float(lowest[:, 1].min()))
 
 
-@checked
+@validate_arguments
 def leaf_mean(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
     """Expected sum of a value over the leaves of a drawn pruning, O(m)."""
     return float(weights.of(tree).weight @ _finite(tree, value))
 
 
-@checked
+@validate_arguments
 def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
     """Variance of the sum of a value over the leaves of a drawn pruning, O(m).
 
@@ -338,7 +340,7 @@ def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
 
 
 def _finite(tree: Tree, value: ArrayLike) -> Float64:
-    values: Float64 = column("value", value, "float64", (tree.n_nodes,))
-    if not (np.abs(values) <= LARGEST).all():
-        raise ValueError(f"value must be finite, and at most {LARGEST:g} in size")
+    values: Float64 = check_column("value", value, "float64", (tree.n_nodes,))
+    if not (np.abs(values) <= MAX_SETTING).all():
+        raise ValueError(f"value must be finite, and at most {MAX_SETTING:g} in size")
     return values

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree.interface.arrays import Float64, Int32, array_of
+from certree.interface.arrays import Float64, Int32, to_array
 from certree.stats.nodes import counted
 from certree.tree import Tree
 from certree.weights.node_weights import pruning_of
@@ -55,7 +55,7 @@ def kinds_of(name: str, values: ArrayLike) -> Kinds:
     ValueError
         If values cannot be told apart or put in order, or one is missing.
     """
-    given = array_of(name, values)
+    given = to_array(name, values)
     try:
         names, place = np.unique(given, return_inverse=True)
     except TypeError:

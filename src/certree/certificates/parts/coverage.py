@@ -24,15 +24,23 @@ from certree.certificates.certificate import Certificate, certificate_of, log_ch
 from certree.certificates.inequalities.bounds import order_place, rows_to_cover
 from certree.certificates.priors import count_prior
 from certree.certificates.weighing import HeldOut
-from certree.interface.arrays import FARTHEST, Float64, Int32, Int64, OfColumns, codes, column
-from certree.interface.signatures import checked
+from certree.interface.arrays import (
+    MAX_EXACT_INTEGER,
+    ArrayRecord,
+    Float64,
+    Int32,
+    Int64,
+    check_codes,
+    check_column,
+)
+from certree.interface.signatures import validate_arguments
 from certree.stats.nodes import expect_nodes
 from certree.tree import LEAF, Tree
 from certree.votes import Voting
 from certree.weights.node_weights import NodeWeights, pruning_of, reached
 
 
-@checked
+@validate_arguments
 def place_to_cover(n: int, coverage: float, delta: float | None) -> int:
     """Which of n scores in ascending order a share of new ones is not above; n + 1: none of them.
 
@@ -68,7 +76,7 @@ def place_to_cover(n: int, coverage: float, delta: float | None) -> int:
     >>> place_to_cover(100, 0.9, 0.05), place_to_cover(100, 0.9, None), place_to_cover(28, 0.9, 0.05)
     (96, 91, 29)
     """
-    if not 0 <= n <= FARTHEST:
+    if not 0 <= n <= MAX_EXACT_INTEGER:
         raise ValueError(f"n must be a number of rows, at most 2**53, got {n!r}")
     expect_coverage(coverage)
     if delta is None:
@@ -83,7 +91,7 @@ def expect_coverage(coverage: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scores(OfColumns):
+class Scores(ArrayRecord):
     """Scores of calibration samples in ascending order, by regions that are covered each for itself.
 
     Parameters
@@ -107,9 +115,9 @@ class Scores(OfColumns):
     mass: Float64
 
     def __post_init__(self) -> None:
-        value: Float64 = column("value", self.value, "float64", (None,))
-        start: Int64 = column("start", self.start, "int64", (None,))
-        mass: Float64 = column("mass", self.mass, "float64", (len(start) - 1,))
+        value: Float64 = check_column("value", self.value, "float64", (None,))
+        start: Int64 = check_column("start", self.start, "int64", (None,))
+        mass: Float64 = check_column("mass", self.mass, "float64", (len(start) - 1,))
         for name, values in (("value", value), ("start", start), ("mass", mass)):
             object.__setattr__(self, name, values)
         steps = np.diff(start)
@@ -192,7 +200,7 @@ _SPARE = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PredictionIntervals(OfColumns):
+class PredictionIntervals(ArrayRecord):
     """How wide the bands of a tree's leaves are.
 
     Parameters
@@ -207,10 +215,10 @@ class PredictionIntervals(OfColumns):
     region: Int32
 
     def __post_init__(self) -> None:
-        scale: Float64 = column("scale", self.scale, "float64", (None,))
+        scale: Float64 = check_column("scale", self.scale, "float64", (None,))
         if not ((scale > 0) & (scale < np.inf)).all():
             raise ValueError("scale must hold finite numbers > 0")
-        region = codes("region", self.region, len(scale), max(len(scale), 1))
+        region = check_codes("region", self.region, len(scale), max(len(scale), 1))
         for name, values in (("scale", scale), ("region", region)):
             object.__setattr__(self, name, values)
 

@@ -14,10 +14,10 @@ from certree.certificates.certificate import Certificate, certificate_of, how_dr
 from certree.certificates.methods import METHODS, inequality_of
 from certree.certificates.parts.answers import Kinds, Part, kinds_of
 from certree.certificates.shift import Shift, shift_nearby
-from certree.interface.arrays import Float64, column
-from certree.interface.notebook import html_table
-from certree.interface.signatures import expect_settings
-from certree.interface.words import aligned, surely
+from certree.interface.arrays import Float64, check_column
+from certree.interface.formatting import align_columns, format_confidence
+from certree.interface.notebook import make_html_table
+from certree.interface.signatures import validate_settings
 from certree.rows.split import checked_groups
 
 # What the parts are, and what is promised of them beside the error.
@@ -45,7 +45,7 @@ class Terms:
     shift: Shift | None = None
 
     def __post_init__(self) -> None:
-        expect_settings(self)
+        validate_settings(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +112,7 @@ class CertificateFamily(Mapping[Any, Certificate]):
     @property
     def title(self) -> str:
         """The sentence above the table: what holds at once, and with which probability."""
-        sure = surely(self.terms.delta * self.terms.share)
+        sure = format_confidence(self.terms.delta * self.terms.share)
         subject = METHODS[self.method].subject
         left = len(self) - _MOST_LINES
         most = f" (the {_MOST_LINES} with the most rows)" if left > 0 else ""
@@ -122,10 +122,10 @@ class CertificateFamily(Mapping[Any, Certificate]):
     def __str__(self) -> str:
         """A title, and a line for each part."""
         head, lines = self.table()
-        return "\n".join([self.title, *aligned([head, *lines])])
+        return "\n".join([self.title, *align_columns([head, *lines])])
 
     def _repr_html_(self) -> str:
-        return html_table(self.title, *self.table())
+        return make_html_table(self.title, *self.table())
 
 
 # Of fewer rows nothing is promised that anybody could use.
@@ -248,7 +248,7 @@ def _shares(shares: Any, classes: list[Any]) -> list[float]:
         if unknown:
             raise ValueError(f"shares must be of classes among {classes}, got {unknown}")
         shares = [shares.get(key, 0.0) for key in classes]
-    given: Float64 = column("shares", shares, "float64", (len(classes),))
+    given: Float64 = check_column("shares", shares, "float64", (len(classes),))
     if not ((given >= 0).all() and abs(given.sum() - 1) <= _ROUNDING):
         raise ValueError(f"shares must be non-negative and sum to 1, got {given.tolist()}")
     return given.tolist()

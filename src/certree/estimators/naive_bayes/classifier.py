@@ -32,10 +32,16 @@ from certree.estimators.naive_bayes.densities import (
 from certree.estimators.naive_bayes.divergences import divergences
 from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers, losses_of, relative
 from certree.explain.explanation import Explanation, parts_of
-from certree.interface.arrays import MOST_ROWS, Float64, Int32, can_be_added, column
-from certree.interface.fitted import fits, reads_state
+from certree.interface.arrays import (
+    MAX_TOTAL_WEIGHT,
+    Float64,
+    Int32,
+    check_column,
+    has_finite_total,
+)
+from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import NONNEGATIVE, POSITIVE
-from certree.interface.stored import Stored
+from certree.interface.stored_state import StoredState
 from certree.rows.categories import CategoricalFeatures, Categories, Names, categories_of
 from certree.rows.columns import frame_of
 from certree.rows.training import (
@@ -208,7 +214,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
 
     # -- training ----------------------------------------------------------------------------------
 
-    @fits
+    @fit_method
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Choose and learn the density of each feature in each class.
 
@@ -228,7 +234,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         """
         return self._learn(X, y, sample_weight, first=True, classes=None)
 
-    @fits
+    @fit_method
     def partial_fit(
         self,
         X: ArrayLike,
@@ -393,8 +399,8 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
 
     def _expect_finite(self) -> None:
         """Refuse sums that float64 does not hold; predictions by them would be NaN."""
-        if not can_be_added(self.class_count_):
-            raise ValueError(f"the weights of all rows must sum to at most {MOST_ROWS:g}")
+        if not has_finite_total(self.class_count_):
+            raise ValueError(f"the weights of all rows must sum to at most {MAX_TOTAL_WEIGHT:g}")
         names = self._feature_names()
         for j, moments in self._moments.items():
             if not (np.isfinite(moments.mean).all() and np.isfinite(moments.deviation).all()):
@@ -424,7 +430,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         shares: Float64 = self.class_count_ / self.class_count_.sum()
         if self.priors is None:
             return shares
-        priors: Float64 = column("priors", self.priors, "float64", (None,))
+        priors: Float64 = check_column("priors", self.priors, "float64", (None,))
         if priors.shape != shares.shape:
             raise ValueError(
                 f"priors must be one for each of {len(shares)} classes, got shape {priors.shape}"
@@ -477,22 +483,22 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
             **stored_densities(self.densities_, n_classes),
         }
 
-    def __restore__(self, stored: Stored) -> None:
+    def __restore__(self, stored: StoredState) -> None:
         """Check what a file holds, and set the fitted attributes."""
         super().__restore__(stored)
         n_classes = len(self.classes_)
-        self.class_count_ = stored.numbers("class_count", (n_classes,), 0)
-        if not self.class_count_.any() or not can_be_added(self.class_count_):
+        self.class_count_ = stored.get_numbers("class_count", (n_classes,), 0)
+        if not self.class_count_.any() or not has_finite_total(self.class_count_):
             raise ValueError("class_count holds no rows, or too many to be added up")
         # Files of earlier versions do not hold it.
-        self._n_rows = stored.whole("n_rows", 1) if "n_rows" in stored else None
-        self.class_prior_ = stored.numbers("class_prior", (n_classes,), 0, 1 + 1e-6)
+        self._n_rows = stored.get_integer("n_rows", 1) if "n_rows" in stored else None
+        self.class_prior_ = stored.get_numbers("class_prior", (n_classes,), 0, 1 + 1e-6)
         if not np.isclose(self.class_prior_.sum(), 1):
             raise ValueError(f"class_prior must sum to 1, got {self.class_prior_.sum()}")
         if (self.class_count_[self.class_prior_ == 0] > 0).any():
             raise ValueError("class_prior is 0 for a class with rows")
-        self.power_ = stored.number("power", 0, 1)
-        judged = stored.of("judged")
+        self.power_ = stored.get_number("power", 0, 1)
+        judged = stored.get_section("judged")
         losses = (judged.numbers(name, POWERS.shape) for name in ("older", "recent"))
         self._judged = JudgedPowers(judged.number("rows", 0, np.inf), *losses)
         kinds = self._stored_kinds(stored["densities"])
@@ -548,7 +554,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
             log_prior: Float64 = np.log(self.class_prior_)
         return log_prior
 
-    @reads_state
+    @snapshot_method
     def predict_joint_log_proba(self, X: ArrayLike) -> Float64:
         """Log of prior times densities of each class.
 
@@ -565,7 +571,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         log_density = self._log_density(self._new_rows(X))
         return self._log_prior + log_density
 
-    @reads_state
+    @snapshot_method
     def predict_log_proba(self, X: ArrayLike) -> Float64:
         """Log posterior of each class.
 
@@ -582,7 +588,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         log_density = self._log_density(self._new_rows(X))
         return self._log_prior + relative(self._log_prior, log_density)
 
-    @reads_state
+    @snapshot_method
     def predict_proba(self, X: ArrayLike) -> Float64:
         """Posterior of each class.
 
@@ -598,7 +604,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         """
         return np.exp(self.predict_log_proba(X))
 
-    @reads_state
+    @snapshot_method
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class with the largest posterior, ties to the first in `classes_`.
 
@@ -618,7 +624,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
     # -- inspection --------------------------------------------------------------------------------
 
     @property
-    @reads_state
+    @snapshot_method
     def feature_importances_(self) -> Float64:
         """Share of each feature in what features say of the class, each by itself, (p,).
 
@@ -637,14 +643,14 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
         return said / (total if total > 0 else 1.0)
 
     @property
-    @reads_state
+    @snapshot_method
     def class_log_prior_(self) -> Float64:
         """Logarithm of the prior probability of each class, (K,), as in CategoricalNB."""
         check_is_fitted(self)
         return self._log_prior
 
     @property
-    @reads_state
+    @snapshot_method
     def theta_(self) -> Float64:
         """Mean of each number in each class, (K, p), as in GaussianNB; NaN for categories."""
         check_is_fitted(self)
@@ -656,7 +662,7 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
     def _category_names(self, j: int) -> Names | None:
         return None if self.categories_ is None else self.categories_.names[j]
 
-    @reads_state
+    @snapshot_method
     def explain(self, X: ArrayLike) -> Explanation:
         """Say how much each feature adds to the score of each row.
 

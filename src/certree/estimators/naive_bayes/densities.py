@@ -12,8 +12,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.interface.arrays import MOST_ROWS, Float64, Int32, Int64, OfColumns, column
-from certree.interface.stored import Stored
+from certree.interface.arrays import (
+    MAX_TOTAL_WEIGHT,
+    ArrayRecord,
+    Float64,
+    Int32,
+    Int64,
+    check_column,
+)
+from certree.interface.stored_state import StoredState
 
 KINDS = ("normal", "histogram", "categorical")
 
@@ -37,7 +44,7 @@ def known(x: Float64, y: Int32, weight: Float64) -> tuple[Float64, Int32, Float6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moments(OfColumns):
+class Moments(ArrayRecord):
     """Rows, mean and standard deviation of a feature in each class.
 
     Standard deviations are kept, not variances, so that nothing overflows. They divide by the number
@@ -133,7 +140,7 @@ class Moments(OfColumns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Normal(OfColumns):
+class Normal(ArrayRecord):
     """A normal density in each class.
 
     Parameters
@@ -172,7 +179,7 @@ def _log_normal(residual: Float64, deviation: Float64) -> Float64:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CategoricalTable(OfColumns):
+class CategoricalTable(ArrayRecord):
     """A smoothed table of categories in each class.
 
     Parameters
@@ -235,7 +242,7 @@ class CategoricalTable(OfColumns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Histogram(OfColumns):
+class Histogram(ArrayRecord):
     """A smoothed histogram in each class, all with the same bins.
 
     Parameters
@@ -303,7 +310,7 @@ Density = Normal | Histogram | CategoricalTable
 def stored_columns(name: str, columns: Sequence[Moments | Normal], n_classes: int) -> Columns:
     """What a file holds of the same of several features: a row for each."""
     kind = Moments if name == "moments" else Normal
-    stored: list[dict[str, Float64]] = [one.stored() for one in columns]
+    stored: list[dict[str, Float64]] = [one.to_stored() for one in columns]
     return {
         f"{name}.{field.name}": np.reshape([one[field.name] for one in stored], (-1, n_classes))
         for field in fields(kind)
@@ -328,21 +335,21 @@ def stored_densities(densities: Sequence[Density], n_classes: int) -> Columns:
     }
 
 
-def restored_moments(stored: Stored, shape: tuple[int, int]) -> list[Moments]:
+def restored_moments(stored: StoredState, shape: tuple[int, int]) -> list[Moments]:
     """The moments that a file holds, of so many features and classes."""
     least = {"rows": 0.0, "mean": -np.inf, "deviation": 0.0}
-    columns = [stored.numbers(f"moments.{name}", shape, low) for name, low in least.items()]
+    columns = [stored.get_numbers(f"moments.{name}", shape, low) for name, low in least.items()]
     return [Moments(*one) for one in zip(*columns, strict=True)]
 
 
-def restored_densities(stored: Stored, kinds: Sequence[str], n_classes: int) -> list[Density]:
+def restored_densities(stored: StoredState, kinds: Sequence[str], n_classes: int) -> list[Density]:
     """The densities that a file holds, of these kinds."""
     shape = kinds.count("normal"), n_classes
-    mean = stored.numbers("normal.mean", shape)
-    deviation = stored.numbers("normal.deviation", shape, _NARROWEST)
+    mean = stored.get_numbers("normal.mean", shape)
+    deviation = stored.get_numbers("normal.deviation", shape, _NARROWEST)
     normals = (Normal(*one) for one in zip(mean, deviation, strict=True))
     tables = iter(_restored_tables(stored, (n_classes, len(kinds) - shape[0])))
-    edges = stored.numbers("histogram.edges", (None,))
+    edges = stored.get_numbers("histogram.edges", (None,))
     densities: list[Density] = []
     for kind in kinds:
         if kind == "normal":
@@ -367,14 +374,14 @@ def _expect_ascending(edges: Float64, n_bins: int) -> None:
         raise ValueError("histogram.edges must ascend")
 
 
-def _restored_tables(stored: Stored, shape: tuple[int, int]) -> list[CategoricalTable]:
+def _restored_tables(stored: StoredState, shape: tuple[int, int]) -> list[CategoricalTable]:
     n_classes, n_tables = shape
-    sizes: Int64 = column("table.size", stored["table.size"], "int64", (n_tables,))
-    counts = stored.numbers("table.counts", (n_classes, None), 0, MOST_ROWS)
+    sizes: Int64 = check_column("table.size", stored["table.size"], "int64", (n_tables,))
+    counts = stored.get_numbers("table.counts", (n_classes, None), 0, MAX_TOTAL_WEIGHT)
     # Each size by itself, so that no sum of them can overflow.
     if (sizes < 1).any() or (sizes > counts.shape[1]).any() or sizes.sum() != counts.shape[1]:
         raise ValueError("table.size does not go with table.counts")
-    alpha = stored.numbers("table.alpha", (n_tables,), _NARROWEST)
+    alpha = stored.get_numbers("table.alpha", (n_tables,), _NARROWEST)
     with np.errstate(over="ignore"):
         if not np.isfinite(alpha * sizes).all():
             raise ValueError("table.alpha must be finite for all categories together")

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from certree.interface.arrays import Float64, Int32, OfColumns
+from certree.interface.arrays import ArrayRecord, Float64, Int32
 
 # The powers that are compared: those from 2^-12 on are within a fifth of the next. The first is next to
 # nothing, but lets densities decide between classes of the same prior.
@@ -63,7 +63,7 @@ def losses_of(log_prior: Float64, log_density: Float64, y: Int32, weight: Float6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JudgedPowers(OfColumns):
+class JudgedPowers(ArrayRecord):
     """The log loss of rows that were left out, for each power.
 
     Sums over rows are all that is kept, so batches can be added for ever. A model of few rows is a

@@ -6,7 +6,7 @@ from typing import Any
 from certree.certificates import Certificate
 from certree.certificates.parts.families import CertificateFamily
 from certree.estimators import CertifiedTreeClassifier
-from certree.interface.words import rounded_up
+from certree.interface.formatting import format_bound
 from certree.show.certificate_picture import draw_by_rows
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, folded, joined, picture, table, tag
@@ -22,7 +22,7 @@ def certificate(judged: Judged) -> Section | None:
     if not isinstance(promised, Certificate):
         return None
     unit, points, digits = 100.0, " points", ".1f"
-    title = f"What is promised: at most {rounded_up(promised.bound)} errors"
+    title = f"What is promised: at most {format_bound(promised.bound)} errors"
     if promised.unit is not None:
         unit, points, digits = 1.0, "", ".4g"
         title = "What is promised: a bound on the mean error"

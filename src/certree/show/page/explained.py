@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.explain import Explanation, shapley_values
-from certree.interface.words import counted
+from certree.interface.formatting import format_quantity
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, tag
 from certree.show.page.section import Section
@@ -38,7 +38,7 @@ def shapley(judged: Judged) -> Section | None:
     values = shapley_values(judged.model, judged.rows(chosen), judged.rows(background))
     words = (
         "What knowing a feature changes, averaged over all orders in which features become known; "
-        f"others are as in {counted(len(background), 'row')} of this page. The values are exact."
+        f"others are as in {format_quantity(len(background), 'row')} of this page. The values are exact."
     )
     shown = tag("p", words) + _bars_of(judged, chosen, values)
     return Section("shapley", "The same rows by Shapley values", shown)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from certree.certificates import Guarantees
-from certree.interface.words import percent, to_four_digits
+from certree.interface.formatting import format_four_digits, format_percent
 from certree.show.calibration import compared, exact_interval
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, folded, joined, table, tag
@@ -44,7 +44,12 @@ def _of_classes(judged: Judged, named: list[tuple[str, Any]]) -> Html:
         said = float(np.average(found.said, weights=found.rows))
         low, high = exact_interval(hits, n)
         verdict = "as said" if low <= said <= high else "too high" if said > high else "too low"
-        said_and_found = (percent(said), percent(hits / n), _between(hits, n), verdict)
+        said_and_found = (
+            format_percent(said),
+            format_percent(hits / n),
+            _between(hits, n),
+            verdict,
+        )
         calibrated.append((name, *said_and_found, f"{100 * found.error:.1f} points"))
     caption = "Errors; intervals hold with 95 % for each group by itself"
     first = table(("group", "rows", "error", "95 % interval"), errors, caption)
@@ -64,8 +69,8 @@ def _of_numbers(judged: Judged, named: list[tuple[str, Any]]) -> Html:
         (
             name,
             f"{len(rows):,}",
-            to_four_digits(float(np.sqrt(np.mean(off[rows] ** 2)))),
-            to_four_digits(float(off[rows].mean())),
+            format_four_digits(float(np.sqrt(np.mean(off[rows] ** 2)))),
+            format_four_digits(float(off[rows].mean())),
         )
         for name, rows in named
     ]

@@ -21,8 +21,8 @@ from certree.ensembles.forest import Forest
 from certree.estimators.naive_bayes import NaiveBayesClassifier
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.interface.arrays import Float64
-from certree.interface.fitted import expect_one_target
-from certree.interface.words import percent, to_four_digits
+from certree.interface.fitted_state import check_one_target
+from certree.interface.formatting import format_four_digits, format_percent
 from certree.rows.columns import rows_at
 from certree.rows.hashes import known_rows
 from certree.show.ranking import expect_costs
@@ -90,7 +90,7 @@ class Judged:
                 f"got {shortened(model)}"
             )
         check_is_fitted(model)
-        expect_one_target("a report", model)
+        check_one_target("a report", model)
         truth: NDArray[Any] = column_or_1d(y)
         check_consistent_length(X, truth)
         if not len(truth):
@@ -160,9 +160,9 @@ class Judged:
     def title_of(self, i: int) -> str:
         """A row in words: what it is, and what is predicted of it."""
         if self.shares is None:
-            true, said = (to_four_digits(float(each[i])) for each in (self.y, self.predicted))
+            true, said = (format_four_digits(float(each[i])) for each in (self.y, self.predicted))
             return f"row {i}: {true}, predicted {said}"
-        sure = percent(self.shares[i].max())
+        sure = format_percent(self.shares[i].max())
         return f"row {i}: {self.y[i]}, predicted {self.predicted[i]} ({sure})"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from certree.interface.extras import needed
+from certree.interface.extras import import_extra
 from certree.show.style import Figure
 
 _SETTINGS = {
@@ -73,7 +73,7 @@ def folded(summary: str, content: Html) -> Html:
 def picture(figure: Figure, words: str) -> Html:
     """A figure as an inline SVG, and its words for who does not see it."""
     file = io.StringIO()
-    with needed("matplotlib", "plot").rc_context(_SETTINGS):
+    with import_extra("matplotlib", "plot").rc_context(_SETTINGS):
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     svg = file.getvalue()
     svg = svg[svg.index("<svg") :]

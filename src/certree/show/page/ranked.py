@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from certree.interface.words import percent
+from certree.interface.formatting import format_percent
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, folded, pictures, table, tag
 from certree.show.page.section import Section
@@ -66,7 +66,7 @@ def _tenths(found: Ranking) -> Html:
         hits, rows = found.hits[end] - last[0], taken[end] - last[1]
         span = f"{found.threshold[end]:.3g} to {found.threshold[before + 1]:.3g}"
         apart = found.recall[end] - found.false_positive_rate[end]
-        shares = (percent(hits / rows), percent(found.recall[end]), f"{apart:.3f}")
+        shares = (format_percent(hits / rows), format_percent(found.recall[end]), f"{apart:.3f}")
         lines.append((span, f"{rows:,.0f}", *shares))
         before = end
     head = ("probability", "rows", "positive", "of all positive, so far", "Kolmogorov-Smirnov")

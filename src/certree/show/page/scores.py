@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.interface.arrays import Float64
-from certree.interface.words import to_four_digits
+from certree.interface.formatting import format_four_digits
 from certree.show.calibration import exact_interval
 from certree.show.page.judged import Judged
 
@@ -43,7 +43,7 @@ class Score:
 
     def said(self, number: float) -> str:
         """One of the numbers in words."""
-        return f"{100 * number:.1f} %" if self.is_share else to_four_digits(number)
+        return f"{100 * number:.1f} %" if self.is_share else format_four_digits(number)
 
     def __str__(self) -> str:
         """The score and its interval."""

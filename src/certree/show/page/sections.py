@@ -16,8 +16,8 @@ from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.explain import interaction_fractions
-from certree.interface.fitted import state_of
-from certree.interface.words import counted, percent, to_four_digits
+from certree.interface.fitted_state import get_snapshot
+from certree.interface.formatting import format_four_digits, format_percent, format_quantity
 from certree.show.calibration import compared, draw_reliability
 from certree.show.importance import plot_importance
 from certree.show.interactions_picture import interaction_panels, interaction_sizes
@@ -51,7 +51,7 @@ def about(judged: Judged) -> Section:
     facts = tag("p", tag("b", kind.__name__), ": ", f"{first} {' '.join(_facts(judged))}")
     defaults = {name: each.default for name, each in inspect.signature(kind).parameters.items()}
     lines = []
-    for name, value in state_of(model).get_params(deep=False).items():
+    for name, value in get_snapshot(model).get_params(deep=False).items():
         is_default = repr(value) == repr(defaults.get(name))
         words = _shortened(repr(value))
         lines.append((name, words if is_default else tag("b", words), "" if is_default else "set"))
@@ -67,20 +67,22 @@ def _shortened(text: str) -> str:
 def _facts(judged: Judged) -> list[str]:
     """Sentences about the size of what was fitted."""
     model, facts = judged.model, []
-    features = counted(judged.coded.shape[1], "feature")
-    target = counted(len(judged.classes), "class", "classes")
+    features = format_quantity(judged.coded.shape[1], "feature")
+    target = format_quantity(len(judged.classes), "class", "classes")
     facts.append(f"It predicts {target if judged.classes else 'a number'} by {features}.")
     if isinstance(model, TreeVoteEstimator):
         facts.append(
-            f"Its tree has {counted(model.get_n_leaves(), 'leaf', 'leaves')}, "
-            f"the deepest below {counted(model.get_depth(), 'cell')}; its prunings have "
+            f"Its tree has {format_quantity(model.get_n_leaves(), 'leaf', 'leaves')}, "
+            f"the deepest below {format_quantity(model.get_depth(), 'cell')}; its prunings have "
             f"{model.weights_.expected_leaves:,.1f} leaves on average."
         )
     if isinstance(model, BoostedTrees | Forest):
         leaves = int((model.trees_.left < 0).sum())
         facts.append(f"It has {len(model.trees_):,} trees with {leaves:,} leaves together.")
     if (size := getattr(model, "effective_sample_size_", None)) is not None:
-        facts.append(f"The effective sample size of the fit is {counted(round(size), 'row')}.")
+        facts.append(
+            f"The effective sample size of the fit is {format_quantity(round(size), 'row')}."
+        )
     if hasattr(model, "oob_score_"):
         facts.append(f"Its out-of-bag score is {model.oob_score_:.4g}.")
     return facts
@@ -98,7 +100,9 @@ def errors(judged: Judged) -> Section:
         for score in scores_of(judged)
     ]
     lines += _yardstick(judged)
-    told = [tag("p", f"On the {counted(judged.n, 'row')} given to this page. {_seen(judged)}")]
+    told = [
+        tag("p", f"On the {format_quantity(judged.n, 'row')} given to this page. {_seen(judged)}")
+    ]
     head = ("score", "value", "95 % interval", "by")
     return Section("scores", "How good it is", joined(told) + table(head, lines, "Scores"))
 
@@ -106,7 +110,7 @@ def errors(judged: Judged) -> Section:
 def _yardstick(judged: Judged) -> list[tuple[Any, ...]]:
     """What a model without features would do."""
     if judged.shares is None:
-        alone = to_four_digits(float(judged.y.std()))
+        alone = format_four_digits(float(judged.y.std()))
         return [("The same of the mean alone", alone, "", "of these rows")]
     values, counts = np.unique(judged.y, return_counts=True)
     rest = 1 - counts.max() / judged.n
@@ -135,7 +139,12 @@ def calibration(judged: Judged) -> Section | None:
     figure = draw_reliability(subject, found)
     words = f"Predicted probabilities are off by {100 * found.error:.1f} points on average."
     lines = [
-        (percent(p), percent(q), f"{percent(low)} to {percent(high)}", counted(n, "row"))
+        (
+            format_percent(p),
+            format_percent(q),
+            f"{format_percent(low)} to {format_percent(high)}",
+            format_quantity(n, "row"),
+        )
         for p, q, low, high, n in zip(
             found.said, found.found, found.low, found.high, found.rows, strict=True
         )
@@ -191,11 +200,11 @@ def _matrix(classes: list[Any], counts: Any) -> Html:
                 f"{count:,}",
                 class_="right" if j == k else "wrong",
                 style=f"--share:{count / total:.3f}",
-                title=f"{label} taken for {classes[j]}: {percent(count / total)}",
+                title=f"{label} taken for {classes[j]}: {format_percent(count / total)}",
             )
             for j, count in enumerate(counts[k].tolist())
         ]
-        recall = percent(counts[k, k] / total) if counts[k].sum() else "none"
+        recall = format_percent(counts[k, k] / total) if counts[k].sum() else "none"
         lines.append((str(label), *cells, recall))
     head = ("true class", *(f"as {label}" for label in classes), "found")
     shown = table(head, lines, "Rows of each class (lines) by what they are taken for (columns)")
@@ -219,8 +228,8 @@ def importances(judged: Judged) -> Section | None:
     figure = plot_importance(model, max_features=_FEATURES)
     order = np.argsort(-np.asarray(values), kind="stable")
     names = model._feature_names()
-    lines = [(names[j], percent(values[j])) for j in order.tolist()]
-    words = f"{names[order[0]]} has {percent(values[order[0]])} of what all splits tell."
+    lines = [(names[j], format_percent(values[j])) for j in order.tolist()]
+    words = f"{names[order[0]]} has {format_percent(values[order[0]])} of what all splits tell."
     numbers = table(("feature", "share"), lines, "Importances")
     shown = picture(figure, words) + folded("The same as numbers", numbers)
     return Section("importances", "Which features decide", shown)
@@ -235,8 +244,8 @@ def interactions(judged: Judged) -> Section | None:
         return None
     together = shares.share(float(shares.paired.sum()))
     words = (
-        f"{percent(together)} of the variance of what the model says is due to pairs of features, "
-        f"beyond what each makes alone, and {percent(shares.share(shares.higher))} to three or more. "
+        f"{format_percent(together)} of the variance of what the model says is due to pairs of features, "
+        f"beyond what each makes alone, and {format_percent(shares.share(shares.higher))} to three or more. "
         "Features are taken as independent of each other."
     )
     figures = each_alone(interaction_panels(shares), interaction_sizes(shares))

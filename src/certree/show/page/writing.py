@@ -11,15 +11,15 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from certree.interface.signatures import checked
-from certree.interface.whole import write_whole
+from certree.interface.atomic_write import write_atomically
+from certree.interface.signatures import validate_arguments
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, joined, tag, text_of
 from certree.show.page.section import Section
 from certree.show.page.sections import SECTIONS
 
 
-@checked
+@validate_arguments
 def report(
     model: Any,
     X: ArrayLike,
@@ -99,7 +99,7 @@ def write_page(title: str, sections: Sequence[Section], path: str | PathLike[str
         contents=_contents(sections).text,
         sections=joined(map(_written, sections)).text,
     )
-    write_whole(path, lambda file: file.write(page.encode()))
+    write_atomically(path, lambda file: file.write(page.encode()))
     return Path(path)
 
 
