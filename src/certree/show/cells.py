@@ -17,7 +17,7 @@ from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.explain.path import Branch, Explainer
+from certree.explain.path import Explainer, ShownNode
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import check_one_target, get_snapshot
 from certree.interface.formatting import format_four_digits, format_percent
@@ -58,9 +58,9 @@ class Cells:
         """The tree."""
         return self.explainer.tree
 
-    def shown(self, max_leaves: int) -> Branch:
+    def shown(self, max_leaves: int) -> ShownNode:
         """The part of the tree that matters most, cut to at most so many leaves."""
-        return self.explainer.shown(max_leaves)
+        return self.explainer.select_subtree(max_leaves)
 
     def leader(self, node: int) -> int:
         """The output that a node is named by: of two classes the second, else the likeliest."""
@@ -140,9 +140,9 @@ def _of_vote(model: Any, X: ArrayLike | None) -> Cells:
     said = np.zeros((tree.n_nodes, width))
     said[leaves] = model.vote_.outcomes(leaves)[:, :width]
     if X is not None:
-        explainer = replace(explainer, rows=_counted(model, tree, X))
+        explainer = replace(explainer, rows_per_node=_counted(model, tree, X))
     scale: Scale = "target" if outputs is None else "probability"
-    mean = _means(tree, explainer.rows, said)
+    mean = _means(tree, explainer.rows_per_node, said)
     return Cells(explainer, mean, outputs, scale, model._certified_cells())
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.explain.path import Branch
+from certree.explain.path import ShownNode
 from certree.interface.arrays import Float64
 from certree.interface.extras import import_extra
 from certree.interface.formatting import (
@@ -112,7 +112,7 @@ def plot_tree(
 class _Node:
     """A node with its place (inches from the left and the top) and its words, line by line."""
 
-    branch: Branch
+    branch: ShownNode
     x: float
     y: float
     bottom: float
@@ -120,7 +120,7 @@ class _Node:
     said: list[str]
 
 
-def _placed(root: Branch, width: float, cells: Cells) -> list[_Node]:
+def _placed(root: ShownNode, width: float, cells: Cells) -> list[_Node]:
     """All nodes from top to bottom, each between those on its two sides.
 
     So no line crosses words: what lies to the right of a node belongs to other rows.
@@ -143,7 +143,7 @@ def _placed(root: Branch, width: float, cells: Cells) -> list[_Node]:
     return placed
 
 
-def _said(branch: Branch, cells: Cells) -> list[str]:
+def _said(branch: ShownNode, cells: Cells) -> list[str]:
     """What stands below the line of a node."""
     node = branch.cell.node
     said = [f"{escape_controls(cells.words(node))} · {format_quantity(branch.cell.rows, 'row')}"]
@@ -152,9 +152,9 @@ def _said(branch: Branch, cells: Cells) -> list[str]:
     return said
 
 
-def _in_order(root: Branch) -> Iterator[tuple[Branch, int]]:
+def _in_order(root: ShownNode) -> Iterator[tuple[ShownNode, int]]:
     """Nodes with their levels: what is to the left, the node itself, what is to the right."""
-    stack: list[tuple[Branch, int, bool]] = [(root, 0, False)]
+    stack: list[tuple[ShownNode, int, bool]] = [(root, 0, False)]
     while stack:
         branch, level, is_open = stack.pop()
         if is_open or not branch.children:
@@ -165,7 +165,7 @@ def _in_order(root: Branch) -> Iterator[tuple[Branch, int]]:
 
 
 def _draw_lines(ax: Any, node: _Node, nodes: dict[int, _Node], cells: Cells) -> None:
-    rows = cells.explainer.rows
+    rows = cells.explainer.rows_per_node
     for child in node.branch.children:
         to = nodes[child.cell.node]
         share = child.cell.rows / rows[0] if rows[0] > 0 else 0.0
@@ -177,7 +177,7 @@ def _draw_box(ax: Any, node: _Node, cells: Cells, colour: Any) -> None:
     rectangle = import_extra("matplotlib.patches", "plot").Rectangle
     corner = (node.x - _BOX / 2, node.y - _BOX / 2)
     branch, number = node.branch, node.branch.cell.node
-    line = "--" if branch.hidden else "-"
+    line = "--" if branch.has_hidden_children else "-"
     box = rectangle(corner, _BOX, _BOX, facecolor=colour, edgecolor=INK, lw=0.7, ls=line, zorder=3)
     ax.add_patch(box)
     # A dollar sign in a name is a dollar sign.
@@ -188,7 +188,7 @@ def _draw_box(ax: Any, node: _Node, cells: Cells, colour: Any) -> None:
     rule.set_gid("rule")
     bold = ax.text(x, node.y, node.said[0], va="top", weight="bold", **style)
     bold.set_gid("prediction")
-    if branch.hidden:
+    if branch.has_hidden_children:
         beside = {"xycoords": bold, "xy": (1, 1), "va": "top", "color": FAINT}
         ax.annotate(
             f"  {format_quantity(cells.leaves_below[number], 'cell')} inside", **beside, **style
@@ -223,7 +223,7 @@ def _mixed(colors: Any, said: Float64) -> Any:
     return 1 - strength * (1 - colour)
 
 
-def _title(model: Any, cells: Cells, root: Branch, number: int) -> str:
+def _title(model: Any, cells: Cells, root: ShownNode, number: int) -> str:
     n_leaves = cells.tree.n_leaves
     n_shown = (1 + sum(1 for _ in _in_order(root))) // 2
     part = f"{n_shown} of " * (n_shown < n_leaves) + format_quantity(n_leaves, "cell")
@@ -231,7 +231,8 @@ def _title(model: Any, cells: Cells, root: Branch, number: int) -> str:
         tree = f"Tree {number % len(model.trees_) + 1} of {len(model.trees_):,}"
         if not root.children:
             return f"{tree} asks nothing"
-        return f"{tree} asks for {shorten_label(model._feature_names()[cells.tree.feature[0]])} first · {part}"
+        name = shorten_label(model._feature_names()[cells.tree.feature[0]])
+        return f"{tree} asks for {name} first · {part}"
     importances = model.feature_importances_
     first = int(importances.argmax())
     if not root.children or not importances[first] > 0:
@@ -244,4 +245,5 @@ def _caption(cells: Cells) -> str:
     """A line on how the bounds hold."""
     if cells.certified is None:
         return ""
-    return f"\nBounds on the error hold with {format_confidence(cells.certified.terms.delta)}, all at once"
+    confidence = format_confidence(cells.certified.terms.delta)
+    return f"\nBounds on the error hold with {confidence}, all at once"

@@ -111,7 +111,8 @@ class NodeStats(ArrayRecord):
             totals = counts.sum(axis=1)
         if not (totals <= MAX_TOTAL_WEIGHT).all() or (counts.size and counts.min() < 0):
             raise ValueError(
-                f"counts must be finite and non-negative, and sum to at most {MAX_TOTAL_WEIGHT:g} in a node"
+                "counts must be finite and non-negative, and sum to at most "
+                f"{MAX_TOTAL_WEIGHT:g} in a node"
             )
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "label", check_codes("label", self.label, *counts.shape))

@@ -38,7 +38,8 @@ def shapley(judged: Judged) -> Section | None:
     values = shapley_values(judged.model, judged.rows(chosen), judged.rows(background))
     words = (
         "What knowing a feature changes, averaged over all orders in which features become known; "
-        f"others are as in {format_quantity(len(background), 'row')} of this page. The values are exact."
+        f"others are as in {format_quantity(len(background), 'row')} of this page. "
+        "The values are exact."
     )
     shown = tag("p", words) + _bars_of(judged, chosen, values)
     return Section("shapley", "The same rows by Shapley values", shown)

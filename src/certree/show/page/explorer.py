@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.explain.path import Branch
+from certree.explain.path import ShownNode
 from certree.show.cells import Cells, cells_of
 from certree.show.page.judged import Judged
 from certree.show.page.markup import Html, data_of, tag
@@ -89,17 +89,19 @@ def _columns(cells: Cells, title: str, max_leaves: int) -> dict[str, Any]:
             for i, node in enumerate(nodes)
             if inner[i] and (codes := tree.category_set(int(node)).tolist())
         },
-        "rows": [_short(value) for value in cells.explainer.rows[nodes]],
+        "rows": [_short(value) for value in cells.explainer.rows_per_node[nodes]],
         "leader": leaders.tolist(),
         "said": [_short(value) for value in cells.said[nodes, leaders]],
-        "inside": {i: int(below[node]) for i, node in enumerate(nodes) if branches[i].hidden},
+        "inside": {
+            i: int(below[node]) for i, node in enumerate(nodes) if branches[i].has_hidden_children
+        },
         "open": [place[branch.cell.node] for branch in opened if branch.children],
         "outputs": None if cells.outputs is None else [str(name) for name in cells.outputs],
         "scale": cells.scale,
     }
 
 
-def _numbered(root: Branch) -> list[Branch]:
+def _numbered(root: ShownNode) -> list[ShownNode]:
     """Nodes in the order of their numbers on the page: parents first, siblings beside each other."""
     found = [root]
     for branch in found:

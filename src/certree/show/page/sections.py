@@ -244,8 +244,9 @@ def interactions(judged: Judged) -> Section | None:
         return None
     together = shares.share(float(shares.paired.sum()))
     words = (
-        f"{format_percent(together)} of the variance of what the model says is due to pairs of features, "
-        f"beyond what each makes alone, and {format_percent(shares.share(shares.higher))} to three or more. "
+        f"{format_percent(together)} of the variance of what the model says is due to pairs of "
+        "features, beyond what each makes alone, and "
+        f"{format_percent(shares.share(shares.higher))} to three or more. "
         "Features are taken as independent of each other."
     )
     figures = each_alone(interaction_panels(shares), interaction_sizes(shares))
