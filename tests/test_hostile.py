@@ -518,7 +518,7 @@ def test_settings_answer_or_say_what_was_expected(part):
             lambda: certificates.certify_posterior(
                 HELD, LAW, PRIOR, method="vote_tuples", tuples=[2]
             ),
-            r"tuples must be a sequence, each \(a whole number, a whole number\), got \[2\]",
+            r"tuples must be a sequence, each \(an integer, an integer\), got \[2\]",
         ),
         (lambda: PACBayesTreeClassifier(cv=b"0.5").fit(X, Y), "cv must hold pairs of rows"),
     ],
@@ -583,8 +583,8 @@ def shifted(values):
 
 
 def test_numbers_at_odd_places_of_memory_reach_the_core_as_copies():
-    assert arrays.matrix(shifted(X)).flags.aligned
-    assert arrays.column("x", shifted(TARGET), "float64", (40,)).flags.aligned
+    assert arrays.check_matrix(shifted(X)).flags.aligned
+    assert arrays.check_column("x", shifted(TARGET), "float64", (40,)).flags.aligned
     for model, y in ((PACBayesTreeClassifier, Y), (PACBayesTreeRegressor, shifted(TARGET))):
         fitted = model(random_state=0).fit(shifted(X), y, shifted(np.ones(40)))
         np.testing.assert_array_equal(fitted.predict(shifted(X)), fitted.predict(X))

@@ -15,7 +15,7 @@ from certree.ensembles import ConformalBandRegressor
 from certree.parts.lazy_answers import answers_collections
 from certree.weights import map_pruning
 from fuzz.models import ESTIMATORS
-from interface.test_fitted import as_text
+from interface.test_fitted_state import as_text
 
 N = 60
 KEYWORDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

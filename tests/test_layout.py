@@ -269,7 +269,7 @@ def test_a_switch_of_growth_is_named_in_few_files():
     growers = (certree.Cart, certree.KD, certree.Dyadic, certree.Grid)
     homes = {Path(inspect.getfile(one)): switches_of(one) for one in growers}
     # Experiments and the command line are callers; names of other libraries are names alone.
-    outer = ("paper", "cli", "interface.other_names")
+    outer = ("paper", "cli", "interface.parameter_aliases")
     inner = [path for name, path in MODULES.items() if not name.startswith(outer)]
     sources = {path: code_of(path.read_text()) for path in inner}
     for switch in set().union(*homes.values()) - EVERYDAY:

@@ -107,7 +107,7 @@ def test_an_interrupt_of_the_imports_of_the_command_line_is_no_traceback(monkeyp
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(__main__, "needed", interrupted)
+    monkeypatch.setattr(__main__, "import_extra", interrupted)
     with pytest.raises(SystemExit) as ended:
         __main__.main()
     assert ended.value.code == 130
@@ -183,7 +183,7 @@ def test_sparse_rows_are_refused_with_what_helps(kind):
 def test_more_threads_than_any_machine_has_are_capped():
     assert get_n_threads(10**10) == 1024
     assert get_n_threads(None) == 1
-    with pytest.raises(TypeError, match=r"n_jobs must be None or a whole number, got 1\.5"):
+    with pytest.raises(TypeError, match=r"n_jobs must be None or an integer, got 1\.5"):
         get_n_threads(1.5)
 
 

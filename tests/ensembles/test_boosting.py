@@ -548,7 +548,7 @@ def test_a_warm_start_refuses_parameters_that_the_fit_was_not_made_with(kind):
     for name in sorted(set(model.get_params()) & set(OTHERS)):
         before = state[name]
         value = np.eye(1, X.shape[1], dtype=int)[0] if name == "monotonic_cst" else OTHERS[name]
-        expected = re.escape(f"was made with {name}={before!r}, got {name}={value!r}: set it back")
+        expected = re.escape(f"{name} must be {before!r}, as in the fit to which ")
         with pytest.raises(ValueError, match=expected):
             model.set_params(**{name: value}, max_iter=9).fit(X, y)
         model.set_params(**{name: before}, max_iter=5)

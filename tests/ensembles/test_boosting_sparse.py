@@ -282,7 +282,7 @@ def test_what_sparse_rows_cannot_be_is_refused(container):
         model.fit(container(np.eye(6) * 1j), y)
     with pytest.raises(ValueError, match="categorical_features must be None"):
         BoostedTreesClassifier(categorical_features=[0]).fit(X, y)
-    with pytest.raises(ValueError, match="which float64 does not hold"):
+    with pytest.raises(ValueError, match="numbers that float64 represents exactly"):
         model.fit(container(np.eye(6, dtype=np.int64) * (2**60 + 1)), y)
 
 

@@ -169,7 +169,7 @@ def test_a_warm_start_is_one_longer_fit():
     model = BoostedTreesRegressor(LOG_COSH, max_iter=8, random_state=0, warm_start=True).fit(X, y)
     model.set_params(max_iter=20).fit(X, y)
     np.testing.assert_array_equal(whole.predict(X), model.predict(X))
-    with pytest.raises(ValueError, match="was made with loss=CustomLoss"):
+    with pytest.raises(ValueError, match="loss must be CustomLoss"):
         model.set_params(loss=SQUARED, max_iter=30).fit(X, y)
 
 

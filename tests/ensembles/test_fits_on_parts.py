@@ -9,7 +9,6 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from certree.interface.fitted_state import atomic_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from certree.ensembles import (
     evaluation,
 )
 from certree.ensembles.fits_on_parts import fit_on_parts
+from certree.interface.fitted_state import atomic_fit
 from certree.parts import binned_parts, executors, resources, scratch, sources, table_files
 from certree.parts.executors import Here, InMemory
 from certree.parts.made_parts import _sketch

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from certree.interface.fitted_state import atomic_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from certree import Cart, PACBayesTreeRegressor
 from certree.ensembles import BoostedTreesClassifier, BoostedTreesRegressor
 from certree.ensembles.fits_on_parts import fit_on_parts
 from certree.interface.arrays import stack_columns
+from certree.interface.fitted_state import atomic_fit
 from certree.parts import sources
 from certree.parts.executors import Here
 from same_models import InChunks, expect_same, table, with_columns, with_towns, write_parts

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from certree.explain.output_groups import OutputGroups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -34,6 +33,7 @@ from certree import (
 from certree.ensembles import Leaves
 from certree.ensembles.forest_samples import ForestSamples, WalkInMemory
 from certree.ensembles.leaves import LeafRows
+from certree.explain.output_groups import OutputGroups
 from certree.grow import BinnedGrower, Bins
 from certree.rows.hashes import fit_hashes
 from certree.rows.relative_weights import balanced_in_bag, integer_weights
@@ -414,7 +414,7 @@ def test_a_warm_start_refuses_parameters_that_the_fit_was_not_made_with(name, va
     model = TreeForestClassifier(5, random_state=0, warm_start=True).fit(X, y)
     state, said = dict(model.__dict__), model.predict_proba(X)
     before = state[name]
-    expected = re.escape(f"was made with {name}={before!r}, got {name}={value!r}: set it back")
+    expected = re.escape(f"{name} must be {before!r}, as in the fit to which ")
     with pytest.raises(ValueError, match=expected):
         model.set_params(**{name: value}, n_estimators=9).fit(X, y)
     assert all(model.__dict__[key] is state[key] for key in set(state) - {name, "n_estimators"})

@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from certree.explain.output_groups import OutputGroups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -23,6 +22,7 @@ import reference
 from certree import TreeForestClassifier, TreeForestRegressor, certify, load, save
 from certree.ensembles.forest_samples import ForestSamples
 from certree.explain import shapley_values
+from certree.explain.output_groups import OutputGroups
 from certree.export import check_export
 from certree.show import plot_calibration, plot_ranking, plot_tree, report
 from several_targets import table

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from certree.interface.fitted_state import atomic_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import csv, dataset, feather
@@ -19,6 +18,7 @@ from certree import Cart, CertifiedTreeClassifier, CertifiedTreeRegressor, PACBa
 from certree.certificates.model_selection import PILOT
 from certree.estimators.certified_classifier import learning_curve
 from certree.estimators.certified_on_parts import CertifiedFitOfParts
+from certree.interface.fitted_state import atomic_fit
 from certree.parts import resources, sources
 from certree.parts.executors import Here
 from certree.parts.memory_limit import Portions

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from certree.interface.fitted_state import atomic_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from certree import (
     PrunedTreeRegressor,
 )
 from certree.estimators.trees_on_parts import fit_tree_on_parts
+from certree.interface.fitted_state import atomic_fit
 from certree.parts import sources
 from certree.parts.cells_of_tree import tables_of
 from certree.parts.executors import Here

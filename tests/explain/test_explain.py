@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from certree.interface.formatting import format_bound
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -39,9 +38,10 @@ from certree import (
 )
 from certree.ensembles import ConformalBandRegressor
 from certree.explain import Condition, Explanation, Rule, Rules
-from certree.explain.contributions import contributions
+from certree.explain.contributions import compute_contributions
 from certree.explain.path import Explainer
 from certree.explain.rules import extract_rules
+from certree.interface.formatting import format_bound
 from certree.rows import DateFeatures
 from certree.stats import SparseNodeStats
 from certree.votes import Voting
@@ -89,7 +89,7 @@ def test_contributions_are_the_mean_change_over_all_prunings(tree_and_stats, lam
     every, masses, _ = reference.pac_bayes(tree, stats.n, stats.errors, lam, 0.1)
     value = values_of(tree, stats, voting)
     ballot, ballots = certree.vote(tree, stats, weights, voting), voting.ballots(tree, stats)
-    base, added = contributions(tree, weights, ballot, ballots, stats.n, X, 1)
+    base, added = compute_contributions(tree, weights, ballot, ballots, stats.n, X, 1)
     np.testing.assert_allclose(base, value[0], atol=1e-12)
     for x, parts in zip(X, added, strict=True):
         expected = reference.contributions(tree, every, masses, value, stats.n, x)
@@ -112,7 +112,7 @@ def test_many_classes_are_explained_as_few_are(tree_and_stats, voting, seed, com
     for one in (stats, sparse(stats)):
         weights = certree.pac_bayes(tree, one, 0.3, 0.1)
         ballot, ballots = certree.vote(tree, one, weights, voting), voting.ballots(tree, one)
-        answers.append(contributions(tree, weights, ballot, ballots, one.n, X, 1))
+        answers.append(compute_contributions(tree, weights, ballot, ballots, one.n, X, 1))
     for found, expected in zip(*answers, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -126,7 +126,7 @@ def test_contributions_to_numbers_are_the_mean_change_over_all_prunings(tree_and
     value = reference.smoothed_means(tree, stats.n, stats.mean, 1.0)[:, None]
     how = Voting("mean", 1.0)
     ballot, ballots = certree.vote(tree, stats, weights, how), how.ballots(tree, stats)
-    _, added = contributions(tree, weights, ballot, ballots, stats.n, X, 1)
+    _, added = compute_contributions(tree, weights, ballot, ballots, stats.n, X, 1)
     for x, parts in zip(X, added, strict=True):
         expected = reference.contributions(tree, every, masses, value, stats.n, x)
         np.testing.assert_allclose(parts, expected, rtol=1e-9, atol=1e-9)
@@ -508,7 +508,7 @@ def test_every_row_satisfies_one_rule(tree_and_stats, max_leaves, seed, named):
     weights = certree.pac_bayes(tree, stats, 0.01, 0.0)
     ballot = certree.vote(tree, stats, weights)
     explainer = Explainer(
-        tree, stats.n, weights, names, stats.label.__getitem__, sets, says_missing=True
+        tree, stats.n, weights, names, stats.label.__getitem__, sets, shows_missing=True
     )
 
     def told(outcome):

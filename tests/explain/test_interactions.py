@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from certree.explain.additive_trees import AdditiveTrees
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -21,6 +20,7 @@ from certree import (
     TreeForestRegressor,
 )
 from certree.explain import Interactions, interaction_fractions
+from certree.explain.additive_trees import AdditiveTrees
 from certree.tree import Trees
 from strategies import sums, trees
 
@@ -81,7 +81,7 @@ def expected(made, X):
 def test_shares_are_those_of_all_cells(model):
     made, summed, X = model
     # Names and codes are checked elsewhere: rows come as they are.
-    found = module.shares_of(summed, X, ("a", "b", "c"), max_bins=None, n_threads=1)
+    found = module.compute_interactions(summed, X, ("a", "b", "c"), max_bins=None, n_threads=1)
     variances = expected(made, X)
     scale = max(1.0, sum(variances.values()))
     for j in range(3):
@@ -102,7 +102,7 @@ def test_higher_orders_are_estimated_where_leaves_are_many(monkeypatch):
     y = y + 10 * (X[:, 5] > 0.5) * (X[:, 6] > 0.5) * (X[:, 7] > 0.5)
     model = TreeForestRegressor(10, max_depth=6, random_state=0).fit(X, y)
     exact = interaction_fractions(model, X)
-    monkeypatch.setattr(module, "LEAVES", 0)
+    monkeypatch.setattr(module, "MAX_EXACT_LEAVES", 0)
     for seed in range(5):
         estimated = interaction_fractions(model, X, random_state=seed)
         assert np.array_equal(estimated.single, exact.single)

@@ -183,16 +183,18 @@ def test_dots_mark_exactly_the_shown_cells_that_are_split_further(grower):
     X, y = whole_numbers()
     model = PACBayesTreeClassifier(grower, lambda_error=0.5, lambda_penalty=0.1).fit(X, y)
     for max_leaves in (1, 2, 4, 9, 40):
-        shown = list(branches(model._explainer().shown(max_leaves)))
+        shown = list(branches(model._explainer().select_subtree(max_leaves)))
         for branch in shown:
             split = not model.tree_.is_leaf[branch.cell.node]
-            assert branch.hidden == (split and not branch.children)
+            assert branch.has_hidden_children == (split and not branch.children)
             assert [child.cell.node for child in branch.children] in (
                 [],
                 [model.tree_.left[branch.cell.node], model.tree_.left[branch.cell.node] + 1],
             )
         lines = model.export_text(max_leaves).splitlines()
-        assert sum(line.endswith(" ...") for line in lines) == sum(b.hidden for b in shown)
+        assert sum(line.endswith(" ...") for line in lines) == sum(
+            b.has_hidden_children for b in shown
+        )
 
 
 def test_cells_that_no_pruning_opens_stay_closed():
@@ -293,7 +295,7 @@ def explained(categories, names=None):
     counts = NodeStats(np.ones((3, 2)), np.zeros(3, dtype=int))
     posterior = pac_bayes(tree, counts, 1.0, 1.0)
     explainer = Explainer(tree, counts.n, posterior, ["colour"], ["no"].__getitem__, names)
-    return [explainer.rule(1, 0), explainer.rule(2, 0)]
+    return [explainer.describe_split(1, 0), explainer.describe_split(2, 0)]
 
 
 def test_rules_name_the_categories_of_a_set():
@@ -315,7 +317,7 @@ def test_rules_follow_the_side_of_missing_values():
     stats = count(tree, X, np.array([0, 1, 1, 1]), 2)
     posterior = pac_bayes(tree, stats, 1.0, 1.0)
     explainer = Explainer(tree, stats.n, posterior, ["x"], [0, 1].__getitem__)
-    rules = {explainer.rule(v, 0): stats.counts[v].tolist() for v in (1, 2)}
+    rules = {explainer.describe_split(v, 0): stats.counts[v].tolist() for v in (1, 2)}
     assert rules == {"x in {0}": [1, 0], "x not in {0}": [0, 3]}
 
 

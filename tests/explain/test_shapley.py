@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from certree.explain.additive_trees import AdditiveTrees
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -34,7 +33,8 @@ from certree import (
     TreeForestRegressor,
 )
 from certree.explain import banzhaf_values, shap_trees, shapley_values
-from certree.explain.shapley import halves, legendre, values_by
+from certree.explain.additive_trees import AdditiveTrees
+from certree.explain.shapley import choose_banzhaf_points, choose_shapley_points, compute_values
 from certree.tree import Trees
 from strategies import sums, trees
 
@@ -89,8 +89,12 @@ def test_values_are_those_of_all_coalitions(game, both, with_background):
     others = background if with_background else None
     shapley, banzhaf = zip(*[expected(made, x, others) for x in X], strict=True)
     trees_of_all = summed(made)
-    np.testing.assert_allclose(values_by(trees_of_all, X, others, legendre, 1), shapley, atol=1e-11)
-    np.testing.assert_allclose(values_by(trees_of_all, X, others, halves, 1), banzhaf, atol=1e-11)
+    np.testing.assert_allclose(
+        compute_values(trees_of_all, X, others, choose_shapley_points, 1), shapley, atol=1e-11
+    )
+    np.testing.assert_allclose(
+        compute_values(trees_of_all, X, others, choose_banzhaf_points, 1), banzhaf, atol=1e-11
+    )
 
 
 @given(games())
@@ -98,13 +102,15 @@ def test_outputs_and_expectations_are_those_of_no_and_all_features(game):
     made, X, background = game
     own = summed(made)
     p = X.shape[1]
-    for x, said in zip(X, own.outputs(X, 1), strict=True):
+    for x, said in zip(X, own.compute_outputs(X, 1), strict=True):
         whole = sum(reference.said_of_known(t, r, v, x, set(range(p))) for t, v, r in made)
         np.testing.assert_allclose(said, whole, atol=1e-12)
         nothing = sum(reference.said_of_known(t, r, v, x, set()) for t, v, r in made)
-        np.testing.assert_allclose(own.expected(own.rows), nothing, atol=1e-12)
+        np.testing.assert_allclose(own.compute_mean_output(own.rows_per_node), nothing, atol=1e-12)
         before = sum(reference.said_before(t, r, v, x, background, set()) for t, v, r in made)
-        np.testing.assert_allclose(own.outputs(background, 1).mean(axis=0), before, atol=1e-12)
+        np.testing.assert_allclose(
+            own.compute_outputs(background, 1).mean(axis=0), before, atol=1e-12
+        )
 
 
 @given(games(most_features=4, lacking=False))
@@ -115,8 +121,8 @@ def test_a_feature_that_is_not_compared_has_no_value(game):
         np.arange(X.shape[1]), np.concatenate([t.feature[~t.is_leaf] for t, _, _ in made])
     )
     for others in (None, background):
-        for mixture in (legendre, halves):
-            assert not values_by(own, X, others, mixture, 1)[:, :, idle].any()
+        for quadrature in (choose_shapley_points, choose_banzhaf_points):
+            assert not compute_values(own, X, others, quadrature, 1)[:, :, idle].any()
 
 
 @given(games(most_features=4))
@@ -128,10 +134,10 @@ def test_features_that_change_places_change_their_values(game):
         for t, v, rows in made
     ]
     for others in (None, background):
-        before = values_by(summed(made), X, others, legendre, 1)
+        before = compute_values(summed(made), X, others, choose_shapley_points, 1)
         there = None if others is None else np.ascontiguousarray(others[:, order])
         turn = np.ascontiguousarray(X[:, order])
-        after = values_by(summed(turned), turn, there, legendre, 1)
+        after = compute_values(summed(turned), turn, there, choose_shapley_points, 1)
         np.testing.assert_allclose(before[:, :, order], after, atol=1e-12)
 
 
@@ -155,10 +161,10 @@ def test_paths_of_many_features():
     X, background = random.normal(size=(2, 5, 70))
     # The first few features lead somewhere; most rows leave the path early.
     X[0] = background[0] = 1.0
-    before = own.outputs(background, 1).mean(axis=0)
-    for others, base in ((None, own.expected(own.rows)), (background, before)):
-        added = values_by(own, X, others, legendre, 1)
-        np.testing.assert_allclose(added.sum(axis=2) + base, own.outputs(X, 1), atol=1e-10)
+    before = own.compute_outputs(background, 1).mean(axis=0)
+    for others, base in ((None, own.compute_mean_output(own.rows_per_node)), (background, before)):
+        added = compute_values(own, X, others, choose_shapley_points, 1)
+        np.testing.assert_allclose(added.sum(axis=2) + base, own.compute_outputs(X, 1), atol=1e-10)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
@@ -272,13 +278,13 @@ def test_values_are_those_of_shap(model):
 
 def test_what_shap_cannot_take():
     X, y = table("two")
-    with pytest.raises(ValueError, match="sets of categories"):
+    with pytest.raises(ValueError, match="model must have no categorical splits"):
         shap_trees(TreeForestClassifier(5, random_state=0).fit(X, y))
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="give a background"):
+    with pytest.raises(ValueError, match="background must be an array of rows"):
         shap_trees(BoostedTreesClassifier(**BOOSTED).fit(X, y))
     nothing = AdaBoostTreeClassifier().fit(np.zeros((4, 1)), [0, 1, 0, 1])
-    with pytest.raises(ValueError, match="no trees"):
+    with pytest.raises(ValueError, match="model must have at least one tree"):
         shap_trees(nothing)
     explained = shapley_values(nothing, np.zeros((2, 1)), np.zeros((1, 1)))
     assert np.array_equal(explained.prediction, np.zeros((2, 1)))
@@ -288,12 +294,12 @@ def test_models_that_keep_no_rows_count_those_of_a_background():
     X, y = load_iris(return_X_y=True)
     forest = TreeForestClassifier(3, bootstrap=False, leaves="plain", random_state=0).fit(X, y)
     by_fit = shapley_values(forest, X)
-    counted = forest._get_additive_trees().with_rows(forest._get_additive_trees().counted(X, 1))
-    assert np.array_equal(counted.rows, forest._rows)
+    rows_per_node = forest._get_additive_trees().count_rows_per_node(X, 1)
+    assert np.array_equal(rows_per_node, forest._rows)
     boosted = BoostedTreesClassifier(**BOOSTED).fit(X, y)
-    with pytest.raises(ValueError, match="give a background"):
+    with pytest.raises(ValueError, match="background must be an array of rows"):
         shapley_values(boosted, X)
-    with pytest.raises(ValueError, match="takes a background"):
+    with pytest.raises(ValueError, match="background must be an array of rows if"):
         shapley_values(forest, X, feature_perturbation="interventional")
     assert by_fit.base == pytest.approx([1 / 3] * 3)
 

@@ -18,7 +18,7 @@ from certree import (
     TreeForestClassifier,
 )
 from certree.export import check_export
-from certree.export.comparison import Predictions, compare
+from certree.export.comparison import Predictions, compare_predictions
 
 ALL = ["dict", "onnx", "onnx_float64", "sklearn", "sqlite", "duckdb"]
 # Full of float64 numbers that are equal in float32, so that a threshold lies between two of them.
@@ -89,31 +89,31 @@ def test_a_wrong_export_is_reported(monkeypatch):
 
 def test_values_classes_and_ties_are_compared():
     truth = Predictions(np.array([[0.6, 0.4], [0.5, 0.5], [0.2, 0.8]]), ["a", "a", "b"])
-    same = compare(truth, truth, ["a", "b"], 0.0)
+    same = compare_predictions(truth, truth, ["a", "b"], 0.0)
     assert (same.n_different, same.largest_difference, same.skipped) == (0, 0.0, None)
-    tied = compare(truth, truth._replace(classes=["a", "b", "b"]), ["a", "b"], 0.0)
+    tied = compare_predictions(truth, truth._replace(classes=["a", "b", "b"]), ["a", "b"], 0.0)
     assert tied.n_different == 0
-    other = compare(truth, truth._replace(classes=["b", "a", "c"]), ["a", "b"], 0.0)
+    other = compare_predictions(truth, truth._replace(classes=["b", "a", "c"]), ["a", "b"], 0.0)
     assert other.rows.tolist() == [0, 2]
     lost = truth.values.copy()
     lost[1, 0], lost[2, 0] = np.nan, 0.25
-    check = compare(truth, truth._replace(values=lost), ["a", "b"], 0.1)
+    check = compare_predictions(truth, truth._replace(values=lost), ["a", "b"], 0.1)
     assert check.rows.tolist() == [1]
     assert check.largest_difference == np.inf
     with pytest.raises(ValueError, match=r"shape \(3, 2\), got \(3, 1\)"):
-        compare(truth, truth._replace(values=lost[:, :1]), ["a", "b"], 0.1)
+        compare_predictions(truth, truth._replace(values=lost[:, :1]), ["a", "b"], 0.1)
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1.0, 1e308])
 def test_tolerance_is_a_share_of_the_largest_prediction(scale):
     truth = Predictions(np.array([[scale], [-scale / 4]]), None)
     found = truth._replace(values=truth.values * np.array([[1.0], [1.5]]))
-    check = compare(truth, found, [], 0.1)
+    check = compare_predictions(truth, found, [], 0.1)
     assert check.rows.tolist() == [1]
     assert check.largest_difference == pytest.approx(scale / 8)
-    assert compare(truth, found, [], 0.13).n_different == 0
+    assert compare_predictions(truth, found, [], 0.13).n_different == 0
     infinite = Predictions(np.array([[np.inf], [scale]]), None)
-    assert compare(infinite, infinite, [], 0.0).n_different == 0
+    assert compare_predictions(infinite, infinite, [], 0.0).n_different == 0
 
 
 @pytest.mark.parametrize(

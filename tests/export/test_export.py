@@ -7,13 +7,11 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import certree.export.categorical_chains
 import duckdb
 import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
-from certree.export.categorical_chains import chained
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -25,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.tree import export_text, plot_tree
 
+import certree.export.categorical_chains
 from certree import (
     KD,
     AdaBoostTreeClassifier,
@@ -49,10 +48,11 @@ from certree import (
     save,
 )
 from certree.export import check_export, register_converters
-from certree.export.comparison import Predictions, compare, predict_with_model
-from certree.export.engines import quoted, run_in_onnxruntime
-from certree.export.formula import Formula, rounded_down, with_labels
-from certree.export.onnx_graph import onnx_model
+from certree.export.categorical_chains import expand_categorical_splits
+from certree.export.comparison import Predictions, compare_predictions, predict_with_model
+from certree.export.engines import quote_name, run_in_onnxruntime
+from certree.export.formula import Formula, break_ties_by_label, round_down_to_float32
+from certree.export.onnx_graph import make_onnx_model
 from reference import parts_of_row
 from strategies import trees
 
@@ -113,11 +113,11 @@ def in_duckdb(query, X, name):
 def in_sqlite(query, X, name):
     """What SQLite selects, which has 1 and 0 in place of truth values."""
     with closing(sqlite3.connect(":memory:")) as connection:
-        names = [quoted(column) for column in X]
-        connection.execute(f"CREATE TABLE {quoted(name)} ({', '.join(names)})")
+        names = [quote_name(column) for column in X]
+        connection.execute(f"CREATE TABLE {quote_name(name)} ({', '.join(names)})")
         rows = X.astype(object).where(X.notna(), None).to_numpy().tolist()
         places = ", ".join("?" * len(names))
-        connection.executemany(f"INSERT INTO {quoted(name)} VALUES ({places})", rows)
+        connection.executemany(f"INSERT INTO {quote_name(name)} VALUES ({places})", rows)
         found = connection.execute(query)
         return pd.DataFrame(found.fetchall(), columns=[column for column, *_ in found.description])
 
@@ -140,7 +140,7 @@ def expect_sql(model, X, name="here", keep=()):
         value = found.iloc[:, -n_values:].to_numpy(float)
         label = None if truth.classes is None else found["prediction"].tolist()
         known = [*getattr(model, "classes_", ())]
-        assert not compare(truth, Predictions(value, label), known, 1e-14).n_different
+        assert not compare_predictions(truth, Predictions(value, label), known, 1e-14).n_different
 
 
 def expect_exports(model, X, sql=True):
@@ -247,7 +247,7 @@ def test_graphs_of_onnx_send_rows_as_the_twin_does(formula, X, bits):
     tree, rows = formula.trees[0], formula.rows[0]
     parts = [parts_of_row(tree, rows, x) for x in X]
     expected = [sum(part * tree.value[leaf] for leaf, part in one) for one in parts]
-    label, found = run(onnx_model(formula, f"float{bits}"), X.astype(f"float{bits}"))
+    label, found = run(make_onnx_model(formula, f"float{bits}"), X.astype(f"float{bits}"))
     np.testing.assert_allclose(found, expected, 0, 1e-6 if bits == "32" else 1e-15)
     clear = np.abs(np.diff(expected)[:, 0]) > 1e-6
     assert np.array_equal(label[clear], np.array(["no", "yes"])[np.argmax(expected, 1)][clear])
@@ -256,7 +256,7 @@ def test_graphs_of_onnx_send_rows_as_the_twin_does(formula, X, bits):
 @given(trees(sets=True, max_inner=8), hnp.arrays(np.float64, (8, 3), elements=CELLS))
 def test_rows_reach_copies_of_the_same_leaf_in_a_tree_without_sets(tree, X):
     X = np.where(X < 0, np.nan, X)
-    plain, origin, part = chained(tree, [7, 7, 7])
+    plain, origin, part = expand_categorical_splits(tree, [7, 7, 7])
     assert not len(plain.categories)
     assert np.array_equal(origin[plain.apply(X)], tree.apply(X))
     # Copies of a leaf share its rows, some of which may be at no copy that codes can reach.
@@ -265,16 +265,16 @@ def test_rows_reach_copies_of_the_same_leaf_in_a_tree_without_sets(tree, X):
 
 
 def test_a_tree_that_would_need_too_many_copies_is_refused(monkeypatch):
-    monkeypatch.setattr(certree.export.categorical_chains, "_MOST_NODES", 2)
+    monkeypatch.setattr(certree.export.categorical_chains, "_MAX_NODES", 4)
     X = np.arange(120)[:, None] % 6
     model = PACBayesTreeClassifier(categorical_features=[0], random_state=0).fit(X, X[:, 0] % 2)
-    with pytest.raises(ValueError, match=r"more than 2 nodes.*compact"):
+    with pytest.raises(ValueError, match=r"at most 4 nodes.*compact"):
         model.to_sklearn()
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(width=32, allow_nan=False))
 def test_float32_rows_go_the_same_way_at_a_rounded_threshold(threshold, x):
-    found = rounded_down(np.array([threshold]))[0]
+    found = round_down_to_float32(np.array([threshold]))[0]
     assert (np.float32(x) <= found) == (x <= threshold)
 
 
@@ -282,10 +282,10 @@ def test_rounding_makes_no_tie_where_there_was_none():
     below = np.nextafter(0.5, 0)
     shares = np.array([[below, 0.5, 0.1], [0.5, 0.5, 0.1], [0.2, 0.3, 0.5]])
     label = shares.argmax(axis=1)
-    narrow = with_labels(shares.astype(np.float32), label)
+    narrow = break_ties_by_label(shares.astype(np.float32), label)
     assert np.array_equal(narrow.argmax(axis=1), label)
     assert np.abs(narrow - shares).max() <= 1e-7
-    assert np.array_equal(with_labels(shares, label), shares)
+    assert np.array_equal(break_ties_by_label(shares, label), shares)
 
 
 # -- kinds of features, classes and models ---------------------------------------------------------
@@ -495,14 +495,14 @@ def test_columns_of_classes_have_names_of_their_own():
 )
 def test_a_column_is_not_kept_under_the_name_of_another(keep):
     model, _ = of_letters()
-    with pytest.raises(ValueError, match="keep must hold other names"):
+    with pytest.raises(ValueError, match="keep must hold names that differ"):
         model.to_sql("t", keep=keep)
 
 
 @pytest.mark.parametrize("keep", ["id", [5], [None]])
 def test_what_is_kept_has_names(keep):
     model, _ = of_letters()
-    with pytest.raises(TypeError, match="keep must be a sequence of names"):
+    with pytest.raises(TypeError, match="keep must be a sequence of column names"):
         model.to_sql("t", keep=keep)
 
 
@@ -515,9 +515,9 @@ def test_features_that_differ_by_case_are_refused_by_sql():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"names": ["x", ""]}, "no empty names"),
-        ({"names": ["x", "a\0b"]}, "ends at a NUL"),
-        ({"classes": ["a", "a\0"]}, "ends at a NUL"),
+        ({"names": ["x", ""]}, "must not be empty"),
+        ({"names": ["x", "a\0b"]}, "must not contain a NUL"),
+        ({"classes": ["a", "a\0"]}, "must not contain a NUL"),
         ({"classes": ["a", "\ud800"]}, "UTF-8"),
     ],
 )
@@ -536,13 +536,13 @@ def test_what_a_statement_cannot_hold_is_refused(arguments, message):
 def test_categories_that_a_statement_cannot_hold_are_refused(category):
     X = pd.DataFrame({"x": np.array(["a", category], dtype=object).repeat(20)})
     model = PACBayesTreeClassifier(random_state=0).fit(X, X["x"] == "a")
-    with pytest.raises(ValueError, match="ends at a NUL"):
+    with pytest.raises(ValueError, match="must not contain a NUL"):
         model.to_sql("t")
 
 
 @pytest.mark.parametrize("table", ["", "a\0b"])
 def test_tables_have_names(table):
-    with pytest.raises(ValueError, match=r"no empty names|NUL"):
+    with pytest.raises(ValueError, match=r"must not be empty|NUL"):
         of_letters()[0].to_sql(table)
 
 

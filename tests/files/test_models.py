@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from certree.interface.atomic_write import write_atomically
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
@@ -45,6 +44,7 @@ from certree import (
 )
 from certree.files.archive import open_archive, write_archive
 from certree.grow import SklearnTree
+from certree.interface.atomic_write import write_atomically
 from certree.prunings import (
     CostComplexity,
     DepthPenalised,
@@ -1425,7 +1425,7 @@ def test_pipes_and_devices_are_refused_without_waiting(tmp_path):
 @pytest.mark.parametrize(
     ("entries", "reason"),
     [
-        ({"n_features": 10**9}, "n_features must be a whole number in 1 .. 16777216"),
+        ({"n_features": 10**9}, "n_features must be an integer in 1 .. 16777216"),
         ({"n_features": True}, "n_features"),
         ({"weights.log_evidence": float("nan")}, "contains a NaN"),
         ({"weights.log_evidence": True}, "log_evidence must be 1.0, got True"),

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from certree.interface.stored_state import StoredState
 
 import certree
 from certree import (
@@ -26,6 +25,7 @@ from certree import (
 )
 from certree.files.models import _MODELS
 from certree.interface.arrays import ArrayRecord
+from certree.interface.stored_state import StoredState
 from model_files import arrays_of, header_of
 
 RECORD = Path(__file__).with_name("stored_names.json")

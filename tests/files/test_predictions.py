@@ -267,12 +267,12 @@ def test_wrong_arguments(model, rows, tmp_path, nothing_is_left):
 
 
 def test_progress_is_shown_for_several_batches(model, rows, tmp_path, monkeypatch, capsys):
-    def absent(module, extra, before=certree.interface.progress.needed):
+    def absent(module, extra, before=certree.interface.progress.import_extra):
         if module.startswith("rich"):
             raise ImportError
         return before(module, extra)
 
-    monkeypatch.setattr(certree.interface.progress, "needed", absent)
+    monkeypatch.setattr(certree.interface.progress, "import_extra", absent)
     source = folder_of(rows, tmp_path / "rows", "csv")
     predict_files(model, source, tmp_path / "predicted.csv", batch_size=1000, verbose=1)
     lines = capsys.readouterr().err.splitlines()

@@ -14,7 +14,7 @@ import numpy as np
 
 from certree.explain.tree_model import TreeModel
 from certree.export import check_export
-from certree.export.comparison import Predictions, compare, predict_with_model
+from certree.export.comparison import Predictions, compare_predictions, predict_with_model
 from certree.export.engines import RunSQL, run_in_duckdb, run_in_sqlite
 from certree.rows.columns import rows_at
 from fuzz.functions import Attempt
@@ -83,7 +83,7 @@ def _by_database(random: Random, subject: Subject, run: RunSQL) -> None:
     found = np.array([row[-n_values:] for row in rows], dtype=float)
     classes = None if truth.classes is None else [row[len(keep)] for row in rows]
     known = [*getattr(subject.model, "classes_", ())]
-    check = compare(truth, Predictions(found, classes), known, 1e-12)
+    check = compare_predictions(truth, Predictions(found, classes), known, 1e-12)
     assert not check.n_different, check
 
 

@@ -1020,7 +1020,7 @@ def test_deep_trees_need_no_recursion():
         (
             {"max_leaf_nodes": 2.5},
             ValueError,
-            "max_leaf_nodes must be None or a whole number, got 2.5",
+            "max_leaf_nodes must be None or an integer, got 2.5",
         ),
         ({"max_features": 0}, ValueError, "max_features must be None"),
         ({"max_features": 2}, ValueError, r"a whole number in 1 \.\. 1"),
@@ -1030,7 +1030,7 @@ def test_deep_trees_need_no_recursion():
         (
             {"random_state": "x", "splitter": "random"},
             ValueError,
-            "random_state must be None or a whole",
+            "random_state must be None or an integer",
         ),
         ({"monotonic_cst": [1, 0]}, ValueError, r"monotonic_cst must have shape \(1,\)"),
         ({"monotonic_cst": [2]}, ValueError, "monotonic_cst must hold -1, 0 or 1"),

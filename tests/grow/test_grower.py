@@ -217,7 +217,7 @@ def test_a_grower_of_one_s_own_is_any_object_that_grows(estimator):
         (Cart("deviance"), 'criterion must be None or "gini" or "entropy" .* got \'deviance\''),
         (Cart(splitter="worst"), 'splitter must be "best" or "random", got \'worst\''),
         (Cart(max_leaf_nodes=0), "max_leaf_nodes must be None or a whole number >= 1, got 0"),
-        (Cart(max_leaf_nodes="9"), "max_leaf_nodes must be None or a whole number, got '9'"),
+        (Cart(max_leaf_nodes="9"), "max_leaf_nodes must be None or an integer, got '9'"),
         (Cart(min_impurity_decrease=-1), "min_impurity_decrease must be a finite number >= 0"),
         (Cart(min_impurity_decrease="x"), "min_impurity_decrease must be .* got 'x'"),
         (Cart(max_features=9), r"max_features must be None, .* 1 \.\. 3 or a share .* got 9"),

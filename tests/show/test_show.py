@@ -8,7 +8,6 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from certree.interface.formatting import format_bound, format_percent
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.text import Text
@@ -33,6 +32,7 @@ from certree import (
 )
 from certree.certificates import Guarantees
 from certree.explain import Explanation, Interactions, interaction_fractions
+from certree.interface.formatting import format_bound, format_percent
 from certree.paper import plot_figure2, plot_rates, plot_table2
 from certree.paper.curves import COLOURS
 from certree.paper.figure2 import Curve

@@ -75,7 +75,7 @@ def test_nodes_without_rows_have_the_label_of_their_parent_or_the_first_class():
         ({"y": [-1, 0]}, ValueError, "y must lie in 0 .. 1"),
         ({"y": [0]}, ValueError, r"y must have shape \(2\)"),
         ({"y": [0.0, 1.0]}, TypeError, "y must convert to int32"),
-        ({"n_classes": 0}, ValueError, "n_classes must be a whole number in 1"),
+        ({"n_classes": 0}, ValueError, "n_classes must be an integer in 1"),
         ({"label": [0]}, ValueError, r"label must have shape \(3\)|stats has 1 nodes"),
         ({"label": [0, 0, 2]}, ValueError, "label must lie in 0 .. 1"),
         ({"sample_weight": [1.0]}, ValueError, "sample_weight must have shape"),
@@ -195,11 +195,11 @@ def test_bad_numbers_of_classes_are_refused(n_classes):
     X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
     tree = grow_cart(X, y)
     rows = {"grow": [0], "weigh": [1]}
-    with pytest.raises(ValueError, match="n_classes must be a whole number"):
+    with pytest.raises(ValueError, match="n_classes must be an integer"):
         count(tree, X, y, n_classes)
-    with pytest.raises(ValueError, match="n_classes must be a whole number"):
+    with pytest.raises(ValueError, match="n_classes must be an integer"):
         held_out(tree, X, y, n_classes, **rows)
-    with pytest.raises(ValueError, match="n_classes must be a whole number"):
+    with pytest.raises(ValueError, match="n_classes must be an integer"):
         branching_prior(tree, n_classes)
 
 

@@ -173,7 +173,7 @@ def test_few_classes_have_dense_counts():
         ({"weight": [1e280, 1e280, 1.0]}, "sum to at most 1e"),
         ({"label": [0, 1]}, "label must have shape"),
         ({"label": [0, 1, 2]}, r"label must lie in 0 \.\. 1"),
-        ({"n_classes": 0}, "n_classes must be a whole number"),
+        ({"n_classes": 0}, "n_classes must be an integer"),
     ],
 )
 def test_sparse_counts_that_do_not_match_are_refused(changes, message):

@@ -23,7 +23,7 @@ from certree.boolean.bits import VALUES, Bits, Coding
 from certree.boolean.spectrum import Spectrum, check_means
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
-from certree.explain.additive_trees import AdditiveTrees, check_additive, summed_trees
+from certree.explain.additive_trees import AdditiveTrees, check_additive, get_additive_trees
 from certree.explain.tree_model import TreeModel
 from certree.grow.sklearn_tree import from_sklearn, numbers_from_sklearn
 from certree.interface.arrays import Float64, Int32, check_column
@@ -130,7 +130,7 @@ def extract_trees(model: Any) -> tuple[Trees, Float64]:
     if isinstance(model, (BoostedTrees, AdaBoostTreeClassifier)) and hasattr(
         model, "_get_additive_trees"
     ):
-        return _extract_score_trees(summed_trees(check_additive(model)))
+        return _extract_score_trees(get_additive_trees(check_additive(model)))
     if isinstance(model, TreeModel):
         return _extract_certree_tree(get_snapshot(model))
     if isinstance(model, BaseDecisionTree):

@@ -45,9 +45,9 @@ from certree.files.output_paths import expect_writable
 from certree.files.predictions import (
     ROWS_PER_BATCH,
     apply_threshold,
+    iterate_with_progress,
     predict_files,
     read_model_batches,
-    show_progress,
 )
 from certree.interface.atomic_write import write_atomically
 from certree.interface.formatting import format_quantity
@@ -197,7 +197,7 @@ def _read_labelled_batches(
     reader = read_model_batches(
         model, file, target, extra_columns=extra_columns, n_rows=ROWS_PER_BATCH
     )
-    with closing(show_progress(description, reader, not quiet)) as batches:
+    with closing(iterate_with_progress(description, reader, not quiet)) as batches:
         for batch in batches:
             y = tables.target_of(batch.table, target)
             if not len(y) and (has_batch or not batch.is_last):

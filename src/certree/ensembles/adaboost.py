@@ -18,7 +18,7 @@ from certree.ensembles.reweighing import Teach, best_classes, reweigh, scores_of
 from certree.ensembles.staged import StagedClassifier, constant_scores
 from certree.ensembles.weak import ClassifierTeacher, TreeTeacher, WeakTree, said_by
 from certree.explain.additive_trees import AdditiveTrees
-from certree.explain.tree_model import adds_up
+from certree.explain.tree_model import has_numeric_leaves
 from certree.export.formula import Formula
 from certree.interface.arrays import Float64, check_column, to_row_order
 from certree.interface.fitted_state import available_if, meta_fit_method, snapshot_method
@@ -339,12 +339,14 @@ class AdaBoostTreeClassifier(MetaEstimatorMixin, StagedClassifier):
     def _has_numeric_leaves(self) -> bool:
         return self.estimator is None
 
-    @available_if(adds_up)
+    @available_if(has_numeric_leaves)
     @snapshot_method
     def _get_additive_trees(self) -> AdditiveTrees:
         """The trees that have a say, which keep no rows of their nodes."""
         check_is_fitted(self)
-        return AdditiveTrees(self._packed(self._first), self.start_, None, self._parts)
+        return AdditiveTrees(
+            self._packed(self._first), self.start_, None, self._build_explanation_fields
+        )
 
     def _shares(self, scores: Float64) -> Float64:
         if self.n_classes_ == 1:

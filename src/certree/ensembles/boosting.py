@@ -1687,8 +1687,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     def _n_quantiles(self) -> int:
         return len(self._quantiles())
 
-    def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
-        parts = super()._parts(base, added)
+    def _build_explanation_fields(self, base: Float64, added: Float64) -> dict[str, Any]:
+        parts = super()._build_explanation_fields(base, added)
         if self._n_quantiles > 1:
             parts["output_names"] = [f"quantile {one:g}" for one in self._quantiles()]
         return parts

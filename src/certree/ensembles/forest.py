@@ -49,7 +49,7 @@ from certree.ensembles.losses import SquaredLoss
 from certree.ensembles.staged import columns_of
 from certree.explain.additive_trees import AdditiveTrees
 from certree.explain.output_groups import OutputGroups
-from certree.explain.several_targets import compute_subset_accuracy, likeliest
+from certree.explain.several_targets import compute_subset_accuracy, select_classes
 from certree.explain.tree_model import TreeModel
 from certree.export.formula import Formula, Link
 from certree.grow.binned import BinnedGrower, Drawing, GrownForest
@@ -230,7 +230,7 @@ class Forest(TreeModel):
             shared += leaf[given[:, 0]] == leaf[given[:, 1]]
         return shared / len(self.trees_)
 
-    def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
+    def _compute_contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         trees = self.trees_
         return trees.root_value / len(trees), trees.compute_contributions(
             rows, get_n_threads_or_all(self.n_jobs, len(rows))
@@ -242,7 +242,7 @@ class Forest(TreeModel):
         check_is_fitted(self)
         trees = self.trees_.with_value(self.trees_.value / len(self.trees_))
         start = np.zeros(trees.value.shape[1])
-        return AdditiveTrees(trees, start, self._rows_of_nodes(), self._parts)
+        return AdditiveTrees(trees, start, self._rows_of_nodes(), self._build_explanation_fields)
 
 
 class ForestClassifier(ClassifierMixin, Forest):
@@ -281,7 +281,7 @@ class ForestClassifier(ClassifierMixin, Forest):
             Classes.
         """
         shares = self._probabilities(self._means(X), 1.0)
-        return likeliest(self.classes_, shares)
+        return select_classes(self.classes_, shares)
 
     @snapshot_method
     @answers_collections
@@ -961,7 +961,7 @@ class TreeForestClassifier(LabelColumns, ForestClassifier, TreeForest):
     def _score(
         self, y: NDArray[Any], mean: Float64, leaves: Leaves, weight: Float64 | None
     ) -> float:
-        answer = likeliest(self.classes_, self._probabilities(mean, leaves.power))
+        answer = select_classes(self.classes_, self._probabilities(mean, leaves.power))
         truth = self._given_targets(y)
         if callable(self.oob_score):
             return self.oob_score(truth, answer)

@@ -134,10 +134,8 @@ def _need(model: Any, learned: Learned) -> Need:
     n, p, q = learned.found.n, model.n_features_in_, learned.found.n_targets
     n_trees, n_threads = int(model.n_estimators), get_n_threads_or_all(model.n_jobs)
     classes = np.atleast_1d(getattr(model, "n_classes_", np.ones(q)))
-    of_weight, n_lanes = (
-        8.0 * (learned.weighing is not None),
-        OutputGroups.for_classes(classes).width,
-    )
+    of_weight = 8.0 * (learned.weighing is not None)
+    n_lanes = OutputGroups.for_classes(classes).n_outputs
     grown = model._growth(n, p)
     # A tree has a leaf for each row that is drawn at most.
     drawn = _DRAWN if model.bootstrap else 1.0

@@ -28,12 +28,12 @@ from certree.estimators.tune import (
     choose,
 )
 from certree.explain.additive_trees import AdditiveTrees
-from certree.explain.contributions import contributions
+from certree.explain.contributions import compute_contributions
 from certree.explain.output_groups import OutputGroups
 from certree.explain.path import Explainer, NestedCells
-from certree.explain.rules import Rules, extract_rules, text_of
-from certree.explain.several_targets import likeliest, score_classifier
-from certree.explain.tree_model import TreeModel, adds_up
+from certree.explain.rules import Rules, extract_rules, format_tree
+from certree.explain.several_targets import score_classifier, select_classes
+from certree.explain.tree_model import TreeModel, has_numeric_leaves
 from certree.export.formula import Formula, Link, normalize_with_labels
 from certree.grow.grower import GROWERS, Grower, grow_trees, grower_of
 from certree.grow.growing import Slopes, TrainingSamples, slopes_of
@@ -377,7 +377,9 @@ class TreeVoteEstimator(TreeModel):
         if isinstance(ballots, SparseBallots):
             self._set_fitted(tree, stats, posterior, ballots.cast(tree, posterior))
         else:
-            score = stored.get_section("vote").numbers("score", (tree.n_nodes, ballots.n_values))
+            score = stored.get_section("vote").get_numbers(
+                "score", (tree.n_nodes, ballots.n_values)
+            )
             self._set_fitted(tree, stats, posterior, Vote(score))
         self._grower()
         get_n_threads(self.n_jobs)
@@ -499,12 +501,12 @@ class TreeVoteEstimator(TreeModel):
     def _link(self) -> Link:
         return "identity"
 
-    def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
+    def _compute_contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
         ballots, n_threads = self._ballots_of(self.tree_, self.stats_), get_n_threads(self.n_jobs)
         posterior = self.tree_, self.weights_, self.vote_
-        return contributions(*posterior, ballots, self.stats_.n, rows, n_threads)
+        return compute_contributions(*posterior, ballots, self.stats_.n, rows, n_threads)
 
-    @available_if(adds_up)
+    @available_if(has_numeric_leaves)
     @snapshot_method
     def _get_additive_trees(self) -> AdditiveTrees:
         """The tree and the outcomes of the vote at its leaves."""
@@ -514,7 +516,9 @@ class TreeVoteEstimator(TreeModel):
         value = np.zeros((tree.n_nodes, said.shape[1]))
         value[leaves] = said
         start = np.zeros(said.shape[1])
-        return AdditiveTrees(tree.with_value(value), start, self.stats_.n, self._parts)
+        return AdditiveTrees(
+            tree.with_value(value), start, self.stats_.n, self._build_explanation_fields
+        )
 
     def _scored(self, outcomes: Float64) -> Float64:
         """Outcomes of the vote, (k, K), that tell all of them."""
@@ -550,13 +554,13 @@ class TreeVoteEstimator(TreeModel):
         leaves = self._leaves(one_row(x))
         if len(leaves) != 1:
             raise ValueError(f"path takes one row, got {len(leaves)}")
-        return self._explainer().path(int(leaves[0]))
+        return self._explainer().describe_path(int(leaves[0]))
 
     @abstractmethod
     def _told(self, outcome: Float64) -> tuple[Any, float | None]:
         """What an outcome of the vote, (K,), predicts: a class and its probability, or a number."""
 
-    @available_if(adds_up)
+    @available_if(has_numeric_leaves)
     @snapshot_method
     def rules(self, max_leaves: int = 16) -> Rules:
         """Give the part of the tree that matters most to the vote as rules.
@@ -609,7 +613,7 @@ class TreeVoteEstimator(TreeModel):
         """
         self._expect_one_target("export_text")
         explainer = self._explainer()
-        return text_of(explainer, self.vote_, self._told, max_leaves, self._notes())
+        return format_tree(explainer, self.vote_, self._told, max_leaves, self._notes())
 
     def _notes(self) -> dict[int, str]:
         """What else is to be said of nodes."""
@@ -731,7 +735,7 @@ class TreeVoteClassifier(ClassifierMixin, TreeVoteEstimator):
             Classes.
         """
         if self._has_several_targets():
-            return likeliest(self.classes_, self._of_each(self._outcomes(X)))
+            return select_classes(self.classes_, self._of_each(self._outcomes(X)))
         leaves, lacking, blended = self._votes(X)
         labels = self.vote_.label.take(leaves)
         labels[lacking] = blended.argmax(axis=1)
@@ -845,7 +849,7 @@ class TreeVoteRegressor(RegressorMixin, TreeVoteEstimator):
         is_leaf = self.tree_.is_leaf[:, None]
         return np.where(is_leaf, self.vote_.outcomes(np.arange(self.tree_.n_nodes)), 0.0)
 
-    @available_if(adds_up)
+    @available_if(has_numeric_leaves)
     @snapshot_method
     @answers_collections
     def predict_std(self, X: ArrayLike) -> Float64:

@@ -1,10 +1,10 @@
-"""Why a model says what it says: contributions of features, rules, and the cells around a row."""
+"""Explanations of predictions: contributions of features, interactions, rules and paths."""
 
 from certree.explain.explanation import Explanation
 from certree.explain.interactions import Interactions, interaction_fractions
 from certree.explain.path import ExplainedCell, NestedCells
 from certree.explain.rules import Condition, Rule, Rules
-from certree.explain.shap_form import shap_trees
+from certree.explain.shap_format import shap_trees
 from certree.explain.shapley import banzhaf_values, shapley_values
 
 __all__ = [

@@ -1,9 +1,9 @@
-"""Exact additive contributions: what the cuts along the path of a row change.
+"""Exact additive contributions of features: the changes at the splits on the path of a row.
 
-A pruning stops somewhere along the path of a row. Each cut that it makes before changes what it says
-from the value of the node to that of the child. So what all prunings say on average is what the root
-says, and for every cut its change times the probability that a pruning goes as far as the child. Sums
-of changes by feature are exact (by Abel summation of the path sums of the vote), and cost one walk.
+Each pruning stops at some node of the path. A split that it keeps changes its prediction from the value
+of the node to the value of the child. The mean prediction of all prunings is therefore the value of the
+root plus, for every split, its change times the probability that a pruning reaches the child. Abel
+summation of the path sums of the vote gives the sums by feature exactly, in one walk down the tree.
 """
 
 from __future__ import annotations
@@ -19,29 +19,30 @@ from certree.votes import Ballots, DeferredVote, SparseBallots, Vote, stopped_ou
 from certree.weights.node_weights import NodeWeights
 
 
-def contributions(
+def compute_contributions(
     tree: Tree,
     weights: NodeWeights,
-    ballot: Vote | DeferredVote,
+    vote: Vote | DeferredVote,
     ballots: Ballots | SparseBallots,
-    rows: Float64,
+    rows_per_node: Float64,
     X: NDArray[Any],
     n_threads: int,
 ) -> tuple[Float64, Float64]:
-    """Divide the outcomes of a vote among the features.
+    """Divide the outcome of a vote in each row among the features.
 
     Parameters
     ----------
     tree : Tree
         The tree.
     weights : NodeWeights
-        The distribution over its prunings.
-    ballot : Vote or DeferredVote
-        The outcome of their vote.
+        Posterior weights of its prunings.
+    vote : Vote or DeferredVote
+        The outcome of their vote in every node.
     ballots : Ballots or SparseBallots
-        What the nodes vote for.
-    rows : ndarray of float64, shape (m,)
-        Rows of each node, by which its children share rows that lack a value.
+        The label or values that each node votes for.
+    rows_per_node : ndarray of float64, shape (m,)
+        Training rows in each node. A row that lacks a value goes to both children in proportion to
+        their rows.
     X : ndarray of shape (n, p)
         Checked rows.
     n_threads : int
@@ -50,35 +51,35 @@ def contributions(
     Returns
     -------
     base : ndarray of float64, shape (K,)
-        What the root says.
+        Outcome at the root.
     contributions : ndarray of float64, shape (n, K, p)
-        What each feature adds.
+        Contribution of each feature; with the base they sum to the outcome of the row.
     """
     nodes = np.arange(tree.n_nodes)
-    if isinstance(ballot, DeferredVote):
-        # A table of all nodes and classes may not fit into memory; the rows pass few of the nodes.
-        nodes = _passed(tree, X, n_threads)
-    said = stopped_outcomes(tree, weights, ballot, ballots, nodes)
+    if isinstance(vote, DeferredVote):
+        # A table of all nodes and classes may exceed the memory; the rows visit few of the nodes.
+        nodes = _find_visited_nodes(tree, X, n_threads)
+    outcomes = stopped_outcomes(tree, weights, vote, ballots, nodes)
     if len(nodes) < tree.n_nodes:
         has_children = np.isin(tree.left[nodes], nodes)
-        tree, rows = tree.keep_nodes(nodes, ~has_children), rows[nodes]
-    return said[0], tree.with_value(said).compute_contributions(X, n_threads, rows)
+        tree, rows_per_node = tree.keep_nodes(nodes, ~has_children), rows_per_node[nodes]
+    return outcomes[0], tree.with_value(outcomes).compute_contributions(X, n_threads, rows_per_node)
 
 
-def _passed(tree: Tree, X: NDArray[Any], n_threads: int) -> NDArray[np.intp]:
-    """The nodes that rows pass, and the siblings of these."""
+def _find_visited_nodes(tree: Tree, X: NDArray[Any], n_threads: int) -> NDArray[np.intp]:
+    """Return the nodes on the paths of all rows, and the siblings of these nodes, in order."""
     if tree.missing_both.any() and len(find_rows_with_missing(X)):
         return np.arange(tree.n_nodes)
-    passed = np.zeros(tree.n_nodes, dtype=bool)
-    passed[0] = True
+    is_visited = np.zeros(tree.n_nodes, dtype=bool)
+    is_visited[0] = True
     parent = tree.parent
     nodes = np.unique(tree.route(X, n_threads))
     while len(nodes):
-        passed[nodes] = True
+        is_visited[nodes] = True
         nodes = np.unique(parent[nodes])
         nodes = nodes[nodes >= 0]
-        nodes = nodes[~passed[nodes]]
-    left = tree.left[passed]
+        nodes = nodes[~is_visited[nodes]]
+    left = tree.left[is_visited]
     left = left[left != LEAF]
-    passed[left] = passed[left + 1] = True
-    return np.flatnonzero(passed)
+    is_visited[left] = is_visited[left + 1] = True
+    return np.flatnonzero(is_visited)

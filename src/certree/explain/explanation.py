@@ -1,4 +1,4 @@
-"""Explanations: what each feature of a row adds to its prediction."""
+"""Explanations: the contribution of each feature of a row to its prediction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from certree.explain.values import value_in_words
+from certree.explain.value_formatting import format_value
 from certree.interface.arrays import Float64
 from certree.interface.extras import import_extra
 from certree.interface.formatting import align_columns
@@ -17,44 +17,64 @@ from certree.interface.notebook import make_html_table
 
 Scale = Literal["probability", "raw score", "target"]
 
-# So many features of a row are named, the rest is summed up, and so many rows are shown.
-_FEATURES, _ROWS = 10, 5
-# So many classes beside each other can be read.
-_OUTPUTS = 3
+# Features of a row that are named in print; the others are summed up.
+_MAX_FEATURES_SHOWN = 10
+_MAX_ROWS_SHOWN = 5
+# Columns of a printed table that still fit beside each other.
+_MAX_OUTPUTS_SHOWN = 3
 
 
-def parts_of(
-    base: Float64, added: Float64, classes: NDArray[Any] | None, link: str
+def build_explanation_fields(
+    base: Float64, contributions: Float64, classes: NDArray[Any] | None, link: str
 ) -> dict[str, Any]:
-    """The fields of an explanation that speak of the target, of what is added up before a link."""
+    """Return the arguments of `Explanation` that depend on the target.
+
+    Parameters
+    ----------
+    base : ndarray of float64, shape (n_outputs,)
+        Output before any contribution.
+    contributions : ndarray of float64, shape (n, n_outputs, p)
+        Contributions of features to the outputs.
+    classes : ndarray, or None
+        Classes of the target; None: it is numeric.
+    link : str
+        The function that turns the sum into a prediction, a `Link` of `certree.export.formula`.
+
+    Returns
+    -------
+    dict
+        "base", "contributions", "output_names" and "scale".
+    """
     if classes is not None and link in ("logistic", "softmax"):
-        names: list[Any] = _scored_classes(classes)
+        names: list[Any] = _list_scored_classes(classes)
         scale: Scale = "raw score"
     elif classes is not None:
-        return _parts_of_shares(base, added, classes)
+        return _build_probability_fields(base, contributions, classes)
     else:
         names = ["prediction"] if len(base) == 1 else [f"y[{k}]" for k in range(len(base))]
         scale = "raw score" if link == "exp" else "target"
-    return {"base": base, "contributions": added, "output_names": names, "scale": scale}
+    return {"base": base, "contributions": contributions, "output_names": names, "scale": scale}
 
 
-def _scored_classes(classes: NDArray[Any]) -> list[Any]:
-    """Classes that have a score of their own: of two the second, whose score is for it."""
+def _list_scored_classes(classes: NDArray[Any]) -> list[Any]:
+    """Return the classes that have a score: the second of two classes, or all of more."""
     return classes.tolist()[1:] if len(classes) == 2 else classes.tolist()
 
 
-def _parts_of_shares(base: Float64, added: Float64, classes: NDArray[Any]) -> dict[str, Any]:
-    """The same of probabilities of classes."""
+def _build_probability_fields(
+    base: Float64, contributions: Float64, classes: NDArray[Any]
+) -> dict[str, Any]:
+    """Do `build_explanation_fields` for outputs that are probabilities."""
     k = len(classes)
-    if k == 1:  # it has all, whatever a second one would have
-        base, added = np.ones(1), np.zeros((len(added), 1, added.shape[2]))
-    elif len(base) == 1:  # only the second of two classes has an output
+    if k == 1:  # The only class has probability 1, whatever the output is.
+        base, contributions = np.ones(1), np.zeros((len(contributions), 1, contributions.shape[2]))
+    elif len(base) == 1:  # Only the second of two classes has an output.
         base = np.append(1 - base, base)
-        added = np.concatenate([-added, added], axis=1)
+        contributions = np.concatenate([-contributions, contributions], axis=1)
     names = classes.tolist()
     return {
         "base": base[:k],
-        "contributions": added[:, :k],
+        "contributions": contributions[:, :k],
         "output_names": names,
         "scale": "probability",
     }
@@ -62,38 +82,38 @@ def _parts_of_shares(base: Float64, added: Float64, classes: NDArray[Any]) -> di
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """What each feature of some rows adds to what is predicted of them.
+    """Contributions of features to the predictions of some rows.
 
-    A prediction is `base`, which is the same for all rows, and one contribution of each feature::
+    The prediction of row i is `base`, which is equal for all rows, plus the contributions of all
+    features::
 
         prediction[i, k] == base[k] + contributions[i, k].sum()
 
-    Values that are not additive, as those of Banzhaf, have no such sum, and tell no prediction.
-    ``explanation[i]`` is the explanation of row i alone, ``explanation[3:7]`` and
-    ``explanation[mask]`` are those of several.
+    Banzhaf values are not additive: they do not sum to the prediction. ``explanation[i]`` is the
+    explanation of row i alone; ``explanation[3:7]`` and ``explanation[mask]`` select several rows.
 
     Parameters
     ----------
     base : ndarray of float64, shape (K,)
-        What is predicted before any feature is looked at.
+        Prediction before any feature is taken into account.
     contributions : ndarray of float64, shape (n, K, p)
-        What each feature adds to each of the K outputs.
+        Contribution of each feature to each of the K outputs.
     feature_names : sequence of str, length p
-        Names of the features; "x[0]", "x[1]", ... where the rows of the fit had none.
+        Names of the features; "x[0]", "x[1]", ... if the table of the fit had no names.
     output_names : sequence, length K
-        Classes, or names of what is predicted.
+        Classes, or names of the outputs of a regressor.
     values : ndarray of shape (n, p)
-        The features of the rows as they were given, categories by their names.
+        The features of the rows as the caller passed them, categories by their names.
     scale : {"probability", "raw score", "target"}
-        What is added up: shares of the vote; scores, from which probabilities or numbers are made;
-        or numbers in units of the target.
+        Unit of the contributions: probabilities of classes; scores, from which a link function makes
+        probabilities or numbers; or units of the target.
     additive : bool, default=True
         Whether base and contributions sum to the prediction.
 
     Raises
     ------
     ValueError
-        If shapes do not go together, or the scale is unknown.
+        If shapes do not match, or the scale is unknown.
     """
 
     base: Float64
@@ -115,7 +135,7 @@ class Explanation:
             ("contributions", (len(self.contributions), n_outputs, p)),
             ("values", (len(self.contributions), p)),
         ):
-            # A view, so that who has made the array may still write it.
+            # A view is read-only, while the caller's array stays writable.
             array = np.asarray(getattr(self, name)).view()
             if array.shape != shape:
                 raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
@@ -126,7 +146,7 @@ class Explanation:
         return len(self.contributions)
 
     def __getitem__(self, rows: Any) -> Explanation:
-        """The explanations of one row or of several."""
+        """Return the explanation of one row, or of several rows."""
         if isinstance(rows, int | np.integer):
             row = range(len(self))[rows]
             rows = slice(row, row + 1)
@@ -142,30 +162,34 @@ class Explanation:
 
     @property
     def prediction(self) -> Float64:
-        """What is predicted of each row, (n, K): the base and all contributions.
+        """Prediction of each row, (n, K): the base plus all contributions.
 
         Raises
         ------
         ValueError
-            If they do not sum to it.
+            If the values are not additive.
         """
         if not self.additive:
-            raise ValueError("these values do not sum to the prediction: ask the model for it")
+            raise ValueError(
+                "prediction needs additive contributions, but these do not sum to the prediction: call "
+                "the model's predict or predict_proba"
+            )
         return self._sum
 
     @property
     def _sum(self) -> Float64:
+        """Base plus all contributions, (n, K)."""
         total: Float64 = self.base + self.contributions.sum(axis=2)
         return total
 
     def to_frame(self) -> Any:
-        """Give all numbers as a data frame.
+        """Convert the explanation to a data frame.
 
         Returns
         -------
         pandas.DataFrame
-            Columns "row", "output", "feature", "value" and "contribution"; of each row and output
-            first the line "base", whose value is None, then one line for each feature.
+            Columns "row", "output", "feature", "value" and "contribution". Each row and output has
+            first a line "base", whose value is None, then one line for each feature.
 
         Raises
         ------
@@ -188,69 +212,76 @@ class Explanation:
         return import_extra("pandas", "frames").DataFrame(frame)
 
     def __str__(self) -> str:
-        shown = ["\n".join(align_columns(self._table(i)[0])) for i in self._rows]
-        return "\n\n".join([*shown, *self._more])
+        tables = ["\n".join(align_columns(self._make_table(i)[0])) for i in self._shown_rows]
+        return "\n\n".join([*tables, *self._footer])
 
     def _repr_html_(self) -> str:
-        shown = []
-        for i in self._rows:
-            (head, *lines), strengths = self._table(i)
+        tables = []
+        for i in self._shown_rows:
+            (head, *lines), strengths = self._make_table(i)
             largest = max(map(abs, strengths), default=0.0) or 1.0
-            bars = [0.0, *(one / largest for one in strengths), *[0.0] * self.additive]
-            shown.append(make_html_table("", head, lines, bars))
-        return "".join([*shown, *(f"<p>{more}</p>" for more in self._more)])
+            bars = [0.0, *(strength / largest for strength in strengths), *[0.0] * self.additive]
+            tables.append(make_html_table("", head, lines, bars))
+        return "".join([*tables, *(f"<p>{line}</p>" for line in self._footer)])
 
     @property
-    def _rows(self) -> range:
-        return range(min(len(self), _ROWS))
+    def _shown_rows(self) -> range:
+        """Numbers of the rows that are printed."""
+        return range(min(len(self), _MAX_ROWS_SHOWN))
 
     @property
-    def _more(self) -> list[str]:
-        """What is said of rows that are not shown."""
-        n = len(self) - len(self._rows)
+    def _footer(self) -> list[str]:
+        """A line with the number of rows that are not shown; empty if all are shown."""
+        n = len(self) - len(self._shown_rows)
         return [f"... and {n:,} more rows"] if n else []
 
-    def _table(self, i: int) -> tuple[list[list[str]], list[float]]:
-        """A row as a table of words, and how much its features add to the first output."""
+    def _make_table(self, i: int) -> tuple[list[list[str]], list[float]]:
+        """Return the text cells of row i, line by line, and the first output's contributions.
+
+        The first line is the head. Contributions are those of the named features and, if there is
+        such a line, of the sum of all other features.
+        """
         added, predicted = self.contributions[i], self._sum[i]
-        outputs = self._outputs(predicted)
+        outputs = self._select_outputs(predicted)
         strength = np.abs(added[outputs]).max(axis=0)
         order = np.argsort(-strength, kind="stable")
-        n_named = min(int((strength >= self._least).sum()), _FEATURES)
+        n_named = min(int((strength >= self._smallest_shown).sum()), _MAX_FEATURES_SHOWN)
         named, others = order[:n_named], order[n_named : (strength > 0).sum()]
-        values = [value_in_words(value) for value in self.values[i, named].tolist()]
-        parts = [
+        values = [format_value(value) for value in self.values[i, named].tolist()]
+        terms = [
             (f"{self.feature_names[j]} = {value}", added[outputs, j])
             for j, value in zip(named, values, strict=True)
         ]
         if len(others):
-            words = "1 other feature" if len(others) == 1 else f"{len(others)} other features"
-            parts.append((words, added[outputs][:, others].sum(axis=1)))
-        lines = [[words, *(f"{one:+{self._form}}" for one in part)] for words, part in parts]
-        head = [f"row {i}" if len(self) > 1 else "", *map(self._title, outputs)]
-        first = ["base", *(f"{one:{self._form}}" for one in self.base[outputs])]
+            label = "1 other feature" if len(others) == 1 else f"{len(others)} other features"
+            terms.append((label, added[outputs][:, others].sum(axis=1)))
+        head = [f"row {i}" if len(self) > 1 else "", *map(self._make_title, outputs)]
+        lines = [["base", *self._format_numbers(self.base[outputs])]]
+        lines += [[label, *self._format_numbers(numbers, "+")] for label, numbers in terms]
         if self.additive:
-            lines.append(["prediction", *(f"{one:{self._form}}" for one in predicted[outputs])])
-        return [head, first, *lines], [float(part[0]) for _, part in parts]
+            lines.append(["prediction", *self._format_numbers(predicted[outputs])])
+        return [head, *lines], [float(numbers[0]) for _, numbers in terms]
 
-    def _outputs(self, predicted: Float64) -> list[int]:
-        """Which outputs of a row are shown: of classes those that are likeliest."""
+    def _select_outputs(self, predicted: Float64) -> list[int]:
+        """Return the outputs that are shown for a row: all numbers, or the most probable classes."""
         if self.scale == "target":
             return [*range(len(predicted))]
-        if len(predicted) == 2 and self.scale == "probability":  # the other one mirrors it
+        if len(predicted) == 2 and self.scale == "probability":  # The other class mirrors it.
             return [int(predicted.argmax())]
-        return np.argsort(-predicted, kind="stable")[:_OUTPUTS].tolist()
+        return np.argsort(-predicted, kind="stable")[:_MAX_OUTPUTS_SHOWN].tolist()
 
     @property
-    def _least(self) -> float:
-        """What is less would be written as 0."""
+    def _smallest_shown(self) -> float:
+        """The smallest size of a contribution that does not print as 0."""
         return np.finfo(np.float64).tiny if self.scale == "target" else 0.0005
 
-    @property
-    def _form(self) -> str:
-        return ".5g" if self.scale == "target" else ".3f"
+    def _format_numbers(self, numbers: Float64, sign: str = "") -> list[str]:
+        """Format numbers for a printed table, with a sign if `sign` is "+"."""
+        digits = ".5g" if self.scale == "target" else ".3f"
+        return [f"{number:{sign}{digits}}" for number in numbers]
 
-    def _title(self, k: int) -> str:
+    def _make_title(self, k: int) -> str:
+        """Return the title of the column of output k."""
         name = self.output_names[k]
         return {"probability": f"P({name})", "raw score": f"score of {name}"}.get(
             self.scale, str(name)

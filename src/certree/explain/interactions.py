@@ -1,9 +1,9 @@
-"""Which features act, and which act together: shares of the variance of what a model says.
+"""Analysis of variance of a model's output by features and pairs of features.
 
-If features are independent, each distributed as in some rows, what a model says is a sum of a constant,
-a function of each feature, one of each pair, and so on, no two of which are correlated: the analysis of
-variance of Efron and Stein. Leaves are boxes, so that the functions of single features and of pairs are
-sums of products, exactly.
+If features are independent, each distributed as in given rows, the output of a model is a sum of a
+constant, a function of each feature, a function of each pair, and so on. No two of these functions are
+correlated (the analysis of variance of Efron and Stein). Leaf regions are boxes, so the functions of
+single features and of pairs are sums of products and can be computed exactly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import interactions
-from certree.explain.summed import SummedTrees, summable, summed_trees
+from certree.explain.additive_trees import AdditiveTrees, check_additive, get_additive_trees
 from certree.interface.arrays import Float64, Int32
 from certree.interface.extras import import_extra
 from certree.interface.formatting import align_columns
@@ -24,26 +24,25 @@ from certree.interface.notebook import make_html_table
 from certree.interface.signatures import validate_arguments
 from certree.interface.threads import get_n_threads
 
-# Leaves are compared pair by pair if they are no more; that takes the square of their number.
-LEAVES = 1000
-# Sums of squares of leaves are numbers.
-_LARGEST = 1e140
-# So many terms are shown.
-_TERMS = 12
+# Up to this number of leaves, all orders are exact. The time is the square of the number.
+MAX_EXACT_LEAVES = 1000
+# Sums of squares of leaf values must not overflow.
+_MAX_LEAF_VALUE = 1e140
+_MAX_TERMS_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Interactions:
-    """Variance of what a model says, divided among features, pairs of them, and all else.
+    """Variance of a model's output, divided among features, pairs and interactions of higher order.
 
     Parameters
     ----------
     single : ndarray of float64, shape (p,)
         Variance that is due to each feature alone.
     pairs : ndarray of int, shape (m, 2)
-        Pairs of features that some path compares; all others have no part in the variance.
+        Pairs of features that occur together on a path; other pairs have no interaction.
     paired : ndarray of float64, shape (m,)
-        Variance that is due to each of these pairs, beyond what its features make alone.
+        Variance that is due to the interaction of each pair, beyond that of its two features alone.
     higher : float
         Variance that is due to three features or more.
     error : float
@@ -61,42 +60,43 @@ class Interactions:
 
     @property
     def total(self) -> float:
-        """Variance of what the model says, summed over its outputs."""
+        """Variance of the model's output, summed over its outputs."""
         return float(self.single.sum() + self.paired.sum() + self.higher)
 
     def matrix(self) -> Float64:
-        """Shares of the variance, (p, p): of single features on the diagonal, beside it of pairs."""
+        """Return fractions of the variance, (p, p): features on the diagonal, pairs off it."""
         shares: Float64 = np.diag(self.single)
         first, second = self.pairs.T
         shares[first, second] = shares[second, first] = self.paired
-        shares /= self._whole
+        shares /= self._divisor
         return shares
 
     def share(self, variance: float) -> float:
-        """What share of all variance some is; 0 where there is none."""
-        return float(variance) / self._whole
+        """Return a variance as a fraction of the total, 0 if the total is 0."""
+        return float(variance) / self._divisor
 
     def terms(self) -> list[tuple[str, str | None, float]]:
-        """Each feature (beside it None) and each pair with its share, the largest first."""
+        """Return (feature, None, fraction) and (feature, feature, fraction), largest fraction first."""
         names = self.feature_names
         features: list[tuple[str, str | None]] = [(name, None) for name in names]
         features += [(names[j], names[k]) for j, k in self.pairs.tolist()]
-        share = np.concatenate([self.single, self.paired]) / self._whole
+        share = np.concatenate([self.single, self.paired]) / self._divisor
         order = np.argsort(-share, kind="stable").tolist()
         return [(*features[i], float(share[i])) for i in order]
 
     @property
-    def _whole(self) -> float:
+    def _divisor(self) -> float:
+        """The total variance, or 1 if it is 0."""
         return self.total if self.total > 0 else 1.0
 
     def to_frame(self) -> Any:
-        """Give all terms as a data frame, the largest first.
+        """Convert all terms to a data frame, the largest first.
 
         Returns
         -------
         pandas.DataFrame
             Columns "feature", "other" (missing for single features) and "share"; a line for each
-            feature and each pair, and one without features for higher orders.
+            feature and each pair, and a last line without features for higher orders.
 
         Raises
         ------
@@ -109,16 +109,19 @@ class Interactions:
         return import_extra("pandas", "frames").DataFrame(columns)
 
     def __str__(self) -> str:
-        return "\n".join(align_columns(self._table()[0]))
+        return "\n".join(align_columns(self._make_table()[0]))
 
     def _repr_html_(self) -> str:
-        (head, *lines), bars = self._table()
+        (head, *lines), bars = self._make_table()
         return make_html_table("", head, lines, bars)
 
-    def _table(self) -> tuple[list[list[str]], list[float]]:
-        """The largest terms as a table of words, and their bars."""
-        terms = [one for one in self.terms() if one[2] > 0]
-        shown, hidden = terms[:_TERMS], terms[_TERMS:]
+    def _make_table(self) -> tuple[list[list[str]], list[float]]:
+        """Return the text cells of the largest terms, line by line, and the lengths of their bars.
+
+        The first line is the head, which has no bar. A bar of length 1 is the longest.
+        """
+        terms = [term for term in self.terms() if term[2] > 0]
+        shown, hidden = terms[:_MAX_TERMS_SHOWN], terms[_MAX_TERMS_SHOWN:]
         lines = [
             [name if other is None else f"{name} & {other}", f"{share:.1%}"]
             for name, other, share in shown
@@ -126,11 +129,11 @@ class Interactions:
         shares = [share for *_, share in shown]
         if hidden:
             shares.append(sum(share for *_, share in hidden))
-            words = "1 other" if len(hidden) == 1 else f"{len(hidden)} others"
-            lines.append([words, f"{shares[-1]:.1%}"])
+            label = "1 other" if len(hidden) == 1 else f"{len(hidden)} others"
+            lines.append([label, f"{shares[-1]:.1%}"])
         shares.append(self.share(self.higher))
-        give = f" +- {self.share(self.error):.2%}" if self.error > 0 else ""
-        lines.append(["three features or more", f"{shares[-1]:.1%}{give}"])
+        margin = f" +- {self.share(self.error):.2%}" if self.error > 0 else ""
+        lines.append(["three features or more", f"{shares[-1]:.1%}{margin}"])
         largest = max(shares) or 1.0
         head = ["", f"share of the variance, {self.total:.5g}"]
         return [head, *lines], [share / largest for share in shares]
@@ -145,39 +148,40 @@ def interaction_fractions(
     n_draws: int = 1000,
     random_state: int = 0,
 ) -> Interactions:
-    """Say how much of the variance of what a model says is due to which features and pairs.
+    """Compute the fractions of a model's variance that are due to single features and to pairs.
 
-    Features are taken as independent of each other, each with the values that it has in `X`. What is
-    due to single features and to pairs is exact. What is due to more is exact, too, of at most 1000
-    leaves; else it is estimated at draws of independent features, with its standard error.
+    Features are treated as independent of each other, each with the distribution that it has in `X`.
+    The fractions of single features and of pairs are exact. That of three features or more is exact for
+    at most 1000 leaves; for more leaves it is estimated at random draws of independent features, with a
+    standard error.
 
     Parameters
     ----------
     model : estimator
         A fitted tree, vote, forest, boosted trees or AdaBoost of certree.
     X : array-like of shape (n, p)
-        Rows whose features tell how each is distributed.
+        Rows that give the distribution of each feature.
     max_bins : int or None
-        A feature with more different cells between its cuts is divided into so many bins of about the
-        same number of rows, each of which acts as its median does. None: nothing is put together.
-        Categories are never put together.
+        Largest number of bins of a numeric feature. A feature with more intervals between thresholds is
+        divided into this number of bins with about the same number of rows, and each bin is represented
+        by its median. None: no limit. Categories are never merged.
     n_draws : int
-        Number of draws where higher orders are estimated.
+        Number of draws if higher orders are estimated.
     random_state : int
         Seed of the draws.
 
     Returns
     -------
     Interactions
-        Of shares of the classes (of forests before their power), raw scores of boosted trees, or
-        numbers; variances of several classes are summed.
+        Of the probabilities of classes (for forests before their power), the raw scores of boosted
+        trees, or the predicted numbers. Variances of several outputs are summed.
 
     Raises
     ------
     TypeError
-        If the model has no trees whose leaves say numbers.
+        If the model has no trees with numeric leaves.
     ValueError
-        If `max_bins` or `n_draws` is less than 2, or leaves say numbers beyond 1e140.
+        If `max_bins` or `n_draws` is less than 2, or leaf values exceed 1e140.
 
     References
     ----------
@@ -195,17 +199,18 @@ def interaction_fractions(
     >>> shares.pairs[shares.paired.argmax()].tolist()
     [0, 1]
     """
-    for name, given in (("max_bins", max_bins), ("n_draws", n_draws)):
-        if given is not None and given < 2:
-            raise ValueError(f"{name} must be at least 2, got {given}")
-    model = summable(model)
+    for name, number in (("max_bins", max_bins), ("n_draws", n_draws)):
+        if number is not None and number < 2:
+            raise ValueError(f"{name} must be at least 2, got {number}")
+    model = check_additive(model)
     names, n_threads = tuple(model._feature_names()), get_n_threads(model.n_jobs)
     rows = model._new_rows(X)
-    return shares_of(summed_trees(model), rows, names, max_bins, n_threads, n_draws, random_state)
+    trees = get_additive_trees(model)
+    return compute_interactions(trees, rows, names, max_bins, n_threads, n_draws, random_state)
 
 
-def shares_of(
-    summed: SummedTrees,
+def compute_interactions(
+    model: AdditiveTrees,
     X: NDArray[Any],
     feature_names: tuple[str, ...],
     max_bins: int | None,
@@ -213,91 +218,100 @@ def shares_of(
     n_draws: int = 1000,
     random_state: int = 0,
 ) -> Interactions:
-    """The same of trees and checked rows."""
-    trees = summed.trees
-    if np.abs(trees.value).max(initial=0.0) > _LARGEST:
-        raise ValueError(f"leaves must say at most {_LARGEST:g}: the squares of more are infinite")
-    cells = cells_of(summed, X, max_bins)
-    few = int(trees.is_leaf.sum()) <= LEAVES
-    draws = cells.drawn(0 if few else n_draws, np.random.default_rng(random_state))
-    dividing: Any = interactions  # mypy does not count what stands behind a star
-    single, first, second, paired, fitted, total = dividing(
+    """Do `interaction_fractions` for additive trees and checked rows."""
+    trees = model.trees
+    if np.abs(trees.value).max(initial=0.0) > _MAX_LEAF_VALUE:
+        raise ValueError(
+            f"model must have leaf values of at most {_MAX_LEAF_VALUE:g} in size, as their squares "
+            "would overflow: fit it to a rescaled target"
+        )
+    bins = bin_features(model, X, max_bins)
+    is_exact = int(trees.is_leaf.sum()) <= MAX_EXACT_LEAVES
+    draws = bins.draw(0 if is_exact else n_draws, np.random.default_rng(random_state))
+    decompose: Any = interactions  # mypy does not count starred arguments
+    single, first, second, paired, fitted, total = decompose(
         *trees.split_columns,
         trees.root,
         trees.value,
-        *summed.branches(X),
-        *cells,
+        *model.get_fractional_routing(X),
+        *bins,
         draws,
-        few,
+        is_exact,
         n_threads,
     )
     higher, error = max(total - float(single.sum() + paired.sum()), 0.0), 0.0
-    if not few:
-        said = summed.outputs(cells.rows(draws), n_threads) - summed.start
-        rest = np.square(said - fitted).sum(axis=1)
-        higher, error = float(rest.mean()), float(rest.std(ddof=1) / np.sqrt(len(rest)))
+    if not is_exact:
+        outputs = model.compute_outputs(bins.get_values(draws), n_threads) - model.start
+        squares = np.square(outputs - fitted).sum(axis=1)
+        higher, error = float(squares.mean()), float(squares.std(ddof=1) / np.sqrt(len(squares)))
     pairs = np.column_stack([first, second])
     return Interactions(single, pairs, paired, higher, error, feature_names)
 
 
-class FeatureCells(NamedTuple):
-    """Cells of all features, C of each at most; those of mass 0 stand last.
+class FeatureBins(NamedTuple):
+    """Bins of all features, at most C for each; unused bins come last, with mass 0.
 
     Attributes
     ----------
     value : ndarray of float64, shape (C, p)
-        What stands for all in a cell.
+        The value that represents each bin.
     mass : ndarray of float64, shape (C, p)
-        Probability of each cell.
+        Probability of each bin.
     """
 
     value: Float64
     mass: Float64
 
-    def drawn(self, n: int, random: np.random.Generator) -> Int32:
-        """Cells of independent features, (n, p)."""
-        places = random.random((n, self.mass.shape[1]))
+    def draw(self, n: int, random: np.random.Generator) -> Int32:
+        """Draw a bin of each feature, independently of each other, for n rows: bin numbers (n, p)."""
+        quantiles = random.random((n, self.mass.shape[1]))
         bounds = np.cumsum(self.mass, axis=0)
         last = (self.mass > 0).sum(axis=0) - 1
-        found = [
-            np.searchsorted(b, u, side="right") for b, u in zip(bounds.T, places.T, strict=True)
+        bins = [
+            np.searchsorted(b, u, side="right") for b, u in zip(bounds.T, quantiles.T, strict=True)
         ]
-        return np.minimum(np.column_stack(found), last).astype(np.int32)
+        return np.minimum(np.column_stack(bins), last).astype(np.int32)
 
-    def rows(self, cells: Int32) -> Float64:
-        """Rows that lie in some cells, (n, p)."""
-        return np.take_along_axis(self.value, cells, axis=0)
+    def get_values(self, bins: Int32) -> Float64:
+        """Return rows, (n, p), with the value of each of these bins, (n, p)."""
+        return np.take_along_axis(self.value, bins, axis=0)
 
 
-def cells_of(summed: SummedTrees, X: NDArray[Any], max_bins: int | None) -> FeatureCells:
-    """The values of features between which no node tells a difference, or bins of them."""
-    trees, p = summed.trees, X.shape[1]
-    has_set = np.diff(trees.category_start) > 0
-    found = []
+def bin_features(model: AdditiveTrees, X: NDArray[Any], max_bins: int | None) -> FeatureBins:
+    """Divide the values of each feature at the thresholds of the trees, into at most `max_bins` bins.
+
+    Each category of a feature with categorical splits is a bin of its own.
+    """
+    trees, p = model.trees, X.shape[1]
+    is_categorical = np.diff(trees.category_start) > 0
+    features = []
     for j in range(p):
-        here = ~trees.is_leaf & (trees.feature == j)
-        is_set = bool((here & has_set).any())
-        cuts = None if is_set else np.unique(trees.threshold[here])
-        found.append(_cells_of_one(X[:, j].astype(np.float64), cuts, max_bins))
-    most = max(len(value) for value, _ in found)
-    cells = FeatureCells(np.full((most, p), np.nan), np.zeros((most, p)))
-    for j, (value, mass) in enumerate(found):
-        cells.value[: len(value), j], cells.mass[: len(mass), j] = value, mass
-    return cells
+        splits = ~trees.is_leaf & (trees.feature == j)
+        has_categories = bool((splits & is_categorical).any())
+        thresholds = None if has_categories else np.unique(trees.threshold[splits])
+        features.append(_bin_feature(X[:, j].astype(np.float64), thresholds, max_bins))
+    n_bins = max(len(value) for value, _ in features)
+    bins = FeatureBins(np.full((n_bins, p), np.nan), np.zeros((n_bins, p)))
+    for j, (value, mass) in enumerate(features):
+        bins.value[: len(value), j], bins.mass[: len(mass), j] = value, mass
+    return bins
 
 
-def _cells_of_one(
-    x: Float64, cuts: Float64 | None, max_bins: int | None
+def _bin_feature(
+    x: Float64, thresholds: Float64 | None, max_bins: int | None
 ) -> tuple[Float64, Float64]:
-    """A value and the probability of each cell of a feature; without cuts all values differ."""
-    known = np.sort(x[~np.isnan(x)])
-    cell = known if cuts is None else np.searchsorted(cuts, known)
-    begin = np.unique(cell, return_index=True)[1]
-    if cuts is not None and max_bins is not None and len(begin) > max_bins:
-        wanted = np.arange(max_bins) * len(known) / max_bins
-        begin = np.unique(begin[np.searchsorted(begin, wanted).clip(max=len(begin) - 1)])
-    number = np.diff(begin, append=len(known))
-    value, mass = known[begin + (number - 1) // 2], number / len(x)
-    if len(known) < len(x):
-        value, mass = np.append(value, np.nan), np.append(mass, 1 - len(known) / len(x))
+    """Return the median and the probability of each bin of a feature; NaN is a bin of its own.
+
+    Without thresholds each distinct value is a bin.
+    """
+    present = np.sort(x[~np.isnan(x)])
+    interval = present if thresholds is None else np.searchsorted(thresholds, present)
+    begin = np.unique(interval, return_index=True)[1]
+    if thresholds is not None and max_bins is not None and len(begin) > max_bins:
+        quantiles = np.arange(max_bins) * len(present) / max_bins
+        begin = np.unique(begin[np.searchsorted(begin, quantiles).clip(max=len(begin) - 1)])
+    n_rows = np.diff(begin, append=len(present))
+    value, mass = present[begin + (n_rows - 1) // 2], n_rows / len(x)
+    if len(present) < len(x):
+        value, mass = np.append(value, np.nan), np.append(mass, 1 - len(present) / len(x))
     return value, mass

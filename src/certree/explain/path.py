@@ -1,4 +1,4 @@
-"""The nested cells around a row: rules, rows, labels and shares of the vote."""
+"""The nodes on the path of a row: rules, numbers of rows, labels and weights in the vote."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from certree.explain.values import set_in_words
+from certree.explain.value_formatting import format_categories
 from certree.interface.arrays import Float64, Int32
 from certree.interface.formatting import format_quantity
 from certree.interface.notebook import make_html_table
@@ -21,22 +21,22 @@ from certree.weights.node_weights import NodeWeights, make_pruning, reached
 
 @dataclass(frozen=True, slots=True)
 class ExplainedCell:
-    """One of the nested cells that contain a row.
+    """A node on the path of a row. Its region (cell) contains the regions of the nodes below.
 
     Parameters
     ----------
     node : int
         Number of the node in the tree.
     depth : int
-        Number of cells above it.
+        Number of nodes above it.
     rule : str
-        What sets the cell apart from the one around it; "all rows" for the root.
+        The test that leads from its parent to it, such as "age <= 40"; "all rows" for the root.
     rows : float
         Number (or weight) of the training rows in it.
     label : object
-        Class or number that the cell predicts; of several targets a tuple of those of each.
+        Class or number that the node predicts; a tuple if there are several targets.
     share : float
-        Share of the vote that the prunings have in which this cell is a leaf.
+        Fraction of the vote: the total posterior weight of the prunings in which the node is a leaf.
     """
 
     node: int
@@ -48,34 +48,36 @@ class ExplainedCell:
 
     @property
     def prediction(self) -> str:
-        """The label, or the number to six digits; those of several targets in parentheses."""
+        """The label as text, a number to six digits; labels of several targets in parentheses."""
         if isinstance(self.label, tuple):
-            return f"({', '.join(map(_in_words, self.label))})"
-        return _in_words(self.label)
+            return f"({', '.join(map(_format_label, self.label))})"
+        return _format_label(self.label)
 
     def __str__(self) -> str:
         share = f"{100 * self.share:.1f} %"
         return f"{self.rule}: {self.rows:g} rows, votes {self.prediction} with {share}"
 
 
-def _in_words(label: Any) -> str:
+def _format_label(label: Any) -> str:
+    """Format a class, or a number to six digits."""
     return f"{label:.6g}" if isinstance(label, float) else str(label)
 
 
-# Lines of a short answer, and of a table in a notebook.
-_LINES, _IN_TABLE = 5, 12
+# Nodes that `repr` shows, and a table in a notebook.
+_MAX_CELLS_IN_REPR, _MAX_CELLS_IN_TABLE = 5, 12
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NestedCells(Sequence[ExplainedCell]):
-    """The nested cells that contain a row, from the root inwards.
+    """The nodes on the path of a row, from the root to the leaf.
 
-    Printed it has a line for each; where it ends a cell of a notebook, those with most of the vote.
+    ``print`` shows a line for each node, a notebook shows the nodes with the largest fractions of the
+    vote.
 
     Parameters
     ----------
     cells : tuple of ExplainedCell
-        The cells.
+        The nodes.
     """
 
     cells: tuple[ExplainedCell, ...]
@@ -88,15 +90,16 @@ class NestedCells(Sequence[ExplainedCell]):
     @overload
     def __getitem__(self, place: slice) -> NestedCells: ...
     def __getitem__(self, place: int | slice) -> ExplainedCell | NestedCells:
-        found = self.cells[place]
-        return NestedCells(found) if isinstance(found, tuple) else found
+        selected = self.cells[place]
+        return NestedCells(selected) if isinstance(selected, tuple) else selected
 
-    def _heaviest(self, most: int) -> list[ExplainedCell]:
-        """Those with the largest shares of the vote, from the root inwards."""
-        by_share = sorted(self.cells, key=lambda cell: -cell.share)[:most]
+    def _select_heaviest(self, n_cells: int) -> list[ExplainedCell]:
+        """Return the nodes with the largest fractions of the vote, from the root down."""
+        by_share = sorted(self.cells, key=lambda cell: -cell.share)[:n_cells]
         return sorted(by_share, key=lambda cell: cell.depth)
 
-    def _title(self, shown: Sequence[ExplainedCell]) -> str:
+    def _make_title(self, shown: Sequence[ExplainedCell]) -> str:
+        """Return a title with the number of nodes, and the fraction of the vote of those shown."""
         title = format_quantity(len(self), "nested cell")
         if len(shown) == len(self):
             return title
@@ -107,145 +110,159 @@ class NestedCells(Sequence[ExplainedCell]):
         return "\n".join(map(str, self))
 
     def __repr__(self) -> str:
-        shown = self._heaviest(_LINES)
-        return "\n  ".join([f"{self._title(shown)}:", *map(str, shown)])
+        shown = self._select_heaviest(_MAX_CELLS_IN_REPR)
+        return "\n  ".join([f"{self._make_title(shown)}:", *map(str, shown)])
 
     def _repr_html_(self) -> str:
-        shown = self._heaviest(_IN_TABLE)
+        shown = self._select_heaviest(_MAX_CELLS_IN_TABLE)
         lines = [
             [cell.rule, f"{cell.rows:g}", cell.prediction, f"{100 * cell.share:.1f} %"]
             for cell in shown
         ]
-        return make_html_table(self._title(shown), ["cell", "rows", "votes", "with"], lines)
+        return make_html_table(self._make_title(shown), ["cell", "rows", "votes", "with"], lines)
 
 
 @dataclass(frozen=True, eq=False)
 class Explainer:
-    """A tree with all that is said about its nodes.
+    """Describes the nodes of a tree in words.
 
     Parameters
     ----------
     tree : Tree
         The tree.
-    rows : ndarray of shape (m,)
+    rows_per_node : ndarray of shape (m,)
         Training rows in each node.
     weights : NodeWeights
-        The distribution over its prunings.
+        Posterior weights of its prunings.
     feature_names : sequence of str
         Names of the features.
-    prediction : callable
-        What a node, given by its number, predicts.
+    predict_node : callable
+        Takes the number of a node, and returns its prediction.
     categories : sequence of (sequence or None), or None
-        Names of the categories of each feature, by code; None: the codes themselves.
-    says_missing : bool
-        Whether rules say where missing values go.
+        Names of the categories of each feature, by code. None: there are no names, and descriptions
+        show the codes.
+    shows_missing : bool
+        Whether rules state where missing values go.
     """
 
     tree: Tree
-    rows: Float64
+    rows_per_node: Float64
     weights: NodeWeights
     feature_names: Sequence[str]
-    prediction: Callable[[int], Any]
+    predict_node: Callable[[int], Any]
     categories: Sequence[Sequence[Any] | None] | None = None
-    says_missing: bool = False
+    shows_missing: bool = False
 
     @classmethod
-    def of_whole(cls, tree: Tree, rows: Float64, *told: Any) -> Self:
-        """A tree whose leaves alone predict: the pruning that cuts nothing off."""
-        return cls(tree, rows, make_pruning(tree, ~tree.is_leaf), *told)
+    def for_full_tree(
+        cls,
+        tree: Tree,
+        rows_per_node: Float64,
+        feature_names: Sequence[str],
+        predict_node: Callable[[int], Any],
+        categories: Sequence[Sequence[Any] | None] | None,
+    ) -> Self:
+        """Describe a tree without posterior: the full tree has all the weight."""
+        weights = make_pruning(tree, ~tree.is_leaf)
+        return cls(tree, rows_per_node, weights, feature_names, predict_node, categories)
 
-    def rule(self, node: int, parent: int) -> str:
-        """What sends a row from a node to its child."""
+    def describe_split(self, node: int, parent: int) -> str:
+        """Return the test that leads from the parent to a node, such as "age <= 40"."""
         if node == 0:
             return "all rows"
         feature, is_left = int(self.tree.feature[parent]), node == self.tree.left[parent]
         name, codes = self.feature_names[feature], self.tree.category_set(parent).tolist()
         if codes:
             side = "not in" if is_left == self.tree.missing_left[parent] else "in"
-            return f"{name} {side} {set_in_words(self.names(feature, codes))}"
+            return f"{name} {side} {format_categories(self.get_category_names(feature, codes))}"
         return f"{name} {'<=' if is_left else '>'} {self.tree.threshold[parent]:.6g}"
 
-    def names(self, feature: int, codes: Sequence[int]) -> list[Any]:
-        """Names of some categories of a feature; the codes where it has none."""
-        known = self.categories[feature] if self.categories is not None else None
-        return [*codes] if known is None else [known[code] for code in codes]
+    def get_category_names(self, feature: int, codes: Sequence[int]) -> list[Any]:
+        """Return the names of these category codes, or the codes if the feature has no names."""
+        names = self.categories[feature] if self.categories is not None else None
+        return [*codes] if names is None else [names[code] for code in codes]
 
-    def cell(self, node: int, parent: int, depth: int) -> ExplainedCell:
-        """Describe a node."""
+    def describe_node(self, node: int, parent: int, depth: int) -> ExplainedCell:
+        """Describe a node; the parent of the root is not used."""
         return ExplainedCell(
             node=node,
             depth=depth,
-            rule=self.rule(node, parent),
-            rows=float(self.rows[node]),
-            label=self.prediction(node),
+            rule=self.describe_split(node, parent),
+            rows=float(self.rows_per_node[node]),
+            label=self.predict_node(node),
             share=float(self.weights.weight[node]),
         )
 
     @cached_property
     def _parent(self) -> Int32:
+        """The parent of each node, (m,)."""
         return self.tree.parent
 
-    def nodes_to(self, node: int) -> list[int]:
-        """The nodes from the root to a node."""
+    def find_path(self, node: int) -> list[int]:
+        """Return the nodes from the root to a node."""
         nodes = [node]
         while nodes[-1] != 0:
             nodes.append(int(self._parent[nodes[-1]]))
         return nodes[::-1]
 
-    def path(self, leaf: int) -> NestedCells:
-        """The nested cells around a leaf, from the root inwards."""
+    def describe_path(self, leaf: int) -> NestedCells:
+        """Describe the nodes from the root to a leaf."""
         cells, depth, parent = [], 0, -1
-        for node in self.nodes_to(leaf):
-            cells.append(self.cell(node, parent, depth))
+        for node in self.find_path(leaf):
+            cells.append(self.describe_node(node, parent, depth))
             depth, parent = depth + int(self.tree.chain[node]), node
         return NestedCells(tuple(cells))
 
     @validate_arguments
-    def shown(self, max_leaves: int) -> Branch:
-        """The part of the tree that matters most to the vote, cut to at most `max_leaves` leaves.
+    def select_subtree(self, max_leaves: int) -> ShownNode:
+        """Return the root of the most important subtree with at most `max_leaves` leaves.
 
-        Nodes are opened in the order of their rows times the probability that a pruning splits them.
+        The subtree grows from the root: the next node to get its children is the one with the most
+        rows, times the probability that a pruning splits it.
         """
         if max_leaves < 1:
             raise ValueError(f"max_leaves must be at least 1, got {max_leaves!r}")
-        tree, importance = self.tree, self._importance()
-        root = Branch(self.cell(0, -1, 0))
-        waiting = [(-importance[0], 0, root)]
+        tree, importance = self.tree, self._compute_importance()
+        root = ShownNode(self.describe_node(0, -1, 0))
+        queue = [(-importance[0], 0, root)]
         for _ in range(int(max_leaves) - 1):
-            if not waiting or waiting[0][0] == 0:
+            if not queue or queue[0][0] == 0:
                 break
-            _, node, branch = heapq.heappop(waiting)
-            depth = branch.cell.depth + int(tree.chain[node])
+            _, node, shown = heapq.heappop(queue)
+            depth = shown.cell.depth + int(tree.chain[node])
             left = int(tree.left[node])
-            branch.children = tuple(Branch(self.cell(c, node, depth)) for c in (left, left + 1))
-            for child in branch.children:
+            shown.children = tuple(
+                ShownNode(self.describe_node(c, node, depth)) for c in (left, left + 1)
+            )
+            for child in shown.children:
                 number = child.cell.node
                 if tree.left[number] != LEAF:
-                    heapq.heappush(waiting, (-importance[number], number, child))
-        for _, node, branch in waiting:
-            branch.hidden = bool(tree.left[node] != LEAF)
+                    heapq.heappush(queue, (-importance[number], number, child))
+        for _, node, shown in queue:
+            shown.has_hidden_children = bool(tree.left[node] != LEAF)
         return root
 
-    def _importance(self) -> Float64:
+    def _compute_importance(self) -> Float64:
+        """Return, for each node, its rows times the probability that a pruning splits it, (m,)."""
         split = reached(self.tree, self.weights) - self.weights.weight
-        importance: Float64 = np.maximum(split, 0.0) * self.rows
+        importance: Float64 = np.maximum(split, 0.0) * self.rows_per_node
         return np.where(self.tree.is_leaf, 0.0, importance)
 
 
 @dataclass(slots=True, eq=False)
-class Branch:
-    """A node of the part of a tree that is shown.
+class ShownNode:
+    """A node of a subtree that is printed or drawn.
 
     Parameters
     ----------
     cell : ExplainedCell
-        The node.
-    children : tuple of Branch
-        Its children that are shown: two or none.
-    hidden : bool
-        Whether the tree goes on below, though nothing of it is shown.
+        Description of the node.
+    children : tuple of ShownNode
+        The left and the right child, or empty.
+    has_hidden_children : bool
+        Whether the node has children in the tree that the subtree leaves out.
     """
 
     cell: ExplainedCell
-    children: tuple[Branch, ...] = ()
-    hidden: bool = False
+    children: tuple[ShownNode, ...] = ()
+    has_hidden_children: bool = False

@@ -1,4 +1,4 @@
-"""Rules: if a row satisfies these conditions, this is what the vote predicts of it."""
+"""Rules of the form "if these conditions hold for a row, the vote predicts this class or number"."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from certree.explain.path import Branch, Explainer
-from certree.explain.values import prediction_in_words, set_in_words
+from certree.explain.path import Explainer, ShownNode
+from certree.explain.value_formatting import format_categories, format_prediction
 from certree.interface.arrays import Float64
 from certree.interface.extras import import_extra
 from certree.interface.formatting import format_bound, format_confidence, format_count
@@ -20,16 +20,16 @@ from certree.interface.notebook import make_html_table
 from certree.tree import LEAF, Tree
 from certree.votes import DeferredVote, Vote
 
-# Leaves whose outcomes are made at a time, as there may be many classes.
-_BLOCK = 1 << 12
+# Leaves whose outcomes are in memory at a time, as there may be many classes.
+_LEAVES_PER_BLOCK = 1 << 12
 
-# What an outcome (K,) predicts: a class and its probability, or a number and None.
-Told = Callable[[Float64], tuple[Any, float | None]]
+# Takes an outcome of a vote, (K,). Returns a class and its probability, or a number and None.
+PredictOutcome = Callable[[Float64], tuple[Any, float | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a rule asks of a feature.
+    """The condition of a rule on one feature.
 
     Parameters
     ----------
@@ -38,10 +38,10 @@ class Condition:
     low, high : float
         A number must be larger than `low` and at most `high`.
     categories : tuple, or None
-        Names of categories; None where the feature holds numbers.
+        Names of categories; None if the condition is a range of numbers.
     excluded : bool
-        Whether the feature must be none of the categories, so that it may be unknown or missing; else
-        it must be one of them.
+        Whether the feature must be none of the categories, so that it may be unknown or missing.
+        Otherwise it must be one of them.
     missing : bool
         Whether the value may be missing, too.
     """
@@ -55,39 +55,40 @@ class Condition:
 
     def __str__(self) -> str:
         if self.categories is not None:
-            side = "not in" if self.excluded else "in"
-            words = f"{self.feature} {side} {set_in_words(self.categories)}"
+            relation = "not in" if self.excluded else "in"
+            text = f"{self.feature} {relation} {format_categories(self.categories)}"
         elif not self.low < self.high and self.missing:
             return f"{self.feature} is missing"
         elif self.low == -np.inf:
-            words = f"{self.feature} <= {self.high:.6g}"
+            text = f"{self.feature} <= {self.high:.6g}"
         elif self.high == np.inf:
-            words = f"{self.feature} > {self.low:.6g}"
+            text = f"{self.feature} > {self.low:.6g}"
         else:
-            words = f"{self.low:.6g} < {self.feature} <= {self.high:.6g}"
-        return f"{words} (or missing)" if self.missing and not self.excluded else words
+            text = f"{self.low:.6g} < {self.feature} <= {self.high:.6g}"
+        return f"{text} (or missing)" if self.missing and not self.excluded else text
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A cell of the tree, and what is predicted there.
+    """A node of the tree as conditions and a prediction.
 
     Parameters
     ----------
     conditions : tuple of Condition
-        What a row must satisfy, one condition for each feature that is asked for.
+        Conditions that a row must satisfy, one for each feature on the path to the node.
     prediction : object
-        Class or number. Of a cell whose inside is not shown the mean over its training rows of what
-        the vote says of them.
+        Class or number. If the node has children that are not shown, its outcome is the mean outcome of
+        the vote over its training rows.
     probability : float or None
         Probability of the class; None for numbers.
     rows : float
-        Number (or weight) of the training rows in the cell.
+        Number (or weight) of the training rows in the node.
     node : int
-        Number of the cell's node in the tree.
+        Number of the node in the tree.
     error_at_most : float or None
-        Certified error of the fitted classifier in the cell, where the rows that certify its fit are at
-        hand: the bound of ``conditional_guarantees("cells")``, which holds for all cells at once.
+        Upper bound on the error of the fitted classifier in the node, by
+        ``conditional_guarantees("cells")``; it holds for all nodes at once. None if the calibration set
+        is not available.
     """
 
     conditions: tuple[Condition, ...]
@@ -99,30 +100,29 @@ class Rule:
 
     @property
     def condition(self) -> str:
-        """All conditions in words."""
+        """All conditions as text."""
         return " and ".join(map(str, self.conditions)) or "all rows"
 
     def __str__(self) -> str:
-        said = prediction_in_words(self.prediction, self.probability, self.rows)
+        outcome = format_prediction(self.prediction, self.probability, self.rows)
         if self.error_at_most is not None:
-            said += f", error at most {format_bound(self.error_at_most)}"
-        return f"if {self.condition} then {said}" if self.conditions else f"all rows: {said}"
+            outcome += f", error at most {format_bound(self.error_at_most)}"
+        return f"if {self.condition} then {outcome}" if self.conditions else f"all rows: {outcome}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rules(Sequence[Rule]):
-    """The rules of a tree, or of the part of it that is shown; every row satisfies one of them.
+    """The rules of a tree, or of a subtree of it; every row satisfies exactly one rule.
 
-    A row that lacks a value which no training row lacked there belongs to rules of both sides, in
-    part, and satisfies none of them.
+    The exception is a row that lacks a value at a split where no training row lacked it: it goes to
+    both children in part, and satisfies no rule.
 
     Parameters
     ----------
     rules : tuple of Rule
         The rules from left to right.
     delta : float or None
-        Probability with which some of their errors may be higher than `error_at_most`; None: there are
-        no bounds.
+        Probability with which some rule's error may exceed `error_at_most`; None: there are no bounds.
     """
 
     rules: tuple[Rule, ...]
@@ -141,13 +141,13 @@ class Rules(Sequence[Rule]):
         return self.rules[place]
 
     def to_frame(self) -> Any:
-        """Give the rules as a data frame.
+        """Convert the rules to a data frame.
 
         Returns
         -------
         pandas.DataFrame
-            Columns "condition", "prediction", "probability" (of classes), "rows" and "error_at_most"
-            (where it is certified).
+            Columns "condition", "prediction", "probability" (only for classes), "rows" and
+            "error_at_most" (only if it is certified).
 
         Raises
         ------
@@ -169,10 +169,10 @@ class Rules(Sequence[Rule]):
         lines = []
         for rule in self:
             if rule.probability is None:
-                said = [f"{rule.prediction:.6g}"]
+                outcome = [f"{rule.prediction:.6g}"]
             else:
-                said = [str(rule.prediction), f"{rule.probability:.2f}"]
-            lines.append([rule.condition, *said, format_count(rule.rows)])
+                outcome = [str(rule.prediction), f"{rule.probability:.2f}"]
+            lines.append([rule.condition, *outcome, format_count(rule.rows)])
             if rule.error_at_most is not None:
                 lines[-1].append(format_bound(rule.error_at_most))
         head = ["if", "then", "probability", "rows"]
@@ -183,106 +183,131 @@ class Rules(Sequence[Rule]):
         return make_html_table("", head, lines)
 
 
-def rules_of(
+def extract_rules(
     explainer: Explainer,
-    ballot: Vote | DeferredVote,
-    told: Told,
+    vote: Vote | DeferredVote,
+    predict_outcome: PredictOutcome,
     max_leaves: int,
-    certified: Mapping[int, Any] | None = None,
+    certificates: Mapping[int, Any] | None = None,
 ) -> Rules:
-    """The rules of the part of a tree that matters most to the vote, with certificates of its nodes."""
-    branches = _in_order(explainer.shown(max_leaves))
-    said = _outcomes(explainer, ballot, branches)
+    """Return the rules of the leaves of the most important subtree, from left to right.
+
+    Parameters
+    ----------
+    explainer : Explainer
+        The tree.
+    vote : Vote or DeferredVote
+        The outcome of the vote in every node.
+    predict_outcome : callable
+        Takes an outcome, (K,). Returns a class and its probability, or a number and None.
+    max_leaves : int
+        Largest number of rules.
+    certificates : mapping from int to certificate, or None
+        A certificate for every node of the tree, which gives a rule its `error_at_most`.
+    """
+    shown = _list_nodes(explainer.select_subtree(max_leaves))
+    outcomes = _compute_shown_outcomes(explainer, vote, shown)
     return Rules(
         tuple(
             Rule(
-                _conditions(explainer, branch.cell.node),
-                *told(own),
-                branch.cell.rows,
-                branch.cell.node,
-                None if certified is None else certified[branch.cell.node].bound,
+                _collect_conditions(explainer, node.cell.node),
+                *predict_outcome(outcome),
+                node.cell.rows,
+                node.cell.node,
+                None if certificates is None else certificates[node.cell.node].bound,
             )
-            for branch, own in zip(branches, said, strict=True)
-            if not branch.children
+            for node, outcome in zip(shown, outcomes, strict=True)
+            if not node.children
         ),
-        None if certified is None else certified[branches[0].cell.node].delta,
+        None if certificates is None else certificates[shown[0].cell.node].delta,
     )
 
 
-def text_of(
+def format_tree(
     explainer: Explainer,
-    ballot: Vote | DeferredVote,
-    told: Told,
+    vote: Vote | DeferredVote,
+    predict_outcome: PredictOutcome,
     max_leaves: int,
     notes: dict[int, str],
 ) -> str:
-    """The same part as indented lines; "..." marks cells that are split further."""
-    branches = _in_order(explainer.shown(max_leaves))
-    said = _outcomes(explainer, ballot, branches)
-    indent = {branches[0].cell.node: 0}
+    """Return the most important subtree as indented lines.
+
+    Parameters are those of `extract_rules`; `notes` has text that is appended to the lines of some
+    nodes, by number. " ..." marks nodes whose children are not shown.
+    """
+    shown = _list_nodes(explainer.select_subtree(max_leaves))
+    outcomes = _compute_shown_outcomes(explainer, vote, shown)
+    depths = {shown[0].cell.node: 0}
     lines = []
-    for branch, own in zip(branches, said, strict=True):
-        cell, level = branch.cell, indent[branch.cell.node]
-        indent |= {child.cell.node: level + 1 for child in branch.children}
-        words = f"{cell.rule}: {prediction_in_words(*told(own), cell.rows)}"
-        more = notes.get(cell.node, "") + (" ..." if branch.hidden else "")
-        lines.append("|   " * max(level - 1, 0) + "|-- " * (level > 0) + words + more)
+    for node, outcome in zip(shown, outcomes, strict=True):
+        cell, depth = node.cell, depths[node.cell.node]
+        depths |= {child.cell.node: depth + 1 for child in node.children}
+        text = f"{cell.rule}: {format_prediction(*predict_outcome(outcome), cell.rows)}"
+        note = notes.get(cell.node, "") + (" ..." if node.has_hidden_children else "")
+        lines.append("|   " * max(depth - 1, 0) + "|-- " * (depth > 0) + text + note)
     return "\n".join(lines)
 
 
-def _in_order(root: Branch) -> list[Branch]:
-    """All branches, parents before their children, from left to right."""
-    branches, stack = [], [root]
+def _list_nodes(root: ShownNode) -> list[ShownNode]:
+    """Return all nodes of a shown subtree, parents before their children, from left to right."""
+    nodes, stack = [], [root]
     while stack:
-        branches.append(stack.pop())
-        stack.extend(reversed(branches[-1].children))
-    return branches
+        nodes.append(stack.pop())
+        stack.extend(reversed(nodes[-1].children))
+    return nodes
 
 
-def _outcomes(
-    explainer: Explainer, ballot: Vote | DeferredVote, branches: Sequence[Branch]
+def _compute_shown_outcomes(
+    explainer: Explainer, vote: Vote | DeferredVote, shown: Sequence[ShownNode]
 ) -> Float64:
-    """What the vote says of the training rows of each branch on average, (k, K)."""
-    ends = np.array([branch.cell.node for branch in branches if not branch.children])
-    said = dict(zip(ends, mean_outcomes(explainer.tree, ballot, explainer.rows, ends), strict=True))
-    for branch in reversed(branches):
-        if branch.children:
-            left, right = (child.cell for child in branch.children)
-            whole = left.rows + right.rows
-            share = right.rows / whole if whole > 0 else 0.5
-            said[branch.cell.node] = said[left.node] * (1 - share) + said[right.node] * share
-    return np.array([said[branch.cell.node] for branch in branches])
+    """Return the mean outcome of the vote over the training rows of each shown node, (k, K)."""
+    ends = np.array([node.cell.node for node in shown if not node.children])
+    means = compute_mean_outcomes(explainer.tree, vote, explainer.rows_per_node, ends)
+    outcomes = dict(zip(ends, means, strict=True))
+    for node in reversed(shown):
+        if node.children:
+            left, right = (child.cell for child in node.children)
+            total = left.rows + right.rows
+            fraction = right.rows / total if total > 0 else 0.5
+            mean = outcomes[left.node] * (1 - fraction) + outcomes[right.node] * fraction
+            outcomes[node.cell.node] = mean
+    return np.array([outcomes[node.cell.node] for node in shown])
 
 
-def mean_outcomes(
-    tree: Tree, ballot: Vote | DeferredVote, rows: Float64, cells: NDArray[np.integer]
+def compute_mean_outcomes(
+    tree: Tree,
+    vote: Vote | DeferredVote,
+    rows_per_node: Float64,
+    subtree_roots: NDArray[np.integer],
 ) -> Float64:
-    """Mean outcome in some disjoint cells, (k, K): that of the leaves inside, each by its rows."""
-    nodes, own = cells, np.arange(len(cells))
-    leaves, owners = [], []
+    """Average the outcomes of the leaves below each of k nodes, (k, K), weighted by their rows.
+
+    No node may be below another one. The leaves of a node without rows have equal weights.
+    """
+    nodes, root = subtree_roots, np.arange(len(subtree_roots))
+    leaves, roots = [], []
     while len(nodes):
-        ends = tree.left[nodes] == LEAF
-        leaves.append(nodes[ends])
-        owners.append(own[ends])
-        left = tree.left[nodes[~ends]]
-        nodes, own = np.concatenate([left, left + 1]), np.tile(own[~ends], 2)
-    leaf, owner = np.concatenate(leaves), np.concatenate(owners)
-    total, number = np.bincount(owner, rows[leaf]), np.bincount(owner)
-    # Cells without rows have leaves all the same.
-    weight = np.where(total[owner] > 0, rows[leaf], 1.0)
-    weight /= np.where(total > 0, total, number)[owner]
+        is_leaf = tree.left[nodes] == LEAF
+        leaves.append(nodes[is_leaf])
+        roots.append(root[is_leaf])
+        left = tree.left[nodes[~is_leaf]]
+        nodes, root = np.concatenate([left, left + 1]), np.tile(root[~is_leaf], 2)
+    leaf, root = np.concatenate(leaves), np.concatenate(roots)
+    n_rows, n_leaves = np.bincount(root, rows_per_node[leaf]), np.bincount(root)
+    weight = np.where(n_rows[root] > 0, rows_per_node[leaf], 1.0)
+    weight /= np.where(n_rows > 0, n_rows, n_leaves)[root]
     means: Any = 0.0
-    for first in range(0, len(leaf), _BLOCK):
-        part = slice(first, first + _BLOCK)
-        places = owner[part], np.arange(len(leaf[part]))
-        share = csr_array((weight[part], places), shape=(len(cells), len(leaf[part])))
-        means = means + share @ ballot.outcomes(leaf[part])
+    for first in range(0, len(leaf), _LEAVES_PER_BLOCK):
+        block = slice(first, first + _LEAVES_PER_BLOCK)
+        places = root[block], np.arange(len(leaf[block]))
+        weights = csr_array((weight[block], places), shape=(len(subtree_roots), len(leaf[block])))
+        means = means + weights @ vote.outcomes(leaf[block])
     return np.asarray(means)
 
 
 @dataclass(slots=True, eq=False)
-class _Side:
-    """What is left of a feature's values by the cuts of a path."""
+class _FeatureRange:
+    """The values of one feature that pass all splits on a path so far."""
 
     low: float = -np.inf
     high: float = np.inf
@@ -290,11 +315,11 @@ class _Side:
     excluded: frozenset[int] = frozenset()
     missing: bool = True
 
-    def cut(self, tree: Tree, parent: int, is_left: bool) -> None:
-        """Go on from a node to one of its children."""
-        goes_here = bool(tree.missing_left[parent]) == is_left
+    def narrow(self, tree: Tree, parent: int, is_left: bool) -> None:
+        """Keep the values that a node, which splits on the feature, sends to one of its children."""
+        takes_missing = bool(tree.missing_left[parent]) == is_left
         codes = tree.category_set(parent).tolist()
-        if codes and goes_here:
+        if codes and takes_missing:
             self.excluded |= set(codes)
         elif codes:
             self.included = set(codes) if self.included is None else self.included & set(codes)
@@ -302,32 +327,35 @@ class _Side:
             self.high = min(self.high, float(tree.threshold[parent]))
         else:
             self.low = max(self.low, float(tree.threshold[parent]))
-        self.missing &= goes_here and not tree.missing_both[parent]
+        self.missing &= takes_missing and not tree.missing_both[parent]
 
-    def conditions(self, explainer: Explainer, feature: int) -> Iterator[Condition]:
-        """The same in words: one condition, unless sets are of codes without names."""
+    def to_conditions(self, explainer: Explainer, feature: int) -> Iterator[Condition]:
+        """Yield the range as one condition, or as two for a range and a set of unnamed codes."""
         name, included = explainer.feature_names[feature], self.included
-        known = explainer.categories[feature] if explainer.categories is not None else None
-        missing = self.missing and explainer.says_missing
+        categories = explainer.categories[feature] if explainer.categories is not None else None
+        missing = self.missing and explainer.shows_missing
         if (self.low, self.high) != (-np.inf, np.inf):
-            if known is None:
+            if categories is None:
                 yield Condition(name, self.low, self.high, missing=missing)
             else:
-                between = {code for code in range(len(known)) if self.low < code <= self.high}
+                between = {code for code in range(len(categories)) if self.low < code <= self.high}
                 included = between if included is None else included & between
         if included is not None:
-            names = explainer.names(feature, sorted(included - self.excluded))
+            names = explainer.get_category_names(feature, sorted(included - self.excluded))
             yield Condition(name, categories=tuple(names), missing=missing)
         elif self.excluded:
-            names = explainer.names(feature, sorted(self.excluded))
+            names = explainer.get_category_names(feature, sorted(self.excluded))
             yield Condition(name, categories=tuple(names), excluded=True, missing=missing)
 
 
-def _conditions(explainer: Explainer, node: int) -> tuple[Condition, ...]:
-    """What a row of a node satisfies, features as they are first asked for."""
-    tree, sides = explainer.tree, dict[int, _Side]()
-    path = explainer.nodes_to(node)
-    for parent, child in pairwise(path):
-        side = sides.setdefault(int(tree.feature[parent]), _Side())
-        side.cut(tree, parent, child == tree.left[parent])
-    return tuple(one for j, side in sides.items() for one in side.conditions(explainer, j))
+def _collect_conditions(explainer: Explainer, node: int) -> tuple[Condition, ...]:
+    """Return the conditions on the path to a node, in the order in which features first occur."""
+    tree, ranges = explainer.tree, dict[int, _FeatureRange]()
+    for parent, child in pairwise(explainer.find_path(node)):
+        feature_range = ranges.setdefault(int(tree.feature[parent]), _FeatureRange())
+        feature_range.narrow(tree, parent, child == tree.left[parent])
+    return tuple(
+        condition
+        for feature, feature_range in ranges.items()
+        for condition in feature_range.to_conditions(explainer, feature)
+    )

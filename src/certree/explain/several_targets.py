@@ -1,4 +1,4 @@
-"""Classes of several targets: what is told of one target, told of each."""
+"""Classification with several targets: predicted classes, explanations and the score."""
 
 from __future__ import annotations
 
@@ -9,40 +9,52 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from certree.explain.explanation import parts_of
-from certree.explain.lanes import Lanes
+from certree.explain.explanation import build_explanation_fields
+from certree.explain.output_groups import OutputGroups
 from certree.interface.arrays import Float64, stack_columns, to_array
 from certree.interface.fitted_state import snapshot_method
 
 
-def likeliest(classes: Any, shares: Any) -> NDArray[Any]:
-    """The classes of these shares, ties to the first; of several targets lists of both."""
-    if not isinstance(shares, list):
-        return classes.take(shares.argmax(axis=1))
-    of_each = zip(classes, shares, strict=True)
-    return stack_columns([known.take(one.argmax(axis=1)) for known, one in of_each])
+def select_classes(classes: Any, probabilities: Any) -> NDArray[Any]:
+    """Return the most probable class of each row, (n,) or (n, q); ties go to the first class.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (K,), or list of q such arrays
+        Classes of the target, or of each of several targets.
+    probabilities : ndarray of shape (n, K), or list of q such arrays
+        Probabilities of the classes.
+    """
+    if not isinstance(probabilities, list):
+        return classes.take(probabilities.argmax(axis=1))
+    targets = zip(classes, probabilities, strict=True)
+    return stack_columns([labels.take(p.argmax(axis=1)) for labels, p in targets])
 
 
-def parts_of_columns(
-    base: Float64, added: Float64, classes: list[NDArray[Any]], lanes: Lanes, link: str
+def build_multioutput_explanation_fields(
+    base: Float64,
+    contributions: Float64,
+    classes: list[NDArray[Any]],
+    groups: OutputGroups,
+    link: str,
 ) -> dict[str, Any]:
-    """The fields of an explanation that speak of the targets, of what is added up of each."""
-    of_each = zip(lanes.of_each(base, axis=0), lanes.of_each(added), classes, strict=True)
-    parts = [parts_of(*one, link) for one in of_each]
-    names = [f"y[{k}]={name}" for k, one in enumerate(parts) for name in one["output_names"]]
+    """Do `build_explanation_fields` for classes of several targets; outputs are named "y[0]=class"."""
+    targets = zip(groups.split(base, axis=0), groups.split(contributions), classes, strict=True)
+    fields = [build_explanation_fields(*target, link) for target in targets]
+    names = [f"y[{k}]={name}" for k, target in enumerate(fields) for name in target["output_names"]]
     return {
-        "base": np.concatenate([one["base"] for one in parts]),
-        "contributions": np.concatenate([one["contributions"] for one in parts], axis=1),
+        "base": np.concatenate([target["base"] for target in fields]),
+        "contributions": np.concatenate([target["contributions"] for target in fields], axis=1),
         "output_names": names,
-        "scale": parts[0]["scale"],
+        "scale": fields[0]["scale"],
     }
 
 
 @snapshot_method
-def score_of_classes(
+def score_classifier(
     self: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Give the accuracy; of several targets the share of rows in which all of them are right.
+    """Compute the accuracy; with several targets, all of them must be right in a row.
 
     Parameters
     ----------
@@ -51,12 +63,12 @@ def score_of_classes(
     y : array-like of shape (n,), or (n, n_outputs)
         Their classes.
     sample_weight : array-like of shape (n,), or None
-        Weight of each row; None: all weigh the same.
+        Weight of each row; None: all rows have the same weight.
 
     Returns
     -------
     float
-        Share, 0 .. 1.
+        Fraction of right rows, 0 .. 1.
 
     Raises
     ------
@@ -66,15 +78,17 @@ def score_of_classes(
     check_is_fitted(self)
     if not self._has_several_targets():
         return float(ClassifierMixin.score(self, X, y, sample_weight))
-    answer, truth = self.predict(X), to_array("y", y)
-    if truth.shape != answer.shape:
-        raise ValueError(f"y must have shape {answer.shape}, got {truth.shape}")
+    predicted, truth = self.predict(X), to_array("y", y)
+    if truth.shape != predicted.shape:
+        raise ValueError(f"y must have shape {predicted.shape}, got {truth.shape}")
     weight = None
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, truth, dtype=np.float64)
-    return share_of_equal_rows(truth, answer, weight)
+    return compute_subset_accuracy(truth, predicted, weight)
 
 
-def share_of_equal_rows(truth: NDArray[Any], answer: NDArray[Any], weight: Float64 | None) -> float:
-    """Share of the rows (n, q) in which all is equal."""
-    return float(np.average((truth == answer).all(axis=1), weights=weight))
+def compute_subset_accuracy(
+    truth: NDArray[Any], predicted: NDArray[Any], weight: Float64 | None
+) -> float:
+    """Return the (weighted) fraction of rows, (n, q), in which all targets are equal."""
+    return float(np.average((truth == predicted).all(axis=1), weights=weight))

@@ -1,11 +1,11 @@
 """Shapley and Banzhaf values of features, exactly, for trees, votes, forests and boosted trees.
 
-Features are players: some of them are known of a row, and what the model says on average of the others
-is what they win together. A value averages over what a feature adds to those that are known already.
-A leaf's part of the game is a product over the features of its path, so that the average is the
-integral of a polynomial; Gauss and Legendre's points, half as many as a path has features, sum it
-exactly. Where features that are not known come from a background, its rows are grouped by the features
-of a path that hold for them.
+Features are the players of a game. A coalition fixes the values of its features, and wins the mean
+output of the model over the other features. The value of a feature is its average marginal gain.
+The game of one leaf is a product over the features of its path, so the average is the integral of a
+polynomial. Gauss-Legendre quadrature with half as many points as the path has features is exact.
+If features outside the coalition come from a background, its rows are grouped by the features of a path
+whose tests they pass.
 """
 
 from __future__ import annotations
@@ -18,25 +18,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certree._core import values_of_features
+from certree.explain.additive_trees import (
+    AdditiveTrees,
+    check_additive,
+    get_additive_trees,
+    get_rows_per_node,
+)
 from certree.explain.explanation import Explanation
-from certree.explain.summed import SummedTrees, cover_of, summable, summed_trees
 from certree.interface.arrays import Float64
 from certree.interface.signatures import validate_arguments
 from certree.interface.threads import get_n_threads
 
-# Points in 0 .. 1 at which features are known, and their weights, for paths of so many features.
-Mixture = Callable[[int], tuple[Float64, Float64]]
+# Takes the number of features of a path. Returns points in 0 .. 1, the probabilities with which a
+# feature is in the coalition, and their weights.
+Quadrature = Callable[[int], tuple[Float64, Float64]]
 Perturbation = Literal["auto", "tree_path_dependent", "interventional"]
 
 
-def legendre(n_features: int) -> tuple[Float64, Float64]:
-    """Points in 0 .. 1 and weights that integrate what paths of so many features make."""
+def choose_shapley_points(n_features: int) -> tuple[Float64, Float64]:
+    """Return Gauss-Legendre points in 0 .. 1 and weights that are exact for this many features."""
     point, weight = np.polynomial.legendre.leggauss(max(1, ceil(n_features / 2)))
     return (point + 1) / 2, weight / 2
 
 
-def halves(_: int) -> tuple[Float64, Float64]:
-    """All sets of features alike."""
+def choose_banzhaf_points(_: int) -> tuple[Float64, Float64]:
+    """Return one point, 1/2: every coalition has the same weight."""
     return np.array([0.5]), np.ones(1)
 
 
@@ -48,10 +54,10 @@ def shapley_values(
     *,
     feature_perturbation: Perturbation = "auto",
 ) -> Explanation:
-    """Divide what a model says of each row among its features by their Shapley values.
+    """Divide the output of a model in each row among its features by their Shapley values.
 
-    A feature's value is what knowing it changes, averaged over all orders in which features become
-    known. It is computed exactly, in time linear in the nodes of the trees.
+    The value of a feature is the change of the mean output when its value becomes known, averaged over
+    all orders in which features become known. It is exact, in time linear in the nodes of the trees.
 
     Parameters
     ----------
@@ -60,24 +66,24 @@ def shapley_values(
     X : array-like of shape (n, p)
         Rows.
     background : array-like of shape (m, p), or None
-        Rows from which the features that are not known come; a hundred are often enough.
+        Rows from which unknown features are taken; a hundred rows are often enough.
     feature_perturbation : {"auto", "tree_path_dependent", "interventional"}
-        As in shap. "interventional": features that are not known are those of the rows of the
-        background. "tree_path_dependent": a row whose feature is not known goes both ways, by the rows
-        of the fit in either child; where a model does not keep their numbers (boosted trees, AdaBoost
-        and certified forests), the rows of the background are counted instead. "auto": the former if
-        there is a background.
+        As in shap. "interventional": unknown features are those of the rows of the background.
+        "tree_path_dependent": a row with an unknown feature goes to both children, in proportion to
+        their training rows. Boosted trees, AdaBoost and certified forests do not keep these numbers:
+        the rows of the background are counted instead. "auto": "interventional" if there is
+        a background, else "tree_path_dependent".
 
     Returns
     -------
     Explanation
-        Values that sum to the prediction minus `base`, which is what the model says on average: shares
-        of the classes (of forests before their power), raw scores of boosted trees, or numbers.
+        Values that sum to the prediction minus `base`, the mean output. Outputs are probabilities of
+        classes (for forests before their power), raw scores of boosted trees, or numbers.
 
     Raises
     ------
     TypeError
-        If the model has no trees whose leaves say numbers.
+        If the model has no trees with numeric leaves.
     ValueError
         If a background is missing.
 
@@ -85,7 +91,7 @@ def shapley_values(
     ----------
     Lundberg et al., "From local explanations to global understanding with explainable AI for trees",
     Nature Machine Intelligence 2020, for both kinds of values; Yu, Xu, Bifet and Read, "Linear
-    TreeSHAP", NeurIPS 2022, for linear time; the quadrature and the groups of rows are ours.
+    TreeSHAP", NeurIPS 2022, for linear time; the quadrature and the groups of rows are our own.
 
     Examples
     --------
@@ -98,7 +104,7 @@ def shapley_values(
     >>> bool(abs(explained.prediction[:, 0] - model.predict(X[:3])).max() < 1e-9)
     True
     """
-    return _explained(model, X, background, feature_perturbation, legendre)
+    return _explain_rows(model, X, background, feature_perturbation, choose_shapley_points)
 
 
 @validate_arguments
@@ -109,10 +115,10 @@ def banzhaf_values(
     *,
     feature_perturbation: Perturbation = "auto",
 ) -> Explanation:
-    """Say how much each feature changes what a model says of each row, by their Banzhaf values.
+    """Compute the Banzhaf values of the features in each row.
 
-    A feature's value is what knowing it changes, averaged over all sets of other features that may be
-    known, each as likely as any other. Values do not sum to the prediction.
+    The value of a feature is the change of the mean output when its value becomes known, averaged over
+    all sets of other known features with equal weight. The values do not sum to the prediction.
 
     Parameters
     ----------
@@ -122,12 +128,12 @@ def banzhaf_values(
     Returns
     -------
     Explanation
-        With ``additive=False``; `base` is what the model says on average.
+        With ``additive=False``; `base` is the mean output of the model.
 
     Raises
     ------
     TypeError
-        If the model has no trees whose leaves say numbers.
+        If the model has no trees with numeric leaves.
     ValueError
         If a background is missing.
 
@@ -145,66 +151,79 @@ def banzhaf_values(
     >>> banzhaf_values(model, X[:3], X).additive
     False
     """
-    return _explained(model, X, background, feature_perturbation, halves)
+    return _explain_rows(model, X, background, feature_perturbation, choose_banzhaf_points)
 
 
-def _explained(
-    model: Any, X: Any, background: Any, perturbation: Perturbation, mixture: Mixture
+def _explain_rows(
+    model: Any, X: Any, background: Any, perturbation: Perturbation, quadrature: Quadrature
 ) -> Explanation:
-    model = summable(model)
-    summed = summed_trees(model)
-    rows, values = model._rows_and_values(X)
+    """Do `shapley_values`, or `banzhaf_values` with the quadrature of those."""
+    model = check_additive(model)
+    trees = get_additive_trees(model)
+    rows, row_values = model._rows_and_values(X)
     others = None if background is None else model._new_rows(background)
     if others is not None and others.dtype != rows.dtype:
         rows, others = rows.astype(np.float64), others.astype(np.float64)
     n_threads = get_n_threads(model.n_jobs)
     if others is not None and perturbation != "tree_path_dependent":
-        base = summed.outputs(others, n_threads).mean(axis=0)
-        added = values_by(summed, rows, others, mixture, n_threads)
+        base = trees.compute_outputs(others, n_threads).mean(axis=0)
+        added = compute_values(trees, rows, others, quadrature, n_threads)
     elif perturbation == "interventional":
-        raise ValueError('feature_perturbation="interventional" takes a background, got None')
+        raise ValueError(
+            'background must be an array of rows if feature_perturbation="interventional", got None'
+        )
     else:
-        cover = cover_of(summed, others, n_threads)
-        base = summed.expected(cover)
-        added = values_by(summed.with_rows(cover), rows, None, mixture, n_threads)
-    parts = summed.parts(base, added)
-    additive = mixture is legendre
+        rows_per_node = get_rows_per_node(trees, others, n_threads)
+        base = trees.compute_mean_output(rows_per_node)
+        trees = trees.with_rows_per_node(rows_per_node)
+        added = compute_values(trees, rows, None, quadrature, n_threads)
+    fields = trees.build_explanation_fields(base, added)
+    additive = quadrature is choose_shapley_points
     names = model._feature_names()
-    return Explanation(feature_names=names, values=values, additive=additive, **parts)
+    return Explanation(feature_names=names, values=row_values, additive=additive, **fields)
 
 
-def values_by(
-    summed: SummedTrees,
+def compute_values(
+    model: AdditiveTrees,
     X: NDArray[Any],
     background: NDArray[Any] | None,
-    mixture: Mixture,
+    quadrature: Quadrature,
     n_threads: int,
 ) -> Float64:
-    """Values of the features of rows, (n, n_outputs, p), by a background or by the rows of nodes."""
+    """Return the values of the features of checked rows, (n, n_outputs, p).
+
+    Unknown features come from the background; without one, rows with an unknown feature go to both
+    children in proportion to `model.rows_per_node`.
+    """
     if background is None:
-        return _values(summed, X, None, mixture, n_threads)
-    total = np.zeros((len(X), summed.n_outputs, X.shape[1]))
-    # Rows that go both ways are taken pair by pair, which takes longer.
-    for rows in summed.parted(X):
-        for others in summed.parted(background):
-            found = _values(summed, X[rows], background[others], mixture, n_threads)
-            total[rows] += found * (len(others) / len(background))
+        return _compute_uniform_values(model, X, None, quadrature, n_threads)
+    total = np.zeros((len(X), model.n_outputs, X.shape[1]))
+    # Rows that go to both children are compared pair by pair, which takes longer.
+    for rows in model.group_rows_by_routing(X):
+        for others in model.group_rows_by_routing(background):
+            values = _compute_uniform_values(
+                model, X[rows], background[others], quadrature, n_threads
+            )
+            total[rows] += values * (len(others) / len(background))
     return total
 
 
-def _values(
-    summed: SummedTrees,
+def _compute_uniform_values(
+    model: AdditiveTrees,
     X: NDArray[Any],
     background: NDArray[Any] | None,
-    mixture: Mixture,
+    quadrature: Quadrature,
     n_threads: int,
 ) -> Float64:
-    both, rows = summed.branches(X) if background is None else summed.branches(X, background)
-    cover = summed.rows if background is None else rows
-    valued: Any = values_of_features  # whose overloads mypy does not tell apart behind a star
-    trees, points = summed.trees, mixture(min(summed.depth, X.shape[1]))
-    games = X, background, both, cover
-    added: Float64 = valued(
-        *trees.split_columns, trees.root, trees.value, *games, *points, n_threads
+    """Do `compute_values` where all rows have one path, or all rows may go to both children."""
+    tables = (X,) if background is None else (X, background)
+    both, rows_per_node = model.get_fractional_routing(*tables)
+    if background is None:
+        rows_per_node = model.rows_per_node
+    compute: Any = values_of_features  # mypy does not resolve overloads with starred arguments
+    trees, points = model.trees, quadrature(min(model.depth, X.shape[1]))
+    game = X, background, both, rows_per_node
+    values: Float64 = compute(
+        *trees.split_columns, trees.root, trees.value, *game, *points, n_threads
     )
-    return added.reshape(len(X), summed.n_outputs, X.shape[1])
+    return values.reshape(len(X), model.n_outputs, X.shape[1])

@@ -1,4 +1,4 @@
-"""Models that add up trees: what all can be asked once they say what they add up."""
+"""Base class of models that are sums of trees: explanations, importances and exports."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from certree.explain.explanation import Explanation, parts_of
-from certree.explain.lanes import Lanes
-from certree.explain.several_targets import parts_of_columns
-from certree.explain.summed import SummedTrees
-from certree.export.formula import Formula, Kind, Link, constant_tree
-from certree.export.nodes_frame import nodes_frame
-from certree.export.onnx_graph import onnx_model
-from certree.export.plain_dict import plain_dict
-from certree.export.sql import sql_statement
+from certree.explain.additive_trees import AdditiveTrees
+from certree.explain.explanation import Explanation, build_explanation_fields
+from certree.explain.output_groups import OutputGroups
+from certree.explain.several_targets import build_multioutput_explanation_fields
+from certree.export.formula import Formula, Kind, Link, make_constant_tree
+from certree.export.nodes_frame import make_nodes_frame
+from certree.export.onnx_graph import make_onnx_model
+from certree.export.plain_dict import make_plain_dict
+from certree.export.sql import make_sql_statement
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import available_if, get_snapshot, snapshot_method
 from certree.interface.stored_state import StoredState
@@ -30,16 +30,16 @@ from certree.tree import Trees
 AnyTrees = TypeVar("AnyTrees", bound=Trees)
 
 
-def adds_up(model: TreeModel) -> bool:
-    """Whether leaves say shares or numbers, and not models of their own."""
-    return get_snapshot(model)._leaves_say_values()
+def has_numeric_leaves(model: TreeModel) -> bool:
+    """Return whether leaves hold probabilities or numbers, and not models."""
+    return get_snapshot(model)._has_numeric_leaves()
 
 
 class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
-    """A model that adds up what the leaves of trees say.
+    """Base class of models whose prediction is a function of a sum of leaf values.
 
-    It says once what that is, by `_summed_trees`, and `_link` leads from there to what is predicted.
-    Explanations, Shapley values, importances and exports follow.
+    A subclass gives the trees by `_get_additive_trees`, the function by `_link`, and a description of
+    the whole model by `_build_formula`. Explanations, Shapley values, importances and exports follow.
     """
 
     trees_: Any
@@ -47,63 +47,69 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
     n_jobs: int | None
     _importances: Float64
 
-    # -- what is added up --------------------------------------------------------------------------
+    # -- the sum of trees --------------------------------------------------------------------------
 
     @abstractmethod
     def _link(self) -> Link:
-        """From what is added up to what is predicted."""
+        """Return the name of the function from the sum of leaf values to the prediction."""
 
-    def _leaves_say_values(self) -> bool:
+    def _has_numeric_leaves(self) -> bool:
+        """Return whether leaves hold numbers; a subclass with models in its leaves returns False."""
         return True
 
-    @available_if(adds_up)
+    @available_if(has_numeric_leaves)
     @snapshot_method
-    def _summed_trees(self) -> SummedTrees:
-        """The trees and what they are added to; they may keep no rows of their nodes."""
+    def _get_additive_trees(self) -> AdditiveTrees:
+        """Return the trees and the constant that they are added to."""
         check_is_fitted(self)
-        return SummedTrees(self.trees_, self.start_, None, self._parts)
+        return AdditiveTrees(self.trees_, self.start_, None, self._build_explanation_fields)
 
     @abstractmethod
-    def _formula(self) -> Formula:
-        """What the fitted model computes."""
+    def _build_formula(self) -> Formula:
+        """Return a description of the fitted model for exports."""
 
-    def _contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
-        """What is said before any feature is known, (n_outputs,), and what each adds to it."""
-        summed = self._summed_trees()
-        base = summed.start + summed.trees.root_value
-        return base, summed.trees.compute_contributions(rows, get_n_threads(self.n_jobs))
+    def _compute_contributions(self, rows: NDArray[Any]) -> tuple[Float64, Float64]:
+        """Return the base, (n_outputs,), and the contributions of features, (n, n_outputs, p)."""
+        model = self._get_additive_trees()
+        base = model.start + model.trees.root_value
+        return base, model.trees.compute_contributions(rows, get_n_threads(self.n_jobs))
 
-    def _parts(self, base: Float64, added: Float64) -> dict[str, Any]:
-        """The fields of an explanation that speak of the target, of what trees add up to."""
+    def _build_explanation_fields(self, base: Float64, contributions: Float64) -> dict[str, Any]:
+        """Return the arguments of `Explanation` that depend on the target."""
         classes = getattr(self, "classes_", None)
         if classes is not None and self._has_several_targets():
-            return parts_of_columns(base, added, classes, self._lanes, self._link())
-        return parts_of(base, added, classes, self._link())
+            return build_multioutput_explanation_fields(
+                base, contributions, classes, self._output_groups, self._link()
+            )
+        return build_explanation_fields(base, contributions, classes, self._link())
 
     @property
-    def _lanes(self) -> Lanes:
-        """What leaves say of each target; here of classes, of two of them the share of the second."""
-        return Lanes.of_classes(np.atleast_1d(self.n_classes_).tolist())
+    def _output_groups(self) -> OutputGroups:
+        """The outputs of each target; here of classes, one for two of them."""
+        return OutputGroups.for_classes(np.atleast_1d(self.n_classes_).tolist())
 
-    def _stored_trees(self, kind: type[AnyTrees], stored: StoredState, **known: Any) -> AnyTrees:
-        """The trees that a file holds, if they go with what is known of the features."""
+    def _restore_trees(self, kind: type[AnyTrees], stored: StoredState, **fields: Any) -> AnyTrees:
+        """Make trees of a model file, and check them against the features of this model.
+
+        `fields` are those that the file does not hold.
+        """
         names = None if self.categories_ is None else self.categories_.names
-        return kind.from_stored(stored, n_features=self.n_features_in_, **known).check_categories(
+        return kind.from_stored(stored, n_features=self.n_features_in_, **fields).check_categories(
             names
         )
 
     # -- explanations ------------------------------------------------------------------------------
 
-    @available_if(adds_up)
+    @available_if(has_numeric_leaves)
     @snapshot_method
     def explain(self, X: ArrayLike) -> Explanation:
-        """Say how much each feature adds to the prediction of each row.
+        """Compute how much each feature adds to the prediction of each row.
 
-        A prediction is what the roots say, and for every cut on the path of the row through a tree the
-        change from the cell to the part of it that the row is in, times the probability that a pruning
-        makes the cut. The change belongs to the feature that is compared. Sums are exact, and cost
-        little more than a prediction. They are no Shapley values: a feature that acts through another
-        one which is compared first gets less.
+        A prediction is the value of the roots plus the changes at the splits on the path of the row.
+        The change at a split is the value of the child minus that of the node, times the probability
+        that a pruning makes the split. It belongs to the feature of the split. Sums are exact, and take
+        little more time than a prediction. They are not Shapley values: a feature gets less if another
+        feature that carries the same information is split first.
 
         Parameters
         ----------
@@ -113,41 +119,42 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         Explanation
-            Contributions to the probabilities of the classes, in forests before their power, or to the
-            number. Of boosted trees and AdaBoost to the score: the log odds of the second of two
-            classes (of AdaBoost half of them), a score for each of more classes, or the number, for
-            "poisson", "gamma" and "tweedie" its logarithm; several numbers are outputs "y[0]" and so
-            on, and several quantiles those before they are sorted.
+            Contributions to the probabilities of the classes (for forests before their power), or to
+            the predicted number. For boosted trees and AdaBoost, contributions to the score: the log
+            odds of the second of two classes (half of them for AdaBoost), a score for each of more
+            classes, or the number; its logarithm for "poisson", "gamma" and "tweedie". Several numbers
+            are outputs "y[0]", "y[1]", ...; several quantiles are not sorted.
         """
         rows, values = self._rows_and_values(X)
-        parts = self._parts(*self._contributions(rows))
-        return Explanation(feature_names=self._feature_names(), values=values, **parts)
+        fields = self._build_explanation_fields(*self._compute_contributions(rows))
+        return Explanation(feature_names=self._feature_names(), values=values, **fields)
 
     # -- importances -------------------------------------------------------------------------------
 
-    def _worth_of_features(self) -> Float64:
-        """What cuts by each feature are worth, (p,); here as the fit has kept it."""
+    def _compute_importances(self) -> Float64:
+        """Return the importance of each feature, (p,), without scaling; here as computed by the fit."""
         return self._importances
 
     @property
     @snapshot_method
     def feature_importances_(self) -> Float64:
-        """Share of each feature in what cuts are worth, (p,); all zero if none is worth anything.
+        """Importance of each feature, (p,), with sum 1; all 0 if no split changes anything.
 
-        In a tree that votes, that is how far a cut lowers the impurity, Gini's or sums of squares,
-        times the probability that a pruning drawn by its weight makes it; in a forest how far cuts
-        lower the impurity, on average over trees; in boosted trees how far steps move rows, squared.
+        In a tree with a vote, the importance of a split is the decrease of impurity (Gini's, or the sum
+        of squares), times the probability that a pruning drawn by its weight makes it. In a forest it
+        is the decrease of impurity, averaged over trees. In boosted trees it is the sum of squared
+        changes of the scores of rows.
         """
         check_is_fitted(self)
-        worth = self._worth_of_features()
-        total = worth.sum()
-        return worth / (total if total > 0 else 1.0)
+        importances = self._compute_importances()
+        total = importances.sum()
+        return importances / (total if total > 0 else 1.0)
 
     # -- exports -----------------------------------------------------------------------------------
 
-    def _formula_of(
+    def _make_formula(
         self,
-        added: Trees,
+        trees: Trees,
         kind: Kind,
         link: Link,
         *,
@@ -155,40 +162,41 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         start: Float64 | None = None,
         power: float = 1.0,
     ) -> Formula:
-        """A formula with what this model knows of its features and classes."""
+        """Return a formula with the features and classes of this model; see `Formula`."""
         model: Any = self
-        self._expect_texts(added)
+        self._check_category_names(trees)
         classes = getattr(model, "classes_", None)
         names = getattr(model, "feature_names_in_", None)
         if classes is not None and len(classes) == 1:
             only = np.ones((1, 1))
-            added, kind, link = constant_tree(model.n_features_in_, only), "tree", "identity"
+            trees, kind, link = make_constant_tree(model.n_features_in_, only), "tree", "identity"
             rows, start = None, None
-        elif not len(added):  # the start is all that is said
-            added = constant_tree(model.n_features_in_, np.zeros((1, added.value.shape[1])))
+        elif not len(trees):  # The model predicts the constant.
+            trees = make_constant_tree(model.n_features_in_, np.zeros((1, trees.value.shape[1])))
         return Formula(
-            (*added,),
-            None if rows is None else np.split(rows, added.root[1:]),
+            (*trees,),
+            None if rows is None else np.split(rows, trees.root[1:]),
             kind,
             link,
-            np.zeros(added.value.shape[1]) if start is None else start,
+            np.zeros(trees.value.shape[1]) if start is None else start,
             classes,
             None if names is None else [str(name) for name in names],
             model.categories_,
             power,
         )
 
-    def _expect_texts(self, trees: Trees) -> None:
-        """Refuse to write categories of which a model that was loaded has digests alone.
+    def _check_category_names(self, trees: Trees) -> None:
+        """Raise ValueError if trees split on a feature whose category names are only known as hashes.
 
-        Trees compare these where a fit with warm_start=True has added some to a loaded model.
+        A model file leaves out the names of a feature that no tree splits on. Trees that are added to
+        the loaded model with warm_start=True may split on it.
         """
-        digested = [] if self.categories_ is None else [*self.categories_.digested]
-        compared = np.intersect1d(trees.feature[~trees.is_leaf], digested)
-        if len(compared):
+        hashed = [] if self.categories_ is None else [*self.categories_.digested]
+        unnamed = np.intersect1d(trees.feature[~trees.is_leaf], hashed)
+        if len(unnamed):
             raise ValueError(
-                f"feature {self._feature_names()[compared[0]]!r} has categories whose texts its model "
-                "file has left out, as no tree compared them then, and some tree does now: fit the "
+                f"feature {self._feature_names()[unnamed[0]]!r} has no category names to export: the "
+                "model file left them out, as no tree used the feature when it was saved. Fit the "
                 "model anew to export it"
             )
 
@@ -196,30 +204,30 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
     def to_sklearn(self) -> Any:
         """Copy the model into an estimator of scikit-learn.
 
-        For what works on those: `sklearn.tree.plot_tree`, ``shap.TreeExplainer`` and the like. The
-        vote is one tree, whose leaves say the outcome. Rows are numbers; categories are codes, as
-        ``categories_.encode(X)`` gives them, and a set of them is a chain of cuts.
+        The copy works with `sklearn.tree.plot_tree`, ``shap.TreeExplainer`` and the like. A vote
+        becomes one tree, whose leaves hold the outcome. Rows are numbers; categories are codes, as
+        returned by ``categories_.encode(X)``, and a categorical split becomes a chain of splits.
 
         Returns
         -------
         DecisionTreeClassifier, RandomForestClassifier, HistGradientBoostingClassifier or regressor
-            For a tree, for a forest, and for boosted trees, which have missing values only there; of
-            several numbers one HistGradientBoostingRegressor for each, in a MultiOutputRegressor.
-            Predictions are equal for rows of float32. The first two round all rows to float32, which
-            changes no prediction unless a warning names features that need float64. Where
-            no row of the fit lacked a value, a single tree sends rows that lack it to the child with
-            more rows, where this model averages over both.
+            For a tree, a forest, and boosted trees, in this order; boosted trees of several numbers
+            become a MultiOutputRegressor with one HistGradientBoostingRegressor for each. Predictions
+            are equal for rows of float32. The first two kinds round all rows to float32, which changes
+            no prediction unless a warning names features that need float64. If no training row lacked a
+            value at a split, a single tree of scikit-learn sends rows that lack it to the child with
+            more rows, while this model averages over both children.
 
         Raises
         ------
         TypeError
             If leaves hold models.
         ValueError
-            If a forest has a power (see `Leaves`), one fit has several quantiles, chains of cuts would
-            need more than 2**22 nodes, or a preprocessor or learners that are no trees of certree have
-            a part.
+            If a forest has a power (see `Leaves`), the model predicts several quantiles, chains of
+            splits would need more than 2**22 nodes, or the model contains a preprocessor or learners
+            that are not trees of certree.
         NotFittedError
-            If there is no fit.
+            If the model is not fitted.
 
         Examples
         --------
@@ -230,26 +238,26 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         array([0, 0])
         """
         # Ensembles of scikit-learn take a while to import.
-        from certree.export.sklearn_model import sklearn_model
+        from certree.export.sklearn_model import make_sklearn_model
 
-        return sklearn_model(self._formula())
+        return make_sklearn_model(self._build_formula())
 
     @snapshot_method
     def to_onnx(self, dtype: Literal["float32", "float64", "auto"] = "float32") -> Any:
-        """Write the model as a graph of ONNX.
+        """Convert the model to an ONNX graph.
 
-        Needs ``certree[onnx]``. The input ``X``, (n, p), holds numbers, NaN where a value is missing,
-        and codes of categories as ``categories_.encode(X)`` gives them; their names stand in the
-        model's metadata. Outputs are ``label`` and ``probabilities``, (n, K), or ``variable``, (n, 1)
-        or of several numbers (n, q), as those of skl2onnx.
+        Needs ``certree[onnx]``. The input ``X``, (n, p), holds numbers, NaN for missing values, and
+        codes of categories as returned by ``categories_.encode(X)``; the metadata of the graph has
+        their names. Outputs are ``label`` and ``probabilities``, (n, K), or ``variable``, (n, 1) or,
+        for several numbers, (n, q), as those of skl2onnx.
 
         Parameters
         ----------
         dtype : {"float32", "float64", "auto"}
-            Of the rows, and of probabilities or predictions. "auto" takes float64 if some feature
-            needs it, and float32 otherwise. With "float64" all rows go the same way as here. With
-            "float32" they do, too, unless thresholds lie between values that float32 does not tell
-            apart, such as Unix times; a warning names the features.
+            Type of the rows, and of probabilities or predictions. "auto" means float64 if some feature
+            needs it, and float32 otherwise. With "float64" all rows reach the same leaves as in this
+            model. With "float32" they do, too, unless a threshold separates values that are equal in
+            float32, such as Unix times; a warning names the features.
 
         Returns
         -------
@@ -261,42 +269,42 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         ImportError
             If onnx is not installed.
         TypeError, ValueError, NotFittedError
-            As in `to_sklearn`, but powers and sets of categories are no matter.
+            As in `to_sklearn`, except for powers and chains of splits, which are supported.
         """
-        return onnx_model(self._formula(), dtype)
+        return make_onnx_model(self._build_formula(), dtype)
 
     @snapshot_method
     def to_dict(self) -> dict[str, Any]:
-        """Write the model as plain dictionaries, lists, numbers and strings.
+        """Convert the model to dictionaries, lists, numbers and strings.
 
-        ``json.dumps`` makes text of it that has all digits, and the form is documented: a reader needs
-        nothing of certree.
+        ``json.dumps`` writes it as text with all digits. The format is documented: a reader does not
+        need certree.
 
         Returns
         -------
         dict
-            In the form of ``docs/model.schema.json``.
+            In the format of ``docs/model.schema.json``.
 
         Raises
         ------
         TypeError, ValueError, NotFittedError
             As in `to_onnx`.
         """
-        return plain_dict(self._formula())
+        return make_plain_dict(self._build_formula())
 
     @snapshot_method
     def trees_to_dataframe(self) -> Any:
-        """Write the trees as a table, a row for each node.
+        """Convert the trees to a data frame, a row for each node.
 
         Needs ``certree[frames]``. Columns are those of LightGBM: "tree_index"; "node_depth", 1 for
         roots; "node_index", such as "3-S0" for a split and "3-L2" for a leaf of tree 3, with the
-        numbers that `apply` gives; "left_child", "right_child", "parent_index"; "split_feature"; the
-        "threshold" up to which ("decision_type" "<=") rows go left, or the categories that do ("=="),
-        between which || stands; "missing_direction", "both" where rows that lack the value go both
-        ways; "missing_type"; "value", what a leaf says, of several outputs "value_0" and so on; and
-        "count", the rows of the fit in the node, NaN where the model has not kept them. No model keeps
-        "split_gain" and "weight": they are NaN. What leaves say is summed, or averaged in a forest,
-        beyond `start_`.
+        numbers that `apply` returns; "left_child", "right_child", "parent_index"; "split_feature";
+        "threshold", the largest value that goes left ("decision_type" "<="), or the categories that go
+        left ("=="), separated by ||; "missing_direction", "both" if rows that lack the value go to both
+        children; "missing_type"; "value" of a leaf, or "value_0", "value_1", ... for several outputs;
+        and "count", the training rows in the node, NaN if the model does not keep them. "split_gain"
+        and "weight" are always NaN. A prediction is `start_` plus the sum of the values of one leaf
+        of each tree, or their mean in a forest.
 
         Returns
         -------
@@ -309,35 +317,35 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         TypeError, ValueError, NotFittedError
             As in `to_onnx`.
         """
-        return nodes_frame(self._formula())
+        return make_nodes_frame(self._build_formula())
 
     @snapshot_method
     def to_sql(self, table: str, *, keep: Sequence[str] = ()) -> str:
-        """Write the model as a statement of SQL that predicts the rows of a table.
+        """Write the model as a SQL statement that predicts the rows of a table.
 
-        DuckDB and SQLite run it. Each class has an expression of CASE for each tree. NULL and NaN are
-        missing values, as is a category that the fit had not.
+        DuckDB and SQLite run it. Each tree has a CASE expression for each class. NULL, NaN and
+        categories that the fit did not have are missing values.
 
         Parameters
         ----------
         table : str
-            Name of the table, whose columns are called like the features: x0, x1, ... if the fit had
-            no names.
+            Name of the table. Its columns must have the names of the features: x0, x1, ... if the fit
+            had no names.
         keep : sequence of str
-            Columns of the table that are selected, too.
+            Columns of the table that the statement selects besides the predictions.
 
         Returns
         -------
         str
-            A SELECT with the columns `keep`, "prediction" and, of a classifier, ``probability_`` and
-            each class; with a number behind it, where classes differ by case only. Of several numbers
-            ``prediction_0`` and so on.
+            A SELECT with the columns `keep`, "prediction" and, for a classifier, ``probability_``
+            followed by each class, with a number at the end if classes differ by case only. For several
+            numbers there are ``prediction_0``, ``prediction_1``, ... instead.
 
         Raises
         ------
         TypeError, ValueError, NotFittedError
-            As in `to_onnx`, and if names differ by case only, are empty or hold a NUL, or one fit has
-            several quantiles.
+            As in `to_onnx`, and if names differ by case only, are empty or contain a NUL, or the model
+            predicts several quantiles.
 
         Examples
         --------
@@ -348,4 +356,4 @@ class TreeModel(TakesRows, BaseEstimator, metaclass=ABCMeta):
         0.0e0 AS "prediction"
         FROM "t" AS m_table
         """
-        return sql_statement(self._formula(), table, keep)
+        return make_sql_statement(self._build_formula(), table, keep)

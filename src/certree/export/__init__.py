@@ -1,8 +1,8 @@
-"""Exports: fitted models as other libraries, databases and readers of JSON take them.
+"""Exports of fitted models to scikit-learn, ONNX, SQL, JSON and data frames.
 
-`Formula` says what a model computes: trees whose leaves are added up, and a link. Every format writes
-it down in its own words; `explain.tree_model.TreeModel` has a method for each. `check_export` runs
-the exports of a model and names the rows on which they differ from it.
+A `Formula` describes a model: trees, and a link from their sum to the prediction. Each format is
+written from a formula; `explain.tree_model.TreeModel` has a method for each. `check_export` runs the
+exports of a model and finds the rows on which they differ from the model.
 """
 
 from certree.export.comparison import ExportCheck, ExportReport, check_export

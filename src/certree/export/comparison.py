@@ -1,4 +1,4 @@
-"""Compare what exports of a model predict with what the model predicts, row by row."""
+"""Row-by-row comparison of the predictions of exports with those of their model."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from certree.interface.fitted_state import get_snapshot
 from certree.interface.formatting import align_columns
 from certree.rows.categories import Categories
 
-# Classes whose probabilities differ by less are tied: an export may add trees up in another order.
+# Classes whose probabilities differ by less are tied, as an export may add trees in another order.
 _TIE = 1e-12
 
 
 class Predictions(NamedTuple):
-    """What a model or an export predicts for some rows.
+    """Predictions of a model or an export.
 
     Parameters
     ----------
     values : ndarray of shape (n, K) or (n, n_outputs)
         Probabilities of the classes, or numbers.
     classes : sequence of length n, or None
-        Predicted classes as numbers or text; None where numbers are predicted.
+        Predicted classes as numbers or text; None if the target is numeric.
     """
 
     values: Float64
@@ -39,18 +39,18 @@ class Predictions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExportCheck:
-    """How one export of a model predicts, beside the model.
+    """The differences between an export and its model.
 
     Attributes
     ----------
     rows : ndarray of int, shape (n_different,)
-        Numbers of the rows that the export predicts otherwise than the model.
+        Numbers of the rows whose predictions differ.
     largest_difference : float
-        Largest absolute difference of a probability or a predicted number over all rows; infinite
-        where the export gives no number, NaN where nothing was compared.
+        Largest absolute difference of a probability or a predicted number over all rows; infinite if
+        the export predicts NaN, and NaN if the export was not compared.
     skipped : str or None
-        Why the export was not compared: a package is not installed, or the model has no such form.
-        None: it was compared.
+        Why the export was not compared: a package is not installed, or the format does not support the
+        model. None: it was compared.
     """
 
     rows: NDArray[np.intp]
@@ -59,20 +59,20 @@ class ExportCheck:
 
     @property
     def n_different(self) -> int:
-        """Number of rows that the export predicts otherwise than the model."""
+        """Number of rows whose predictions differ."""
         return len(self.rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExportReport:
-    """Comparison of exports with their model; printed, it is a table.
+    """Comparison of several exports with their model; ``print`` shows a table.
 
     Attributes
     ----------
     n_rows : int
         Number of rows that were predicted.
     exports : dict of str to ExportCheck
-        One for each export, by its name.
+        The result of each export, by its name.
     """
 
     n_rows: int
@@ -83,12 +83,12 @@ class ExportReport:
 
     @property
     def all_agree(self) -> bool:
-        """Whether every export that was compared predicts every row as the model does."""
+        """Whether no prediction of the compared exports differs from that of the model."""
         return not any(check.n_different for check in self.exports.values())
 
     @property
     def skipped(self) -> dict[str, str]:
-        """Exports that were not compared, and why."""
+        """Reasons why exports were not compared, by name of the export."""
         checks = self.exports.items()
         return {name: check.skipped for name, check in checks if check.skipped is not None}
 
@@ -113,39 +113,39 @@ def check_export(
     exports: Sequence[str] | None = None,
     tolerance: float | None = None,
 ) -> ExportReport:
-    """Find the rows that exports of a fitted model predict otherwise than the model.
+    """Find the rows for which exports of a fitted model predict something else than the model.
 
-    Each export is written, run by its own engine and compared with `predict` and `predict_proba`:
-    scikit-learn runs ``to_sklearn()``, onnxruntime ``to_onnx()``, SQLite (part of Python) and DuckDB
-    ``to_sql()``, and a reader of JSON ``to_dict()``. An export receives rows as it would elsewhere:
-    graphs of float32 numbers that are rounded to float32, statements of SQL the names of categories.
+    Each export is written, run by its own engine, and compared with `predict` and `predict_proba`.
+    scikit-learn runs ``to_sklearn()``; onnxruntime ``to_onnx()``; SQLite, which is part of Python, and
+    DuckDB ``to_sql()``; and a reader of JSON ``to_dict()``. An export gets rows as in production: ONNX
+    graphs of float32 get rows rounded to float32, SQL statements the names of categories.
 
     Parameters
     ----------
     model : fitted estimator of certree
         A model with ``to_dict``.
     X : array-like of shape (n, p)
-        Rows to predict, such as those that will be predicted elsewhere.
+        Rows to predict, such as those that the export will predict.
     exports : sequence of str, or None
         Some of "dict", "onnx" (float32), "onnx_float64", "sklearn", "sqlite" and "duckdb"; None: all.
     tolerance : float or None
-        Difference up to which values are equal, as a share of the largest absolute prediction; None:
-        1e-6 for "onnx" and "sklearn", which round to float32, and 1e-12 for the others.
+        Difference up to which values count as equal, as a fraction of the largest absolute prediction.
+        None: 1e-6 for "onnx" and "sklearn", which round to float32, and 1e-12 for the others.
 
     Returns
     -------
     ExportReport
-        A row differs if a probability or a number does, or if the export predicts another class than
-        the model. Classes whose probabilities are equal up to 1e-12 count as the same.
+        A row differs if a probability or a number differs, or if the export predicts another class.
+        Classes whose probabilities are equal up to 1e-12 count as the same.
 
     Raises
     ------
     TypeError
         If the model has no exports.
     ValueError
-        If `exports` or `tolerance` is none of these, or the model refuses to be exported.
+        If `exports` or `tolerance` has another value, or the model cannot be exported.
     NotFittedError
-        If there is no fit.
+        If the model is not fitted.
 
     Examples
     --------
@@ -157,102 +157,105 @@ def check_export(
     >>> check_export(model, X, exports=["dict", "sqlite"]).all_agree
     True
     """
-    chosen = _chosen(exports)
+    names = _check_names(exports)
     if tolerance is not None and not 0 <= tolerance < np.inf:
         raise ValueError(f"tolerance must be a number of at least 0, or None, got {tolerance!r}")
     if not hasattr(model, "to_dict"):
         raise TypeError(
             f"model must be a fitted estimator of certree with to_dict(), got {model!r}"
         )
-    subject = _Subject(get_snapshot(model), X)
-    document = subject.document  # which raises what is wrong with the model itself
-    truth = predictions_of(subject.model, X)
-    known = [] if document["classes"] is None else document["classes"]
+    subject = _ModelWithRows(get_snapshot(model), X)
+    document = subject.document  # First, as it raises the errors that all exports have in common.
+    truth = predict_with_model(subject.model, X)
+    classes = [] if document["classes"] is None else document["classes"]
     checks = {}
-    for name in chosen:
-        run, usual = _EXPORTS[name]
+    for name in names:
+        run, default = _RUNNERS[name]
         try:
-            found = run(subject)
+            predictions = run(subject)
         except (ImportError, _UnsupportedExportError) as error:
             checks[name] = ExportCheck(np.zeros(0, dtype=np.intp), np.nan, str(error))
         else:
-            checks[name] = compare(truth, found, known, usual if tolerance is None else tolerance)
+            checks[name] = compare_predictions(
+                truth, predictions, classes, default if tolerance is None else tolerance
+            )
     return ExportReport(len(truth.values), checks)
 
 
-def predictions_of(model: Any, X: Any) -> Predictions:
-    """Predict rows by a classifier or a regressor, certree's or scikit-learn's."""
+def predict_with_model(model: Any, X: Any) -> Predictions:
+    """Return the predictions of a classifier or regressor of certree or scikit-learn."""
     predicted = np.asarray(model.predict(X))
     if not hasattr(model, "classes_"):
         return Predictions(predicted.reshape(len(predicted), -1), None)
-    shares = np.asarray(model.predict_proba(X), dtype=np.float64)
-    # Dates of nanoseconds would be numbers otherwise.
+    probabilities = np.asarray(model.predict_proba(X), dtype=np.float64)
+    # tolist() makes numbers of dates in nanoseconds.
     classes: list[Any] = [*predicted] if predicted.dtype.kind in "mM" else predicted.tolist()
-    return Predictions(shares, classes)
+    return Predictions(probabilities, classes)
 
 
-def compare(
-    truth: Predictions, found: Predictions, known: Sequence[Any], tolerance: float
+def compare_predictions(
+    truth: Predictions, exported: Predictions, labels: Sequence[Any], tolerance: float
 ) -> ExportCheck:
-    """Compare what an export predicts with what its model does.
+    """Compare the predictions of an export with those of its model.
 
     Parameters
     ----------
-    truth, found : Predictions
-        Of the model, and of the export.
-    known : sequence of length K
-        The classes in the order of the probabilities; none where numbers are predicted.
+    truth, exported : Predictions
+        Predictions of the model, and of the export.
+    labels : sequence of length K
+        The classes in the order of the probabilities; empty if the target is numeric.
     tolerance : float
-        Difference up to which values are equal, as a share of the largest absolute one of `truth`.
+        Difference up to which values are equal, as a fraction of the largest absolute value of `truth`.
 
     Returns
     -------
     ExportCheck
     """
-    values, others = truth.values, np.asarray(found.values, dtype=np.float64)
+    values, others = truth.values, np.asarray(exported.values, dtype=np.float64)
     if values.shape != others.shape:
-        raise ValueError(f"expected predictions of shape {values.shape}, got {others.shape}")
+        raise ValueError(f"exported must have shape {values.shape}, got {others.shape}")
     scale = max(float(np.abs(values).max()), np.finfo(np.float64).smallest_subnormal)
     with np.errstate(invalid="ignore", over="ignore"):
         differences = np.abs(others / scale - values / scale)
-    differences[others == values] = 0.0  # both may be infinite
+    differences[others == values] = 0.0  # Both may be infinite.
     differences = np.where(np.isnan(differences), np.inf, differences).max(axis=1)
     is_different = differences > tolerance
     if truth.classes is not None:
-        is_different |= _differ_in_class(truth, found, known)
+        is_different |= _find_class_differences(truth, exported, labels)
     largest = float(differences.max())
     return ExportCheck(np.flatnonzero(is_different), largest * scale if largest else 0.0)
 
 
-def _differ_in_class(
-    truth: Predictions, found: Predictions, known: Sequence[Any]
+def _find_class_differences(
+    truth: Predictions, exported: Predictions, labels: Sequence[Any]
 ) -> NDArray[np.bool_]:
-    """Whether an export predicts a class other than the model's, and less probable by the model."""
-    place = {str(one): k for k, one in enumerate(known)} | {one: k for k, one in enumerate(known)}
-    expected, said = (
-        np.array([place.get(one, place.get(str(one), -1)) for one in classes or ()])
-        for classes in (truth.classes, found.classes)
+    """Return whether the export predicts another class in each row, unless both classes are tied."""
+    codes = {str(label): k for k, label in enumerate(labels)}
+    codes |= {label: k for k, label in enumerate(labels)}
+    expected, predicted = (
+        np.array([codes.get(label, codes.get(str(label), -1)) for label in classes or ()])
+        for classes in (truth.classes, exported.classes)
     )
-    probability = truth.values[np.arange(len(said)), said]
-    is_tied = (said >= 0) & (probability > truth.values.max(axis=1) - _TIE)
-    return (said != expected) & ~is_tied
+    probability = truth.values[np.arange(len(predicted)), predicted]
+    is_tied = (predicted >= 0) & (probability > truth.values.max(axis=1) - _TIE)
+    return (predicted != expected) & ~is_tied
 
 
 # -- exports and their engines ---------------------------------------------------------------------
 
 
 class _UnsupportedExportError(ValueError):
-    """Signal that a model cannot be written as one of the exports."""
+    """Signal that a format does not support a model."""
 
 
-class _Subject:
+class _ModelWithRows:
     """A fitted model and rows to predict, in the forms that engines read."""
 
     def __init__(self, model: Any, X: Any) -> None:
         self.model, self.X = model, X
 
     def write_export(self, write: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Call the method that writes an export; if it refuses, raise _UnsupportedExportError."""
+        """Call a method that writes an export; turn its ValueError into _UnsupportedExportError."""
         try:
             return write(*arguments, **named)
         except ValueError as error:
@@ -260,42 +263,45 @@ class _Subject:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The model as what JSON makes of its dictionary."""
+        """The model's dictionary, written to JSON and read again."""
         document: dict[str, Any] = json.loads(json.dumps(self.model.to_dict(), allow_nan=False))
         return document
 
     @cached_property
     def codes(self) -> Float64:
-        """Rows as numbers, and as codes of categories, (n, p)."""
+        """Rows as numbers and category codes, (n, p)."""
         rows: Float64 = np.asarray(self.model._new_rows(self.X), dtype=np.float64)
         return rows
 
     @cached_property
     def columns(self) -> list[list[Any]]:
-        """Columns of numbers and of names of categories; None for a missing value."""
+        """Columns of numbers and names of categories; None for a missing value."""
         numbers, named = self.codes, {}
         if (categories := self.model.categories_) is not None:
-            # Those of these rows, some of which the fit may not have had.
-            here = Categories.of(self.X, categories.mask)
-            numbers, named = here.encode(self.X), dict(enumerate(here.names))
+            # The categories of these rows may be unknown to the model.
+            own_categories = Categories.of(self.X, categories.mask)
+            numbers = own_categories.encode(self.X)
+            named = dict(enumerate(own_categories.names))
         columns = []
         for j, column in enumerate(numbers.T):
             names = named.get(j)
-            given = (
+            values = (
                 None if x != x else x if names is None else names[int(x)] for x in column.tolist()
             )
-            columns.append([*given])
+            columns.append([*values])
         return columns
 
 
-def _run_dict(subject: _Subject) -> Predictions:
+def _run_dict(subject: _ModelWithRows) -> Predictions:
+    """Predict by the dictionary of the model."""
     values = predict_from_dict(subject.document, subject.columns)
-    if (known := subject.document["classes"]) is None:
+    if (labels := subject.document["classes"]) is None:
         return Predictions(values, None)
-    return Predictions(values, [known[k] for k in values.argmax(axis=1)])
+    return Predictions(values, [labels[k] for k in values.argmax(axis=1)])
 
 
-def _run_onnx(dtype: str, subject: _Subject) -> Predictions:
+def _run_onnx(dtype: str, subject: _ModelWithRows) -> Predictions:
+    """Predict by an ONNX graph with rows of this dtype."""
     graph = subject.write_export(subject.model.to_onnx, dtype)
     with np.errstate(over="ignore"):
         outputs = run_in_onnxruntime(graph, subject.codes.astype(dtype))
@@ -303,31 +309,33 @@ def _run_onnx(dtype: str, subject: _Subject) -> Predictions:
     return Predictions(outputs[-1], classes)
 
 
-def _run_sklearn(subject: _Subject) -> Predictions:
+def _run_sklearn(subject: _ModelWithRows) -> Predictions:
+    """Predict by the scikit-learn estimator."""
     model = subject.write_export(subject.model.to_sklearn)
-    vars(model).pop("feature_names_in_", None)  # scikit-learn warns of rows without names
-    return predictions_of(model, subject.codes)
+    vars(model).pop("feature_names_in_", None)  # scikit-learn warns of rows without names.
+    return predict_with_model(model, subject.codes)
 
 
-def _run_sql(run: RunSQL, subject: _Subject) -> Predictions:
-    # A table of the columns that the trees compare: databases may refuse the names of others.
+def _run_sql(run: RunSQL, subject: _ModelWithRows) -> Predictions:
+    """Predict by the SQL statement, in the database of `run`."""
+    # A table of the used columns alone: databases may refuse the names of others.
     features, trees = subject.document["features"], subject.document["trees"]
-    read = sorted({node["feature"] for tree in trees for node in tree if "feature" in node})
-    columns = {features[j]["name"]: subject.columns[j] for j in read}
-    number = "certree_row"
-    while number in map(str.lower, columns):
-        number += "_"
-    statement = subject.write_export(subject.model.to_sql, "rows", keep=[number])
-    columns[number] = [*range(len(subject.codes))]
+    used = sorted({node["feature"] for tree in trees for node in tree if "feature" in node})
+    columns = {features[j]["name"]: subject.columns[j] for j in used}
+    row_column = "certree_row"
+    while row_column in map(str.lower, columns):
+        row_column += "_"
+    statement = subject.write_export(subject.model.to_sql, "rows", keep=[row_column])
+    columns[row_column] = [*range(len(subject.codes))]
     selected = sorted(run("rows", columns, statement), key=lambda row: row[0])
-    if (known := subject.document["classes"]) is None:
+    if (labels := subject.document["classes"]) is None:
         return Predictions(np.array([row[1:] for row in selected], dtype=np.float64), None)
-    values = np.array([row[-len(known) :] for row in selected], dtype=np.float64)
+    values = np.array([row[-len(labels) :] for row in selected], dtype=np.float64)
     return Predictions(values, [row[1] for row in selected])
 
 
-# How to predict by each export, and the tolerance where none is given.
-_EXPORTS: Mapping[str, tuple[Callable[[_Subject], Predictions], float]] = {
+# Function that predicts by each export, and its default tolerance.
+_RUNNERS: Mapping[str, tuple[Callable[[_ModelWithRows], Predictions], float]] = {
     "dict": (_run_dict, 1e-12),
     "onnx": (partial(_run_onnx, "float32"), 1e-6),
     "onnx_float64": (partial(_run_onnx, "float64"), 1e-12),
@@ -337,12 +345,13 @@ _EXPORTS: Mapping[str, tuple[Callable[[_Subject], Predictions], float]] = {
 }
 
 
-def _chosen(exports: Sequence[str] | None) -> list[str]:
+def _check_names(exports: Sequence[str] | None) -> list[str]:
+    """Return the names of the exports to run; raise ValueError if one does not exist."""
     if exports is None:
-        return [*_EXPORTS]
-    given = [exports] if isinstance(exports, str) else [*exports]
-    if isinstance(exports, str) or not given or not set(given) <= set(_EXPORTS):
+        return [*_RUNNERS]
+    names = [exports] if isinstance(exports, str) else [*exports]
+    if isinstance(exports, str) or not names or not set(names) <= set(_RUNNERS):
         raise ValueError(
-            f"exports must be a list of some of {[*_EXPORTS]}, or None, got {exports!r}"
+            f"exports must be a list of some of {[*_RUNNERS]}, or None, got {exports!r}"
         )
-    return given
+    return names

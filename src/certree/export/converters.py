@@ -1,4 +1,4 @@
-"""Converters for skl2onnx, with which whole pipelines become graphs of ONNX."""
+"""Converters for skl2onnx, which convert whole pipelines to ONNX graphs."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,20 +7,20 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from certree.export.formula import Formula
-from certree.export.onnx_graph import OPSET, Graph, class_labels, write
+from certree.export.onnx_graph import OPSET, Graph, make_class_labels, write_formula
 from certree.interface.extras import import_extra
 from certree.rows.training import TakesRows
 
 _ML_OPSET = 3
-# Whether probabilities are dictionaries: skl2onnx adds the nodes that make them.
-_OF_CLASSIFIERS = {"zipmap": [True, False, "columns"], "nocl": [True, False]}
+# Options of skl2onnx: whether it adds nodes that turn probabilities into dictionaries.
+_CLASSIFIER_OPTIONS = {"zipmap": [True, False, "columns"], "nocl": [True, False]}
 
 
 def register_converters() -> None:
     """Let skl2onnx convert pipelines that end with an estimator of certree.
 
-    The estimator takes one tensor of numbers, float32 or float64, as it does in `to_onnx`; a step
-    before it codes categories. As skl2onnx knows ``ai.onnx.ml`` up to version 3, sets of categories
+    The estimator takes one tensor of numbers, float32 or float64, as in `to_onnx`; a step before it
+    must encode categories. skl2onnx supports ``ai.onnx.ml`` up to version 3, so categorical splits
     become chains of comparisons.
 
     Raises
@@ -29,29 +29,29 @@ def register_converters() -> None:
         If skl2onnx is not installed.
     """
     register = import_extra("skl2onnx", "onnx").update_registered_converter
-    for estimator in _kinds_of(TakesRows):
+    for estimator in _iterate_exportable_estimators(TakesRows):
         register(
             estimator,
             f"Certree{estimator.__name__}",
             _set_shapes,
             _convert,
-            options=_OF_CLASSIFIERS if issubclass(estimator, ClassifierMixin) else None,
+            options=_CLASSIFIER_OPTIONS if issubclass(estimator, ClassifierMixin) else None,
         )
 
 
-def _kinds_of(kind: type) -> Iterator[type]:
-    """All classes derived from one that can be fitted and exported, those of others included."""
-    below: list[type] = kind.__subclasses__()
-    for one in below:
-        if hasattr(one, "fit") and hasattr(one, "_formula"):
-            yield one
-        yield from _kinds_of(one)
+def _iterate_exportable_estimators(kind: type) -> Iterator[type]:
+    """Yield all subclasses that can be fitted and exported, those of other packages included."""
+    subclasses: list[type] = kind.__subclasses__()
+    for subclass in subclasses:
+        if hasattr(subclass, "fit") and hasattr(subclass, "_build_formula"):
+            yield subclass
+        yield from _iterate_exportable_estimators(subclass)
 
 
 def _set_shapes(operator: Any) -> None:
-    """Tell skl2onnx what the outputs are."""
+    """Set the types and shapes of the outputs of an operator of skl2onnx."""
     types = import_extra("skl2onnx.common.data_types", "onnx")
-    formula = operator.raw_operator._formula()
+    formula = operator.raw_operator._build_formula()
     rows = operator.inputs[0].type
     n = rows.shape[0] if rows.shape else None
     number = (
@@ -63,7 +63,7 @@ def _set_shapes(operator: Any) -> None:
     if formula.classes is None:
         outputs[0].type = number([n, 1])
         return
-    kind = class_labels(formula).dtype.kind
+    kind = make_class_labels(formula).dtype.kind
     label = {"i": types.Int64TensorType, "f": types.DoubleTensorType, "O": types.StringTensorType}[
         kind
     ]
@@ -71,42 +71,48 @@ def _set_shapes(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Write the nodes of an estimator into the graph of a pipeline."""
+    """Add the nodes of an estimator to the graph of a pipeline."""
     types = import_extra("skl2onnx.common.data_types", "onnx")
     rows = operator.inputs[0]
     dtype = np.float64 if isinstance(rows.type, types.DoubleTensorType) else np.float32
     graph = Graph(scope.get_unique_operator_name("certree"), np.dtype(dtype), ml_opset=_ML_OPSET)
-    formula = operator.raw_operator._formula()
-    write(graph, formula, _coded(graph, formula, rows.full_name), operator.output_full_names)
+    formula = operator.raw_operator._build_formula()
+    write_formula(
+        graph,
+        formula,
+        _encode_categories(graph, formula, rows.full_name),
+        operator.output_full_names,
+    )
     container.nodes.extend(graph.nodes)
     container.initializers.extend(graph.constants)
     container.node_domain_version_pair_sets |= {("", OPSET), ("ai.onnx.ml", _ML_OPSET)}
 
 
-def _coded(graph: Graph, formula: Formula, rows: str) -> str:
-    """Rows whose categories are codes: places among those of the fit, and NaN for any other.
+def _encode_categories(graph: Graph, formula: Formula, rows: str) -> str:
+    """Add nodes that replace numeric categories by their codes in the fit, and others by NaN.
 
-    What codes categories before the estimator has seen all rows, the estimator perhaps some of them.
+    The encoder before the estimator may have had more categories than the rows of the fit: its numbers
+    are then categories of the estimator, whose own codes differ. Returns the name of the encoded rows.
     """
-    columns, changed = [], False
+    columns, is_changed = [], False
     for j in range(formula.n_features):
         column = graph.add("Gather", rows, graph.constant([j], np.int64), axis=1)
-        names = formula.categories_of(j)
-        if names is not None and _are_numbers_elsewhere(names):
-            known = graph.constant(np.array([names], dtype=graph.dtype))
-            same = graph.cast(graph.add("Equal", column, known), graph.dtype)
-            place, times = (
-                graph.add("MatMul", same, graph.constant(weights[:, None], graph.dtype))
+        names = formula.get_categories(j)
+        if names is not None and _need_encoding(names):
+            categories = graph.constant(np.array([names], dtype=graph.dtype))
+            is_equal = graph.cast(graph.add("Equal", column, categories), graph.dtype)
+            code, n_matches = (
+                graph.add("MatMul", is_equal, graph.constant(weights[:, None], graph.dtype))
                 for weights in (np.arange(len(names)), np.ones(len(names)))
             )
             unknown = graph.constant(np.nan, graph.dtype)
-            column = graph.add("Where", graph.cast(times, np.bool_), place, unknown)
-            changed = True
+            column = graph.add("Where", graph.cast(n_matches, np.bool_), code, unknown)
+            is_changed = True
         columns.append(column)
-    return graph.add("Concat", *columns, axis=1) if changed else rows
+    return graph.add("Concat", *columns, axis=1) if is_changed else rows
 
 
-def _are_numbers_elsewhere(names: Sequence[Any]) -> bool:
-    """Whether categories are numbers other than their places."""
-    numbers = all(isinstance(name, int | float) for name in names)
-    return numbers and list(names) != list(range(len(names)))
+def _need_encoding(names: Sequence[Any]) -> bool:
+    """Return whether categories are numbers that differ from their codes 0, 1, ..."""
+    are_numbers = all(isinstance(name, int | float) for name in names)
+    return are_numbers and list(names) != list(range(len(names)))

@@ -1,4 +1,4 @@
-"""Models as dictionaries of plain numbers and names, which any language reads from JSON."""
+"""Models as dictionaries of numbers and strings, which any language reads from JSON."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,17 +14,17 @@ from certree.tree import LEAF
 VERSION = 1
 
 
-def plain_dict(formula: Formula) -> dict[str, Any]:
-    """All of a formula, in the form of ``docs/model.schema.json``."""
+def make_plain_dict(formula: Formula) -> dict[str, Any]:
+    """Return a formula as a dictionary in the format of ``docs/model.schema.json``."""
     return {
         "format": "certree",
         "version": VERSION,
         "features": [
-            {"name": name, "categories": _listed(formula.categories_of(j))}
+            {"name": name, "categories": _to_list(formula.get_categories(j))}
             for j, name in enumerate(formula.names)
         ],
         "classes": None if formula.classes is None else formula.labels,
-        "trees": [_nodes(formula, number) for number in range(len(formula.trees))],
+        "trees": [_make_nodes(formula, number) for number in range(len(formula.trees))],
         "sum": {"tree": "only", "forest": "mean", "boosted": "sum"}[formula.kind],
         "start": formula.start.tolist(),
         "link": formula.link,
@@ -32,13 +32,15 @@ def plain_dict(formula: Formula) -> dict[str, Any]:
     }
 
 
-def _listed(names: Any) -> list[Any] | None:
+def _to_list(names: Any) -> list[Any] | None:
+    """Return names as a list; None stays None."""
     return None if names is None else list(names)
 
 
-def _nodes(formula: Formula, number: int) -> list[dict[str, Any]]:
+def _make_nodes(formula: Formula, number: int) -> list[dict[str, Any]]:
+    """Return the nodes of one tree as dictionaries."""
     tree = formula.trees[number]
-    share, both = formula.missing_shares(number), tree.missing_both
+    fraction, both = formula.compute_missing_left_fractions(number), tree.missing_both
     nodes: list[dict[str, Any]] = []
     for node in range(tree.n_nodes):
         left = int(tree.left[node])
@@ -46,13 +48,15 @@ def _nodes(formula: Formula, number: int) -> list[dict[str, Any]]:
             nodes.append({"value": tree.value[node].tolist()})
             continue
         inner: dict[str, Any] = {"feature": int(tree.feature[node])}
-        goes_left = formula.goes_left(number, node)
-        if goes_left is None:
+        is_left = formula.get_left_mask(number, node)
+        if is_left is None:
             inner["threshold"] = float(tree.threshold[node])
         else:
-            inner["left_categories"] = np.flatnonzero(goes_left).tolist()
+            inner["left_categories"] = np.flatnonzero(is_left).tolist()
         inner |= {"left": left, "right": left + 1}
-        inner["missing_left"] = float(share[node]) if both[node] else float(tree.missing_left[node])
+        inner["missing_left"] = (
+            float(fraction[node]) if both[node] else float(tree.missing_left[node])
+        )
         nodes.append(inner)
     return nodes
 
@@ -63,14 +67,14 @@ _LARGEST = np.finfo(np.float64).max
 
 
 def predict_from_dict(document: Mapping[str, Any], columns: Sequence[Sequence[Any]]) -> Float64:
-    """Predict rows by the dictionary of a model alone, as ``docs/model.schema.json`` describes it.
+    """Predict rows from the dictionary of a model, as ``docs/model.schema.json`` describes it.
 
     Parameters
     ----------
     document : dict
-        What `plain_dict` returns, or what JSON makes of it.
+        The result of `make_plain_dict`, also after writing it to JSON and reading it again.
     columns : sequence of sequences of length n
-        The values of each feature: numbers or names of categories, None or NaN where one is missing.
+        The values of each feature: numbers or names of categories; None or NaN for a missing value.
 
     Returns
     -------
@@ -78,56 +82,60 @@ def predict_from_dict(document: Mapping[str, Any], columns: Sequence[Sequence[An
         Probabilities of the classes, or predicted numbers.
     """
     features = zip(columns, document["features"], strict=True)
-    rows = np.array([_coded(column, feature["categories"]) for column, feature in features])
+    rows = np.array([_encode_column(column, feature["categories"]) for column, feature in features])
     outputs = np.zeros((rows.shape[1], len(document["start"])))
     for nodes in document["trees"]:
-        outputs += _outputs(nodes, rows)
+        outputs += _compute_outputs(nodes, rows)
     if document["sum"] == "mean":
         outputs /= len(document["trees"])
-    return _linked(outputs + document["start"], document)
+    return _apply_link(outputs + document["start"], document)
 
 
-def _coded(column: Sequence[Any], categories: Sequence[Any] | None) -> Float64:
-    """Numbers, of which infinite ones count as the largest, or places of categories; else NaN."""
+def _encode_column(column: Sequence[Any], categories: Sequence[Any] | None) -> Float64:
+    """Return a column as finite numbers, or as category codes; NaN for missing or unknown values.
+
+    Infinite numbers become the largest number of float64.
+    """
     if categories is None:
-        numbers = np.array(column, dtype=np.float64)  # which makes NaN of None
+        numbers = np.array(column, dtype=np.float64)  # None becomes NaN.
         return np.clip(numbers, -_LARGEST, _LARGEST)
-    code = {name: place for place, name in enumerate(categories)}
-    return np.array([code.get(name, np.nan) for name in column], dtype=np.float64)
+    codes = {name: code for code, name in enumerate(categories)}
+    return np.array([codes.get(name, np.nan) for name in column], dtype=np.float64)
 
 
-def _outputs(nodes: Sequence[Mapping[str, Any]], rows: Float64) -> Float64:
-    """Outputs (n, n_outputs) of one tree for rows (p, n)."""
+def _compute_outputs(nodes: Sequence[Mapping[str, Any]], rows: Float64) -> Float64:
+    """Return the outputs (n, n_outputs) of one tree for columns (p, n)."""
     n = rows.shape[1]
-    n_outputs = len(nodes[-1]["value"])  # children come after their parents, so it is a leaf
+    n_outputs = len(nodes[-1]["value"])  # The last node is a leaf, as children come after parents.
     outputs = np.zeros((n, n_outputs))
-    waiting = [(0, np.arange(n), np.ones(n))]  # a node, rows in it, and the share of each
-    while waiting:
-        number, inside, share = waiting.pop()
+    # A node, the rows in it, and the fraction of each row that is there.
+    stack = [(0, np.arange(n), np.ones(n))]
+    while stack:
+        number, inside, fraction = stack.pop()
         node = nodes[number]
         if "value" in node:
-            outputs[inside] += share[:, None] * node["value"]
+            outputs[inside] += fraction[:, None] * node["value"]
             continue
-        left = _share_left(node, rows[node["feature"], inside])
-        for child, part in ((node["left"], left), (node["right"], 1 - left)):
-            goes = part > 0
+        left = _compute_left_fraction(node, rows[node["feature"], inside])
+        for child, sent in ((node["left"], left), (node["right"], 1 - left)):
+            goes = sent > 0
             if goes.any():
-                waiting.append((child, inside[goes], share[goes] * part[goes]))
+                stack.append((child, inside[goes], fraction[goes] * sent[goes]))
     return outputs
 
 
-def _share_left(node: Mapping[str, Any], values: Float64) -> Float64:
-    """Share of each row that goes to the left."""
-    goes_left: NDArray[np.bool_]
+def _compute_left_fraction(node: Mapping[str, Any], values: Float64) -> Float64:
+    """Return the fraction of each row that goes left at a node."""
+    is_left: NDArray[np.bool_]
     if "threshold" in node:
-        goes_left = values <= node["threshold"]
+        is_left = values <= node["threshold"]
     else:
-        goes_left = np.isin(values, node["left_categories"])
-    return np.where(np.isnan(values), node["missing_left"], goes_left)
+        is_left = np.isin(values, node["left_categories"])
+    return np.where(np.isnan(values), node["missing_left"], is_left)
 
 
-def _linked(outputs: Float64, document: Mapping[str, Any]) -> Float64:
-    """Probabilities or numbers that outputs lead to."""
+def _apply_link(outputs: Float64, document: Mapping[str, Any]) -> Float64:
+    """Return the probabilities or numbers that the link of a model makes of its outputs."""
     link = document["link"]
     if link == "exp":
         return np.exp(outputs)

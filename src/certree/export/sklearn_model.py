@@ -1,7 +1,7 @@
 """Models as fitted estimators of scikit-learn.
 
-An estimator of the right kind is fitted to next to nothing, and its trees are replaced: so it has
-whatever attributes its version of scikit-learn wants.
+An estimator of the right kind is fitted to a few placeholder rows, so that it has all attributes of the
+installed version of scikit-learn. Then its trees are replaced.
 """
 
 from dataclasses import dataclass
@@ -20,21 +20,21 @@ from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.tree._tree import NODE_DTYPE
-from sklearn.tree._tree import Tree as TreeOfSklearn
+from sklearn.tree._tree import Tree as SklearnTree
 
-from certree.export.chains import chained
-from certree.export.formula import Formula, compared, rounded_down
+from certree.export.categorical_chains import expand_categorical_splits
+from certree.export.formula import Formula, extend_largest_threshold, round_down_to_float32
 from certree.interface.arrays import Float64
 from certree.rows.precision import warn_of_float32
 from certree.tree import LEAF, Tree
 
-# Of leaves without rows, as those who divide by the rows of a cell expect some; and what scikit-learn's
-# counts hold of weights.
-_FEW_ROWS, _MOST_ROWS = 1e-6, 2.0**62
+# Rows of a leaf without rows, as readers divide by them; and the largest weight that fits into the
+# integer counts of scikit-learn.
+_MIN_ROWS, _MAX_ROWS = 1e-6, 2.0**62
 
 
-def sklearn_model(formula: Formula) -> Any:
-    """Fitted estimator of scikit-learn that computes a formula."""
+def make_sklearn_model(formula: Formula) -> Any:
+    """Return a fitted estimator of scikit-learn that predicts like a formula; see `to_sklearn`."""
     if formula.kind != "boosted":
         warn_of_float32(
             formula.float64_names,
@@ -43,26 +43,28 @@ def sklearn_model(formula: Formula) -> Any:
         )
     if formula.kind == "tree":
         classes = formula.classes
-        return _with_names(_decision_tree(_Nodes.of(formula, 0), classes), formula)
+        return _set_feature_names(
+            _make_decision_tree(_NodeStatistics.from_formula(formula, 0), classes), formula
+        )
     if formula.kind == "forest":
-        return _with_names(_random_forest(formula), formula)
-    return _with_names(_boosting(formula), formula)
+        return _set_feature_names(_make_random_forest(formula), formula)
+    return _set_feature_names(_make_boosting(formula), formula)
 
 
 @dataclass(frozen=True, slots=True)
-class _Nodes:
-    """A tree without sets, and its nodes.
+class _NodeStatistics:
+    """A tree without categorical splits, and the statistics of its nodes.
 
     Attributes
     ----------
     tree : Tree
         The tree.
     value, square : ndarray of shape (m, n_outputs)
-        What leaves say, and its square; at other nodes the means over the rows below them.
+        Values of leaves, and their squares; means over the rows at other nodes.
     rows : ndarray of shape (m,)
-        Training rows; 1 for each leaf where they are not known.
+        Training rows in each node; 1 for each leaf if the model does not keep them.
     depth : ndarray of shape (m,)
-        Number of nodes above.
+        Number of nodes above each node.
     """
 
     tree: Tree
@@ -72,128 +74,144 @@ class _Nodes:
     depth: NDArray[np.int64]
 
     @classmethod
-    def of(cls, formula: Formula, number: int) -> "_Nodes":
-        """One of the trees of a formula."""
-        given = formula.trees[number]
-        sizes = [len(formula.categories_of(j) or ()) for j in range(formula.n_features)]
-        tree, origin, part = chained(given, sizes)
-        value = given.value[origin]
-        if formula.says_second and formula.link == "shares":
+    def from_formula(cls, formula: Formula, number: int) -> "_NodeStatistics":
+        """Compute the statistics of one of the trees of a formula."""
+        original = formula.trees[number]
+        sizes = [len(formula.get_categories(j) or ()) for j in range(formula.n_features)]
+        tree, origin, fraction = expand_categorical_splits(original, sizes)
+        value = original.value[origin]
+        if formula.has_second_class_only and formula.link == "shares":
             value = np.column_stack([1 - value, value])
         rows = np.ones(tree.n_nodes)
         if formula.rows is not None:
-            rows = np.maximum(formula.rows[number][origin] * part, _FEW_ROWS)
+            rows = np.maximum(formula.rows[number][origin] * fraction, _MIN_ROWS)
         depth = tree.splits_above
-        with np.errstate(over="ignore", invalid="ignore"):  # squares beyond float64
-            rows, mean = _averaged(tree, depth, rows, np.column_stack([value, np.square(value)]))
+        with np.errstate(over="ignore", invalid="ignore"):  # Squares may overflow.
+            rows, mean = _average_leaves(
+                tree, depth, rows, np.column_stack([value, np.square(value)])
+            )
         n_outputs = value.shape[1]
         return cls(tree, mean[:, :n_outputs], mean[:, n_outputs:], rows, depth)
 
-    def impurity(self, of_classes: bool) -> Float64:
-        """Gini's of classes, else the variance of what is said below, (m,); infinite beyond float64."""
-        if of_classes:
+    def compute_impurity(self, is_classifier: bool) -> Float64:
+        """Return the Gini impurity, or the variance of leaf values, of each node, (m,).
+
+        A variance that overflows is infinite.
+        """
+        if is_classifier:
             return 1 - np.square(self.value).sum(axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
-            spread = np.maximum(self.square - np.square(self.value), 0.0).sum(axis=1)
-        return np.where(np.isnan(spread), np.inf, spread)
+            variance = np.maximum(self.square - np.square(self.value), 0.0).sum(axis=1)
+        return np.where(np.isnan(variance), np.inf, variance)
 
 
-def _averaged(
+def _average_leaves(
     tree: Tree, depth: NDArray[np.int64], rows: Float64, value: Float64
 ) -> tuple[Float64, Float64]:
-    """Sums of the rows of leaves, and means of their values, at all nodes."""
+    """Return the rows and the mean value of each node, by those of its leaves.
+
+    `rows` and `value` hold those of leaves, and are overwritten at other nodes.
+    """
     inner = np.flatnonzero(~tree.is_leaf)
-    for level in np.unique(depth[inner])[::-1]:  # from the deepest nodes up
-        nodes = inner[depth[inner] == level]
+    for node_depth in np.unique(depth[inner])[::-1]:  # The deepest nodes come first.
+        nodes = inner[depth[inner] == node_depth]
         left, right = tree.left[nodes], tree.left[nodes] + 1
         rows[nodes] = rows[left] + rows[right]
-        share = (rows[left] / rows[nodes])[:, None]
-        value[nodes] = share * value[left] + (1 - share) * value[right]
+        fraction = (rows[left] / rows[nodes])[:, None]
+        value[nodes] = fraction * value[left] + (1 - fraction) * value[right]
     return rows, value
 
 
-def _decision_tree(nodes: _Nodes, classes: NDArray[Any] | None) -> Any:
+def _make_decision_tree(nodes: _NodeStatistics, classes: NDArray[Any] | None) -> Any:
+    """Return a decision tree of scikit-learn; without classes a regressor."""
     tree, m, p = nodes.tree, nodes.tree.n_nodes, nodes.tree.n_features
     inner = ~tree.is_leaf
     table = np.zeros(m, dtype=NODE_DTYPE)
     table["left_child"] = tree.left
     table["right_child"] = np.where(inner, tree.left + 1, LEAF)
     table["feature"] = np.where(inner, tree.feature, -2)
-    table["threshold"] = np.where(inner, rounded_down(tree.threshold), -2.0)
-    table["impurity"] = nodes.impurity(classes is not None)
-    table["n_node_samples"] = np.minimum(np.rint(nodes.rows), _MOST_ROWS)
+    table["threshold"] = np.where(inner, round_down_to_float32(tree.threshold), -2.0)
+    table["impurity"] = nodes.compute_impurity(classes is not None)
+    table["n_node_samples"] = np.minimum(np.rint(nodes.rows), _MAX_ROWS)
     table["weighted_n_node_samples"] = nodes.rows
     table["missing_go_to_left"] = tree.missing_left
     if classes is None:
-        model = _fitted(DecisionTreeRegressor(), p, None, nodes.value.shape[1])
+        model = _fit_placeholder(DecisionTreeRegressor(), p, None, nodes.value.shape[1])
     else:
-        model = _fitted(DecisionTreeClassifier(), p, classes)
-    # Of classes one output has all shares; numbers are an output each.
+        model = _fit_placeholder(DecisionTreeClassifier(), p, classes)
+    # A classifier has one output with all probabilities; a regressor an output for each number.
     n_outputs = nodes.value.shape[1]
-    inside = TreeOfSklearn(p, np.array([n_outputs], dtype=np.intp), 1)
+    inner_tree = SklearnTree(p, np.array([n_outputs], dtype=np.intp), 1)
     values = np.ascontiguousarray(nodes.value[:, None, :])
     if classes is None and n_outputs > 1:
-        inside = TreeOfSklearn(p, np.ones(n_outputs, dtype=np.intp), n_outputs)
+        inner_tree = SklearnTree(p, np.ones(n_outputs, dtype=np.intp), n_outputs)
         values = np.ascontiguousarray(nodes.value[:, :, None])
     depth = int(nodes.depth.max())
-    inside.__setstate__({"max_depth": depth, "node_count": m, "nodes": table, "values": values})
-    model.tree_ = inside
+    inner_tree.__setstate__({"max_depth": depth, "node_count": m, "nodes": table, "values": values})
+    model.tree_ = inner_tree
     return model
 
 
-def _random_forest(formula: Formula) -> Any:
+def _make_random_forest(formula: Formula) -> Any:
+    """Return a random forest of scikit-learn."""
     if formula.power != 1:
         raise ValueError(
-            f"forests of scikit-learn average probabilities, and this one raises their average to the "
-            f'power {formula.power:g} (leaves_.power): fit it with leaves="plain", "refilled", '
-            '"shrunk" or "honest"'
+            'leaves must be "plain", "refilled", "shrunk" or "honest" for an export to scikit-learn, '
+            f"which cannot raise the mean probability to a power, got leaves_.power={formula.power:g}: "
+            "fit again with one of these"
         )
     p, classes, n_trees = formula.n_features, formula.classes, len(formula.trees)
     if classes is None:
-        model = _fitted(RandomForestRegressor(1), p, None, formula.n_outputs)
+        model = _fit_placeholder(RandomForestRegressor(1), p, None, formula.n_outputs)
     else:
-        model = _fitted(RandomForestClassifier(1), p, classes)
+        model = _fit_placeholder(RandomForestClassifier(1), p, classes)
     codes = None if classes is None else np.arange(len(classes), dtype=np.float64)
-    model.estimators_ = [_decision_tree(_Nodes.of(formula, i), codes) for i in range(n_trees)]
+    model.estimators_ = [
+        _make_decision_tree(_NodeStatistics.from_formula(formula, i), codes) for i in range(n_trees)
+    ]
     return model.set_params(n_estimators=n_trees)
 
 
-def _boosting(formula: Formula) -> Any:
+def _make_boosting(formula: Formula) -> Any:
+    """Return a histogram-based boosting estimator of scikit-learn, or one for each number."""
     p, classes, n_trees = formula.n_features, formula.classes, len(formula.trees)
-    predictors = [_predictors(_Nodes.of(formula, i)) for i in range(n_trees)]
+    predictors = [
+        _make_predictors(_NodeStatistics.from_formula(formula, i)) for i in range(n_trees)
+    ]
     if classes is not None:
-        model = _fitted(HistGradientBoostingClassifier(max_iter=1), p, classes)
-        return _with_trees(model, formula.start, predictors)
+        model = _fit_placeholder(HistGradientBoostingClassifier(max_iter=1), p, classes)
+        return _set_trees(model, formula.start, predictors)
     if formula.link == "sorted":
         raise ValueError(
-            "scikit-learn sorts no predictions, as quantiles of one fit are: use to_onnx() or "
-            "to_dict(), or fit a model for each quantile"
+            "quantile must be a single number for an export to scikit-learn, which cannot sort several "
+            "quantiles: use to_onnx() or to_dict(), or fit a model for each quantile"
         )
     loss = "poisson" if formula.link == "exp" else "squared_error"
-    one = HistGradientBoostingRegressor(loss=loss, max_iter=1)
+    regressor = HistGradientBoostingRegressor(loss=loss, max_iter=1)
     if formula.n_outputs == 1:
-        return _with_trees(_fitted(one, p, None), formula.start, predictors)
-    several = _fitted(MultiOutputRegressor(one), p, None, formula.n_outputs)
+        return _set_trees(_fit_placeholder(regressor, p, None), formula.start, predictors)
+    several = _fit_placeholder(MultiOutputRegressor(regressor), p, None, formula.n_outputs)
     for k, model in enumerate(several.estimators_):
-        _with_trees(model, formula.start[k : k + 1], [[trees[k]] for trees in predictors])
+        _set_trees(model, formula.start[k : k + 1], [[trees[k]] for trees in predictors])
     return several
 
 
-def _with_trees(model: Any, start: Float64, predictors: list[list[TreePredictor]]) -> Any:
+def _set_trees(model: Any, start: Float64, predictors: list[list[TreePredictor]]) -> Any:
+    """Replace the trees of a boosting estimator, and return it."""
     model._baseline_prediction = start[None, :].copy()
     model._predictors = predictors
     return model.set_params(max_iter=len(predictors))
 
 
-def _predictors(nodes: _Nodes) -> list[TreePredictor]:
-    """The tree once for each output."""
+def _make_predictors(nodes: _NodeStatistics) -> list[TreePredictor]:
+    """Return a tree for each output."""
     tree = nodes.tree
     inner = ~tree.is_leaf
     table = np.zeros(tree.n_nodes, dtype=PREDICTOR_RECORD_DTYPE)
     table["left"] = np.where(inner, tree.left, 0)
     table["right"] = np.where(inner, tree.left + 1, 0)
     table["feature_idx"] = tree.feature
-    table["num_threshold"] = compared(tree.threshold)
+    table["num_threshold"] = extend_largest_threshold(tree.threshold)
     table["missing_go_to_left"] = tree.missing_left
     table["is_leaf"] = ~inner
     table["depth"] = nodes.depth
@@ -201,20 +219,21 @@ def _predictors(nodes: _Nodes) -> list[TreePredictor]:
     no_sets = np.zeros((0, 8), dtype=np.uint32)
     predictors = []
     for column in nodes.value.T:
-        one = table.copy()
-        one["value"] = column
-        predictors.append(TreePredictor(one, no_sets, no_sets))
+        nodes_of_output = table.copy()
+        nodes_of_output["value"] = column
+        predictors.append(TreePredictor(nodes_of_output, no_sets, no_sets))
     return predictors
 
 
-def _fitted(model: Any, p: int, classes: NDArray[Any] | None, n_outputs: int = 1) -> Any:
-    """Fit to a row or two of each class, or to so many numbers."""
+def _fit_placeholder(model: Any, p: int, classes: NDArray[Any] | None, n_outputs: int = 1) -> Any:
+    """Fit a model to two placeholder rows, or to two of each class, and return it."""
     y = np.ones((2, n_outputs) if n_outputs > 1 else 2)
     y = y if classes is None else np.repeat(classes, 2)
     return model.fit(np.zeros((len(y), p)), y)
 
 
-def _with_names(model: Any, formula: Formula) -> Any:
+def _set_feature_names(model: Any, formula: Formula) -> Any:
+    """Give a model the feature names of a formula, if it has some, and return the model."""
     if formula.feature_names is not None:
         model.feature_names_in_ = np.array(formula.feature_names, dtype=object)
     return model

@@ -1,8 +1,8 @@
-"""Models as statements of SQL that DuckDB and SQLite run.
+"""Models as SQL statements that DuckDB and SQLite run.
 
-A statement is a chain of selects, each of which reads the one before. Names of others stand in the
-first and the last one; those in between are names that no column has. Databases bound how deep
-expressions are, and SQLite how deep they are nested in the text: long chains and sums are flat.
+A statement is a chain of selects, each of which reads the one before. Only the first and the last
+select use names of the caller; the others have a prefix that no name of the caller has. Databases limit
+the depth of expressions, and SQLite the depth of nested parentheses, so long sums are written flat.
 """
 
 import string
@@ -14,238 +14,262 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from certree.export.formula import Formula, compared, expect_int64, expect_utf8
+from certree.export.formula import Formula, check_int64, check_utf8, extend_largest_threshold
 from certree.tree import LEAF
 
 _PREDICTION = "prediction"
 _TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
-def sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str:
-    """A statement that selects what a model predicts for the rows of a table."""
+def make_sql_statement(formula: Formula, table: str, keep: Sequence[str]) -> str:
+    """Return a statement that selects the predictions for the rows of a table; see `to_sql`."""
     classes = [] if formula.classes is None else formula.labels
     if formula.link == "sorted":
         raise ValueError(
-            "SQL sorts no columns of a row, as quantiles of one fit are: use to_onnx() or to_dict(), "
-            "or fit a model for each quantile"
+            "quantile must be a single number for an export to SQL, which cannot sort several "
+            "quantiles: use to_onnx() or to_dict(), or fit a model for each quantile"
         )
-    shares = _distinct([f"probability_{one}" for one in classes])
+    probability_names = _make_distinct([f"probability_{label}" for label in classes])
     n_numbers = 1 if classes else formula.n_outputs
     numbers = [_PREDICTION] if n_numbers == 1 else [f"{_PREDICTION}_{k}" for k in range(n_numbers)]
-    _expect_apart(formula, keep, [*numbers, *shares])
-    prefix = _free_prefix([table, *keep, *formula.names, *numbers, *shares])
-    selects, read = _Selects.of(table, keep, prefix), _features_read(formula)
-    columns = [_value(formula, one, selects.column(formula.names[one])) for one in read]
-    values = dict(zip(read, selects.add("x", columns), strict=True))
-    said = [_score(formula, values, k) for k in range(formula.n_outputs)]
+    _check_distinct_names(formula, keep, [*numbers, *probability_names])
+    prefix = _find_free_prefix([table, *keep, *formula.names, *numbers, *probability_names])
+    selects, used = _SelectChain.from_table(table, keep, prefix), _find_used_features(formula)
+    columns = [_format_feature(formula, j, selects.format_column(formula.names[j])) for j in used]
+    values = dict(zip(used, selects.add("x", columns), strict=True))
+    outputs = [_format_output(formula, values, k) for k in range(formula.n_outputs)]
     if not classes:
-        predicted = [f"EXP({one})" if formula.link == "exp" else one for one in said]
-        return selects.statement(keep, [*zip(predicted, numbers, strict=True)])
-    ranked, probabilities = _probabilities(formula, selects, selects.add("score", said))
-    best = _of_largest(ranked, [_literal(one) for one in classes])
-    named = zip(probabilities, shares, strict=True)
-    return selects.statement(keep, [(best, _PREDICTION), *named])
+        predicted = [f"EXP({value})" if formula.link == "exp" else value for value in outputs]
+        return selects.build_statement(keep, [*zip(predicted, numbers, strict=True)])
+    ranked, probabilities = _add_probabilities(formula, selects, selects.add("score", outputs))
+    best = _select_largest(ranked, [_format_literal(label) for label in classes])
+    named = zip(probabilities, probability_names, strict=True)
+    return selects.build_statement(keep, [(best, _PREDICTION), *named])
 
 
 # -- names -----------------------------------------------------------------------------------------
 
 
-def _folded(name: str) -> str:
-    """What a name is to databases, which compare letters of ASCII without case, and only those."""
+def _fold_case(name: str) -> str:
+    """Return a name with ASCII letters in lower case, as databases ignore the case of these alone."""
     return name.translate(_TO_LOWER)
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Names of which none is another one's; behind a further one there is a number."""
-    given, taken = {_folded(name) for name in names}, set[str]()
+def _make_distinct(names: Sequence[str]) -> list[str]:
+    """Return names that databases distinguish; repeated names get a number at the end."""
+    originals, taken = {_fold_case(name) for name in names}, set[str]()
     distinct = []
     for name in names:
-        found = name
-        if _folded(name) in taken:
+        unique = name
+        if _fold_case(name) in taken:
             numbered = (f"{name}_{number}" for number in count(2))
-            found = next(one for one in numbered if _folded(one) not in given | taken)
-        taken.add(_folded(found))
-        distinct.append(found)
+            unique = next(new for new in numbered if _fold_case(new) not in originals | taken)
+        taken.add(_fold_case(unique))
+        distinct.append(unique)
     return distinct
 
 
-def _free_prefix(taken: Iterable[str]) -> str:
-    """Letters with which none of some names begins."""
-    folded = [_folded(name) for name in taken]
+def _find_free_prefix(taken: Iterable[str]) -> str:
+    """Return a prefix that none of the taken names has."""
+    folded = [_fold_case(name) for name in taken]
     prefix = "m_"
     while any(name.startswith(prefix) for name in folded):
         prefix += "_"
     return prefix
 
 
-def _expect_apart(formula: Formula, keep: Sequence[str], outputs: Sequence[str]) -> None:
-    """Refuse names that a database would take for one another."""
+def _check_distinct_names(formula: Formula, keep: Sequence[str], outputs: Sequence[str]) -> None:
+    """Raise ValueError if a database would not distinguish some of the names."""
     if isinstance(keep, str) or not all(isinstance(name, str) for name in keep):
-        raise TypeError(f"keep must be a sequence of names of columns, got {keep!r}")
+        raise TypeError(f"keep must be a sequence of column names, got {keep!r}")
     selected = dict[str, str]()
     for name in (*outputs, *keep):
-        if _folded(name) in selected:
+        if _fold_case(name) in selected:
             raise ValueError(
-                f"keep must hold other names than {selected[_folded(name)]!r}, which is selected "
-                f"already, and databases do not tell by case, got {name!r}"
+                "keep must hold names that differ from each other and from the outputs by more than "
+                f"case, got {name!r} besides {selected[_fold_case(name)]!r}: rename the column"
             )
-        selected[_folded(name)] = name
-    read = dict[str, str]()
-    for feature in _features_read(formula):
+        selected[_fold_case(name)] = name
+    used = dict[str, str]()
+    for feature in _find_used_features(formula):
         name = formula.names[feature]
-        first = read.setdefault(_folded(name), name)
+        first = used.setdefault(_fold_case(name), name)
         if first != name:
             raise ValueError(
-                f"features must differ by more than case, as databases do not tell them apart, got "
-                f"{first!r} and {name!r}"
+                "feature names must differ by more than case for an export to SQL, got "
+                f"{first!r} and {name!r}: rename one and fit again"
             )
 
 
-def _written(text: str) -> str:
-    """A name or a string that a statement can have."""
-    expect_utf8(text)
+def _check_text(text: str) -> str:
+    """Return a text; raise ValueError if a SQL statement cannot contain it."""
+    check_utf8(text)
     if "\0" in text:
-        raise ValueError(f"a statement of SQL ends at a NUL, and there is one in {text!r}")
+        raise ValueError(
+            f"names and classes must not contain a NUL, which ends a SQL statement, got {text!r}"
+        )
     return text
 
 
-def _quoted(name: Any) -> str:
-    """A name of a column or a table."""
+def _quote_name(name: Any) -> str:
+    """Return the name of a column or a table in quotes."""
     if not str(name):
-        raise ValueError("SQL has no empty names: name the feature, the table or the column")
-    return '"' + _written(str(name)).replace('"', '""') + '"'
+        raise ValueError(
+            "names of features, tables and columns must not be empty for an export to SQL, got ''"
+        )
+    return '"' + _check_text(str(name)).replace('"', '""') + '"'
 
 
-def _literal(value: Any) -> str:
-    """A constant; with an exponent, numbers are floating ones in every database."""
+def _format_literal(value: Any) -> str:
+    """Return a constant; numbers get an exponent, which makes them floats in every database."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, int):
-        expect_int64(value)
+        check_int64(value)
         return str(value)
     if isinstance(value, float):
         return repr(value) if "e" in repr(value) else f"{value!r}e0"
-    return "'" + _written(str(value)).replace("'", "''") + "'"
+    return "'" + _check_text(str(value)).replace("'", "''") + "'"
 
 
 # -- the chain of selects --------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class _Selects:
-    """Selects that read each other, the first one a table, and hand on the columns to keep.
+class _SelectChain:
+    """A chain of selects. The first reads a table, each other one the select before.
 
-    Each result is kept (MATERIALIZED): SQLite else copies expressions into each other, which doubles
-    what is below a column that is read twice.
+    Each select passes on the columns that the caller keeps. Its result is MATERIALIZED: otherwise
+    SQLite substitutes expressions into each other, which doubles the work for a column that is used
+    twice.
 
     Attributes
     ----------
     prefix : str
-        Begins all names, as none of the table's.
+        First letters of all names; no name of the caller begins with it.
     source : str
-        What the next select reads.
+        The table or select that the next select reads.
     kept : list of str
-        The columns to keep, as they are called there.
-    before : list of str
+        Names of the kept columns in the source.
+    selects : list of str
         The selects so far.
     """
 
     prefix: str
     source: str
     kept: list[str]
-    before: list[str] = field(default_factory=list)
+    selects: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, table: str, keep: Sequence[str], prefix: str) -> "_Selects":
-        """Begin with a table."""
-        selects = cls(prefix, f"{_quoted(table)} AS {prefix}table", [])
-        selects.kept = [selects.column(name) for name in keep]
+    def from_table(cls, table: str, keep: Sequence[str], prefix: str) -> "_SelectChain":
+        """Make an empty chain that reads a table."""
+        selects = cls(prefix, f"{_quote_name(table)} AS {prefix}table", [])
+        selects.kept = [selects.format_column(name) for name in keep]
         return selects
 
-    def column(self, name: str) -> str:
-        """A column of the table. SQLite takes one that is not there for a string if it stands alone."""
-        return f"{self.prefix}table.{_quoted(name)}"
+    def format_column(self, name: str) -> str:
+        """Return a column of the table as an expression.
 
-    def add(self, kind: str, expressions: Sequence[str], hand_on: Sequence[str] = ()) -> list[str]:
-        """Select expressions, and what the select before is to hand on; returns their names."""
+        The table is named, as SQLite otherwise reads the name of a column that does not exist as text.
+        """
+        return f"{self.prefix}table.{_quote_name(name)}"
+
+    def add(self, kind: str, expressions: Sequence[str], pass_on: Sequence[str] = ()) -> list[str]:
+        """Add a select of expressions, and return their names, which begin with `kind`.
+
+        `pass_on` are columns of the select before that the next select needs, too.
+        """
         names = [f"{self.prefix}{kind}{number}" for number in range(len(expressions))]
         if names:
             kept = [f"{self.prefix}kept{number}" for number in range(len(self.kept))]
-            given = [*self.kept, *hand_on, *expressions]
-            text = self._select(zip(given, [*kept, *hand_on, *names], strict=True))
+            columns = [*self.kept, *pass_on, *expressions]
+            text = self._format_select(zip(columns, [*kept, *pass_on, *names], strict=True))
             self.source, self.kept = f"{self.prefix}{kind}s", kept
-            self.before.append(f"{self.source} AS MATERIALIZED (\n{text}\n)")
+            self.selects.append(f"{self.source} AS MATERIALIZED (\n{text}\n)")
         return names
 
-    def statement(self, keep: Sequence[str], columns: Sequence[tuple[str, str]]) -> str:
-        """The statement that ends with columns by names of their own."""
-        named = [*zip(self.kept, keep, strict=True), *columns]
-        text = self._select((expression, _quoted(name)) for expression, name in named)
-        return f"WITH {', '.join(self.before)}\n{text}" if self.before else text
+    def build_statement(self, keep: Sequence[str], columns: Sequence[tuple[str, str]]) -> str:
+        """Return the whole statement.
 
-    def _select(self, columns: Iterable[tuple[str, str]]) -> str:
-        named = (name if name == given else f"{given} AS {name}" for given, name in columns)
+        Its last select has the kept columns, and (expression, name) pairs.
+        """
+        named = [*zip(self.kept, keep, strict=True), *columns]
+        text = self._format_select((expression, _quote_name(name)) for expression, name in named)
+        return f"WITH {', '.join(self.selects)}\n{text}" if self.selects else text
+
+    def _format_select(self, columns: Iterable[tuple[str, str]]) -> str:
+        """Return a SELECT of (expression, name) pairs from the source."""
+        named = (
+            name if name == expression else f"{expression} AS {name}"
+            for expression, name in columns
+        )
         return "SELECT\n" + ",\n".join(named) + f"\nFROM {self.source}"
 
 
 # -- from columns to probabilities -----------------------------------------------------------------
 
 
-def _features_read(formula: Formula) -> list[int]:
-    """Features that some node compares."""
-    compared = [tree.feature[~tree.is_leaf] for tree in formula.trees]
-    features: list[int] = np.unique(np.concatenate(compared)).tolist()
+def _find_used_features(formula: Formula) -> list[int]:
+    """Return the features that some node splits on, in order."""
+    split_features = [tree.feature[~tree.is_leaf] for tree in formula.trees]
+    features: list[int] = np.unique(np.concatenate(split_features)).tolist()
     return features
 
 
-def _value(formula: Formula, feature: int, column: str) -> str:
-    """A column as the trees compare it: a number, or the code of a category; NULL is missing."""
-    names = formula.categories_of(feature)
+def _format_feature(formula: Formula, feature: int, column: str) -> str:
+    """Return an expression for the number or category code of a column; NULL if missing."""
+    names = formula.get_categories(feature)
     if names is not None and not names:
         return "NULL"
-    of_words = names is not None and isinstance(names[0], str)
-    value = f"CAST({column} AS {'VARCHAR' if of_words else 'DOUBLE PRECISION'})"
+    has_texts = names is not None and isinstance(names[0], str)
+    value = f"CAST({column} AS {'VARCHAR' if has_texts else 'DOUBLE PRECISION'})"
     if names is None:
         return f"NULLIF({value}, 'NaN')"
-    cases = (f"WHEN {_literal(name)} THEN {code}" for code, name in enumerate(names))
+    cases = (f"WHEN {_format_literal(name)} THEN {code}" for code, name in enumerate(names))
     return f"CASE {value} {' '.join(cases)} END"
 
 
-def _probabilities(
-    formula: Formula, selects: _Selects, scores: list[str]
+def _add_probabilities(
+    formula: Formula, selects: _SelectChain, scores: list[str]
 ) -> tuple[list[str], list[str]]:
-    """What ranks the classes, and their probabilities."""
+    """Add selects for probabilities, and return expressions for ranks and probabilities.
+
+    The class with the largest rank is the predicted one.
+    """
     if formula.link == "identity":
         return scores, scores
     ranked = scores
     if formula.link == "shares":
-        if formula.says_second:
-            inside = f"CASE WHEN {scores[0]} < 0e0 THEN 0e0 WHEN {scores[0]} > 1e0 THEN 1e0"
-            scores = selects.add("second", [f"{inside} ELSE {scores[0]} END"])
+        if formula.has_second_class_only:
+            lower_cases = f"CASE WHEN {scores[0]} < 0e0 THEN 0e0 WHEN {scores[0]} > 1e0 THEN 1e0"
+            scores = selects.add("second", [f"{lower_cases} ELSE {scores[0]} END"])
             ranked = [f"1e0 - {scores[0]}", scores[0]]
-        power = _literal(float(formula.power))
-        parts = ranked if formula.power == 1 else [f"POWER({one}, {power})" for one in ranked]
-        handed = scores
+        power = _format_literal(float(formula.power))
+        terms = ranked if formula.power == 1 else [f"POWER({score}, {power})" for score in ranked]
     else:
         ranked = ["0e0", scores[0]] if formula.link == "logistic" else scores
-        (most,) = selects.add("most", [_of_largest(ranked, ranked)], scores)
-        parts, handed = [f"EXP({one} - {most})" for one in ranked], scores
-    parts = selects.add("part", parts, handed)
-    (total,) = selects.add("total", [_joined(parts, " + ")], [*handed, *parts])
-    return ranked, [f"{part} / {total}" for part in parts]
+        (largest,) = selects.add("most", [_select_largest(ranked, ranked)], scores)
+        terms = [f"EXP({score} - {largest})" for score in ranked]
+    terms = selects.add("part", terms, scores)
+    (total,) = selects.add("total", [_join_flat(terms, " + ")], [*scores, *terms])
+    return ranked, [f"{term} / {total}" for term in terms]
 
 
-def _of_largest(numbers: Sequence[str], said: Sequence[str]) -> str:
-    """What is said of the first of the largest numbers; functions for it have several names."""
+def _select_largest(numbers: Sequence[str], results: Sequence[str]) -> str:
+    """Return an expression for the result that belongs to the first of the largest numbers.
+
+    It is a CASE, as databases have different functions for it.
+    """
     cases = "".join(
-        f"WHEN {_joined([f'{one} >= {other}' for other in numbers[k + 1 :]], ' AND ')} THEN {said[k]}\n"
-        for k, one in enumerate(numbers[:-1])
+        f"WHEN {_join_flat([f'{number} >= {other}' for other in numbers[k + 1 :]], ' AND ')} "
+        f"THEN {results[k]}\n"
+        for k, number in enumerate(numbers[:-1])
     )
-    return f"CASE {cases}ELSE {said[-1]} END" if cases else said[-1]
+    return f"CASE {cases}ELSE {results[-1]} END" if cases else results[-1]
 
 
-def _joined(terms: Sequence[str], operator: str) -> str:
-    """Terms in as many groups as each has: an expression is as deep as both together."""
+def _join_flat(terms: Sequence[str], operator: str) -> str:
+    """Join terms with an operator, in about sqrt(n) groups, which keeps the expression flat."""
     if len(terms) == 1:
         return terms[0]
     size = isqrt(len(terms) - 1) + 1
@@ -253,91 +277,112 @@ def _joined(terms: Sequence[str], operator: str) -> str:
     return f"(({f'){operator}('.join(groups)}))"
 
 
-def _score(formula: Formula, values: dict[int, str], k: int) -> str:
-    """One of the outputs."""
-    terms = [_tree(formula, number, values, k) for number in range(len(formula.trees))]
+def _format_output(formula: Formula, values: dict[int, str], k: int) -> str:
+    """Return an expression for output k: the sum or mean of all trees."""
+    terms = [_format_tree(formula, number, values, k) for number in range(len(formula.trees))]
     if formula.kind == "tree":
         return terms[0]
     if formula.kind == "forest":
-        return f"{_joined(terms, ' + ')} / {_literal(float(len(terms)))}"
-    return f"{_literal(float(formula.start[k]))} + {_joined(terms, ' + ')}"
+        return f"{_join_flat(terms, ' + ')} / {_format_literal(float(len(terms)))}"
+    return f"{_format_literal(float(formula.start[k]))} + {_join_flat(terms, ' + ')}"
 
 
 # -- trees -----------------------------------------------------------------------------------------
 
 
-class _Said(NamedTuple):
-    """What a node says: cases that are looked at in turn, and what holds if none of them does."""
+class _TreeExpression(NamedTuple):
+    """The value of a node as a CASE expression.
+
+    Attributes
+    ----------
+    cases : str
+        "WHEN ... THEN ..." clauses, which are tried in turn.
+    otherwise : str
+        The value if no clause applies.
+    nesting : int
+        Depth of CASE expressions inside.
+    """
 
     cases: str
     otherwise: str
     nesting: int
 
     @property
-    def whole(self) -> str:
-        """An expression."""
+    def sql(self) -> str:
+        """The whole expression."""
         return f"CASE {self.cases}ELSE {self.otherwise} END" if self.cases else self.otherwise
 
 
-def _tree(formula: Formula, number: int, values: dict[int, str], k: int) -> str:
-    """What a tree says, output k: for rows that may go both ways it is a sum over all leaves."""
+def _format_tree(formula: Formula, number: int, values: dict[int, str], k: int) -> str:
+    """Return an expression for output k of a tree.
+
+    For rows that may go to both children it is a sum over all leaves.
+    """
     tree = formula.trees[number]
-    plain = _expression(formula, number, values, k, both_ways=False)
+    plain = _build_expression(formula, number, values, k, blend=False)
     features = np.unique(tree.feature[tree.missing_both])
     if not len(features):
-        return plain.whole
-    lacking = _joined([f"{values[feature]} IS NULL" for feature in features], " OR ")
-    blended = _expression(formula, number, values, k, both_ways=True)
-    return f"CASE WHEN {lacking} THEN {blended.whole}\n{plain.cases}ELSE {plain.otherwise} END"
+        return plain.sql
+    lacking = _join_flat([f"{values[feature]} IS NULL" for feature in features], " OR ")
+    blended = _build_expression(formula, number, values, k, blend=True)
+    return f"CASE WHEN {lacking} THEN {blended.sql}\n{plain.cases}ELSE {plain.otherwise} END"
 
 
-def _expression(
-    formula: Formula, number: int, values: dict[int, str], k: int, *, both_ways: bool
-) -> _Said:
-    """What a tree says, from the leaves up; the child that is nested deeper comes last."""
+def _build_expression(
+    formula: Formula, number: int, values: dict[int, str], k: int, *, blend: bool
+) -> _TreeExpression:
+    """Build the expression of a tree from the leaves up; the deeper child comes last.
+
+    With `blend`, rows that lack a value go to both children.
+    """
     tree = formula.trees[number]
-    share = formula.missing_shares(number)
-    said: dict[int, _Said] = {}
+    left_fraction = formula.compute_missing_left_fractions(number)
+    expressions: dict[int, _TreeExpression] = {}
     for node in range(tree.n_nodes - 1, -1, -1):
         left = int(tree.left[node])
         if left == LEAF:
-            said[node] = _Said("", _literal(float(tree.value[node, k])), 0)
+            expressions[node] = _TreeExpression("", _format_literal(float(tree.value[node, k])), 0)
             continue
-        x, conditions = values[int(tree.feature[node])], _conditions(formula, number, node, values)
-        first, last = sorted((left, left + 1), key=lambda child: said[child].nesting)
-        goes, goes_not = conditions[first - left], conditions[last - left]
-        inner, outer = said.pop(first), said.pop(last)
+        x = values[int(tree.feature[node])]
+        conditions = _format_conditions(formula, number, node, values)
+        first, last = sorted((left, left + 1), key=lambda child: expressions[child].nesting)
+        goes_first, goes_last = conditions[first - left], conditions[last - left]
+        inner, outer = expressions.pop(first), expressions.pop(last)
         nesting = max(outer.nesting, inner.nesting + 1)
-        if both_ways and tree.missing_both[node]:
-            part = float(share[node]) if first == left else 1 - float(share[node])
-            parts = _part(goes_not, goes, 1 - part), _part(goes, goes_not, part)
-            text = f"({outer.whole} * {parts[0]}\n+ {inner.whole} * {parts[1]})"
-            said[node] = _Said("", text, nesting)
+        if blend and tree.missing_both[node]:
+            fraction = float(left_fraction[node])
+            fraction = fraction if first == left else 1 - fraction
+            last_fraction = _format_fraction(goes_last, goes_first, 1 - fraction)
+            first_fraction = _format_fraction(goes_first, goes_last, fraction)
+            text = f"({outer.sql} * {last_fraction}\n+ {inner.sql} * {first_fraction})"
+            expressions[node] = _TreeExpression("", text, nesting)
         else:
             if tree.missing_left[node] == (first == left):
-                goes = f"({goes} OR {x} IS NULL)"
-            said[node] = _Said(
-                f"WHEN {goes} THEN {inner.whole}\n{outer.cases}", outer.otherwise, nesting
+                goes_first = f"({goes_first} OR {x} IS NULL)"
+            expressions[node] = _TreeExpression(
+                f"WHEN {goes_first} THEN {inner.sql}\n{outer.cases}", outer.otherwise, nesting
             )
-    return said[0]
+    return expressions[0]
 
 
-def _part(goes: str, goes_not: str, share: float) -> str:
-    """Part of a row that goes to a side."""
-    return f"CASE WHEN {goes} THEN 1e0 WHEN {goes_not} THEN 0e0 ELSE {_literal(share)} END"
+def _format_fraction(goes: str, goes_not: str, if_missing: float) -> str:
+    """Return an expression for the fraction of a row that goes to a child."""
+    return (
+        f"CASE WHEN {goes} THEN 1e0 WHEN {goes_not} THEN 0e0 ELSE {_format_literal(if_missing)} END"
+    )
 
 
-def _conditions(
+def _format_conditions(
     formula: Formula, number: int, node: int, values: dict[int, str]
 ) -> tuple[str, str]:
-    """When rows that have the value go to the left, and when to the right."""
+    """Return the conditions under which rows that have the value go left, and right."""
     tree = formula.trees[number]
     value, members = values[int(tree.feature[node])], tree.category_set(node).tolist()
     if not members:
-        if np.isinf(compared(tree.threshold[node])):
+        if np.isinf(extend_largest_threshold(tree.threshold[node])):
             return f"{value} IS NOT NULL", f"{value} <> {value}"
-        threshold = _literal(float(tree.threshold[node]))
+        threshold = _format_literal(float(tree.threshold[node]))
         return f"{value} <= {threshold}", f"{value} > {threshold}"
-    inside = _joined([f"{value} = {code}" for code in members], " OR ")
+    inside = _join_flat([f"{value} = {code}" for code in members], " OR ")
     outside = f"NOT {inside}"
     return (outside, inside) if tree.missing_left[node] else (inside, outside)

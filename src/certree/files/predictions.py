@@ -215,7 +215,7 @@ def _predict_batches(
     """Yield output tables batch by batch, at least one, all with the schema of the first."""
     schema: Any = None
     reader = read_model_batches(model, source, extra_columns=keep, n_rows=batch_size)
-    with closing(show_progress("predicting", reader, verbose > 0)) as batches:
+    with closing(iterate_with_progress("predicting", reader, verbose > 0)) as batches:
         for batch in batches:
             if len(batch.table) or (batch.is_last and schema is None):
                 table = _predict_batch(model, batch, keep, threshold)
@@ -223,7 +223,7 @@ def _predict_batches(
                 yield _cast_to_schema(table, schema, batch.where)
 
 
-def show_progress(
+def iterate_with_progress(
     description: str, batches: Iterator[tables.Batch], is_shown: bool
 ) -> Generator[tables.Batch, None, None]:
     """Yield the same batches and show a progress bar if there is more than one.

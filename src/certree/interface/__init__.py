@@ -1,5 +1,6 @@
-"""Where certree meets who calls it: what is taken, what is kept, and what is shown.
+"""What all packages share: checks of arguments, the state of fitted models, files and printed output.
 
-`arrays` and `signatures` check what functions are given, `fitted` keeps what a fit has made, `extras`
-imports what not everybody has, `progress` and `notebook` show work and answers, `whole` writes files.
+`arrays`, `signatures` and `parameter_aliases` check arguments; `fitted` and `stored_state` hold the
+state of fitted models; `extras` imports optional packages; `progress`, `notebook` and `formatting`
+make output; `atomic_write` writes files; `threads` interprets `n_jobs`.
 """

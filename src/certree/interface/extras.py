@@ -1,4 +1,4 @@
-"""What is installed only if it is asked for: ``pip install "certree[files]"`` and the like."""
+"""Imports of optional packages, the extras of ``pip install "certree[files]"``."""
 
 from importlib import import_module
 from typing import Any, Literal
@@ -7,14 +7,14 @@ Extra = Literal["files", "frames", "plot", "cli", "onnx", "dask"]
 
 
 def import_extra(module: str, extra: Extra) -> Any:
-    """Import a module that an extra brings.
+    """Import a module of an optional package.
 
     Parameters
     ----------
     module : str
         Name of the module.
     extra : {"files", "frames", "plot", "cli", "onnx", "dask"}
-        The extra of certree that it comes with.
+        The extra of certree that installs the package.
 
     Returns
     -------
@@ -23,7 +23,7 @@ def import_extra(module: str, extra: Extra) -> Any:
     Raises
     ------
     ImportError
-        If the package of the module is not installed; the message says which extra brings it.
+        If the package is not installed; the message has the command that installs it.
     """
     package = module.partition(".")[0]
     try:

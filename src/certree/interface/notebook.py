@@ -1,12 +1,12 @@
-"""Tables for notebooks: HTML without scripts or files, for light pages and dark ones."""
+"""HTML tables for notebooks, without scripts or files, for light and dark pages."""
 
 from collections.abc import Sequence
 from html import escape
 
-# Orange for more and blue for less, as in pictures. All eyes tell them apart, and half transparent
-# they go with any page.
+# Orange for positive and blue for negative bars, as in pictures. The colours are distinct for
+# colour-blind readers, and transparent enough for light and dark pages.
 _ABOVE, _BELOW = "rgba(213, 94, 0, 0.7)", "rgba(0, 114, 178, 0.7)"
-_BAR_WIDTH = 6.0  # in units of letters, on either side
+_BAR_WIDTH = 6.0  # em, on either side
 
 
 def make_html_table(
@@ -15,18 +15,18 @@ def make_html_table(
     lines: Sequence[Sequence[str]],
     bars: Sequence[float] | None = None,
 ) -> str:
-    """Write a table whose first column is words and whose others are numbers.
+    """Return an HTML table; its first column is text, the others are numbers.
 
     Parameters
     ----------
     title : str
-        What stands above it.
+        Title above the table; empty: none.
     head : sequence of str
-        Names of the columns; none: the table has no head.
+        Names of the columns; empty: the table has no head.
     lines : sequence of sequence of str
-        The cells of each line.
+        The text cells of each line.
     bars : sequence of float, or None
-        A bar behind each line, from -1 to 1.
+        Length of a bar at the end of each line, from -1 to 1; None: no bars.
 
     Returns
     -------
@@ -35,22 +35,24 @@ def make_html_table(
     parts = [f"<p>{escape(title)}</p>"] if title else []
     parts.append("<table style='color: inherit'>")
     if head:
-        parts.append(f"<thead><tr>{_cells('th', head)}</tr></thead>")
+        parts.append(f"<thead><tr>{_make_cells('th', head)}</tr></thead>")
     parts.append("<tbody>")
     for number, line in enumerate(lines):
-        bar = "" if bars is None else _bar(bars[number])
-        parts.append(f"<tr>{_cells('td', line)}{bar}</tr>")
+        bar = "" if bars is None else _make_bar(bars[number])
+        parts.append(f"<tr>{_make_cells('td', line)}{bar}</tr>")
     return "".join([*parts, "</tbody></table>"])
 
 
-def _cells(tag: str, words: Sequence[str]) -> str:
-    first, *others = map(escape, words)
+def _make_cells(tag: str, texts: Sequence[str]) -> str:
+    """Return the cells of a line: the first left-aligned, the others right-aligned."""
+    first, *others = map(escape, texts)
     left = f"<{tag} style='text-align: left'>{first}</{tag}>"
     style = "text-align: right; white-space: nowrap"
-    return left + "".join(f"<{tag} style='{style}'>{one}</{tag}>" for one in others)
+    return left + "".join(f"<{tag} style='{style}'>{text}</{tag}>" for text in others)
 
 
-def _bar(length: float) -> str:
+def _make_bar(length: float) -> str:
+    """Return a cell with a bar of this length, from -1 to 1."""
     left = _BAR_WIDTH * (1 + min(length, 0.0))
     style = (
         f"margin-left: {left:.2f}em; width: {_BAR_WIDTH * abs(length):.2f}em; height: 0.8em; "

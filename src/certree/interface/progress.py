@@ -1,4 +1,4 @@
-"""A progress bar for long work, when somebody watches."""
+"""Progress bars for long operations."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,16 +8,17 @@ from time import perf_counter
 from certree.interface.extras import import_extra
 from certree.interface.formatting import format_duration, format_four_digits
 
-# Where there are only lines, so many are written.
-_LINES = 10
+# Number of lines if there is no bar.
+_N_LINES = 10
 
 
 @contextmanager
 def show_progress(shown: bool, total: int, description: str) -> Iterator[Callable[..., None]]:
-    """Show a bar of `total` steps on standard error, if `shown`; yields what advances it.
+    """Show a progress bar of `total` steps on standard error, if `shown`; a context manager.
 
-    That takes a number of steps, 1 unless it is given, and a note that stands beside the bar from
-    then on. Where rich is not installed there are lines instead.
+    It yields a function that advances the bar: its arguments are a number of steps, by default 1, and a
+    note that is shown beside the bar. Lines are written instead of a bar if rich is not installed, and
+    nothing if standard error is neither a terminal nor a notebook.
     """
     console = None
     if shown:
@@ -25,9 +26,9 @@ def show_progress(shown: bool, total: int, description: str) -> Iterator[Callabl
             console = import_extra("rich.console", "cli").Console(stderr=True)
             bars = import_extra("rich.progress", "cli")
         if console is None:
-            yield _lines(total, description)
+            yield _show_lines(total, description)
             return
-    # Where nobody sees it move, a bar would be an empty line.
+    # In a file, a bar would be an empty line.
     if console is None or not (console.is_terminal or console.is_jupyter):
         yield lambda _steps=1, _note="": None
         return
@@ -39,35 +40,32 @@ def show_progress(shown: bool, total: int, description: str) -> Iterator[Callabl
 
 
 class RowRate:
-    """How many rows a second something takes, since it was made."""
+    """Measures rows per second since it was made."""
 
     def __init__(self) -> None:
         self._n, self._begin = 0, perf_counter()
 
-    def of(self, n: int) -> str:
-        """The same in words, once n more have been taken."""
+    def update(self, n: int) -> str:
+        """Count n more rows, and return the mean rate as text."""
         self._n += n
         seconds = max(perf_counter() - self._begin, 1e-9)
         return f"{format_four_digits(float(f'{self._n / seconds:.2g}'))} rows/s"
 
 
-def _lines(total: int, description: str) -> Callable[..., None]:
-    """What tells of steps by lines on standard error, some of them in all."""
-    done = told = 0
+def _show_lines(total: int, description: str) -> Callable[..., None]:
+    """Return a function that writes about ten lines of progress to standard error."""
+    done = shown = 0
     begin = perf_counter()
 
     def advance(steps: int = 1, note: str = "") -> None:
-        nonlocal done, told
+        nonlocal done, shown
         done += steps
-        if done < total and (done - told) * _LINES < total:
+        if done < total and (done - shown) * _N_LINES < total:
             return
-        told = done
+        shown = done
         left = (total - done) * (perf_counter() - begin) / max(done, 1)
-        more = [
-            one for one in (note, f"{format_duration(left)} left" if done < total else "") if one
-        ]
-        sys.stderr.write(
-            " ".join([f"{description}: {done} of {total}", ", ".join(more)]).rstrip() + "\n"
-        )
+        remaining = f"{format_duration(left)} left" if done < total else ""
+        details = ", ".join(text for text in (note, remaining) if text)
+        sys.stderr.write(f"{description}: {done} of {total} {details}".rstrip() + "\n")
 
     return advance

@@ -1,6 +1,6 @@
-"""Signatures at the door: what a public function is given is what its annotations say, or an error.
+"""Type checks of arguments by the annotations of a function.
 
-Arrays have a door of their own (`arrays`); ranges of numbers stand where their meaning does.
+Arrays are checked in `arrays`; ranges of numbers are checked in the functions themselves.
 """
 
 import inspect
@@ -30,108 +30,119 @@ from certree.interface.arrays import MAX_SETTING, to_float
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-# What an annotation that stands for numbers accepts, and how error messages call it. Text, None and
-# arrays are no numbers, whatever Python would make of them. Python's own types come first, as it takes
-# much longer to ask for abstract ones.
+# Types that annotations of numbers accept, and their description in messages. Text, None and arrays
+# are not numbers, even if Python can convert them. Python's own types come first, as isinstance is much
+# slower for abstract classes.
 _NUMBERS: dict[Any, tuple[tuple[type, ...], str]] = {
     bool: ((bool, np.bool_), "True or False"),
-    int: ((int, Integral), "a whole number"),
+    int: ((int, Integral), "an integer"),
     float: ((float, int, Real), "a number"),
     NoneType: ((NoneType,), "None"),
 }
 
 
 class _Range(Interval):
-    """An interval that also numbers of few digits are compared with as what they are."""
+    """An interval that compares NumPy scalars in float64, and not in their own precision."""
 
     def __contains__(self, value: Any) -> bool:
         return bool(super().__contains__(to_float(value)))
 
 
-# What settings of estimators may be, in scikit-learn's terms.
+# Constraints of parameters of estimators, in the form of scikit-learn.
 NONNEGATIVE = _Range(Real, 0, MAX_SETTING, closed="both")
 POSITIVE = _Range(Real, 0, MAX_SETTING, closed="right")
 COUNT = Interval(Integral, 1, None, closed="left")
-# More rounds of boosting, or trees that are judged in pairs, are a slip of the hand.
+# More rounds of boosting, or more trees in pairwise certificates, are most likely a mistake.
 ROUNDS = Interval(Integral, 1, 100_000, closed="both")
 
 
 def validate_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Check nouns, numbers and words that a function is given by its annotations.
+    """Decorate a function: arguments must have the types of its annotations.
 
     Parameters
     ----------
     function : callable
-        Annotations of arrays, callables and containers are not looked at.
+        Classes, protocols, numbers, literals and sequences of these are checked; annotations of
+        arrays, callables and other containers are ignored.
 
     Returns
     -------
     callable
-        The same function; it raises a TypeError that names the parameter, what was expected and
-        what came.
+        The function, which raises TypeError with the parameter, what was expected and what came.
     """
     parameters = inspect.signature(function).parameters.values()
-    several = inspect.Parameter.VAR_POSITIONAL
-    names = [one.name for one in parameters if one.kind is not several]
-    rest = [one.name for one in parameters if one.kind is several]
+    star = inspect.Parameter.VAR_POSITIONAL
+    names = [parameter.name for parameter in parameters if parameter.kind is not star]
+    star_names = [parameter.name for parameter in parameters if parameter.kind is star]
 
     @wraps(function)
-    def door(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        by_place = zip(chain(names, cycle(rest)), args, strict=False)
-        _expect(_expected(function), chain(by_place, kwargs.items()))
+    def validated(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        positional = zip(chain(names, cycle(star_names)), args, strict=False)
+        _check_values(_read_expected(function), chain(positional, kwargs.items()))
         return function(*args, **kwargs)
 
-    return door
+    return validated
 
 
 def validate_settings(owner: Any) -> None:
-    """Check attributes that a constructor has stored, by its annotations as `checked` does."""
-    expected = _expected(type(owner).__init__)
-    _expect(expected, [(name, getattr(owner, name)) for name in expected])
+    """Check the attributes of an object by the annotations of its constructor.
+
+    The attributes must have the names of the parameters; see `validate_arguments`.
+    """
+    expected = _read_expected(type(owner).__init__)
+    _check_values(expected, [(name, getattr(owner, name)) for name in expected])
 
 
-# What a value may be: of some classes, or else what functions accept; and how error messages say it.
-Expected = tuple[tuple[type, ...], tuple[Callable[[Any], bool], ...], str]
+# Accepted classes, functions that accept further values, and the description in messages.
+_Expected = tuple[tuple[type, ...], tuple[Callable[[Any], bool], ...], str]
 
 
-def _expect(expected: dict[str, Expected], given: Iterable[tuple[str, Any]]) -> None:
-    for name, value in given:
+def _check_values(expected: dict[str, _Expected], values: Iterable[tuple[str, Any]]) -> None:
+    """Raise InvalidParameterError for the first value, by name, that is not as expected."""
+    for name, value in values:
         if name not in expected:
             continue
-        one = expected[name]
-        if not (isinstance(value, one[0]) or _is_one_of(one, value)):
-            raise InvalidParameterError(f"{name} must be {one[2]}, got {shortened(value)}")
+        classes, _, description = expected[name]
+        if not (isinstance(value, classes) or _is_accepted(expected[name], value)):
+            raise InvalidParameterError(f"{name} must be {description}, got {shortened(value)}")
 
 
-def _is_one_of(expected: Any, value: Any) -> bool:
+def _is_accepted(expected: Any, value: Any) -> bool:
+    """Return whether a value is one of the expected ones."""
     classes, accepts, _ = expected
     return isinstance(value, classes) or any(accept(value) for accept in accepts)
 
 
 @cache
-def _expected(function: Callable[..., Any]) -> dict[str, Expected]:
-    """What each parameter may be; read at the first call, when all names are known."""
+def _read_expected(function: Callable[..., Any]) -> dict[str, _Expected]:
+    """Return the accepted values of each parameter.
+
+    It must not run before the first call of the function, when all names of annotations are defined.
+    """
     expected = {}
     for name, annotation in get_type_hints(function).items():
-        # None is named first, as where the values of a parameter are listed.
-        alternatives = sorted(_alternatives(annotation), key=lambda one: one is not NoneType)
-        kinds = [_kind(one) for one in alternatives]
-        if name != "return" and all(kinds):
-            classes, accepts, words = zip(*filter(None, kinds), strict=True)
-            expected[name] = sum(classes, ()), sum(accepts, ()), " or ".join(words)
+        # None comes first in messages, as in docstrings.
+        alternatives = sorted(
+            _iterate_alternatives(annotation), key=lambda kind: kind is not NoneType
+        )
+        parts = [_make_expected(kind) for kind in alternatives]
+        if name != "return" and all(parts):
+            classes, accepts, descriptions = zip(*filter(None, parts), strict=True)
+            expected[name] = sum(classes, ()), sum(accepts, ()), " or ".join(descriptions)
     return expected
 
 
-def _alternatives(annotation: Any) -> Iterator[Any]:
+def _iterate_alternatives(annotation: Any) -> Iterator[Any]:
+    """Yield the members of a union, or the annotation itself."""
     if get_origin(annotation) in (Union, UnionType):
-        for one in get_args(annotation):
-            yield from _alternatives(one)
+        for alternative in get_args(annotation):
+            yield from _iterate_alternatives(alternative)
     else:
         yield annotation
 
 
-def _kind(annotation: Any) -> Expected | None:
-    """What one annotation accepts, in code and in words; None if it is not looked at."""
+def _make_expected(annotation: Any) -> _Expected | None:
+    """Return the values that an annotation accepts; None if it is not checked."""
     if get_origin(annotation) is Literal:
         options = get_args(annotation)
         return (
@@ -140,45 +151,55 @@ def _kind(annotation: Any) -> Expected | None:
             " or ".join(f'"{option}"' for option in options),
         )
     if get_origin(annotation) in (Sequence, tuple):
-        return _sequence(get_args(annotation))
+        return _make_expected_sequence(get_args(annotation))
     if annotation in _NUMBERS:
-        types, words = _NUMBERS[annotation]
-        # Whole numbers of Python may lie beyond all others.
-        bounded = tuple(one for one in types if one in (bool, np.bool_, float, NoneType))
-        return bounded, (lambda value: isinstance(value, types) and _is_float(value),), words
+        types, description = _NUMBERS[annotation]
+        # Other types may hold integers that exceed float64.
+        bounded = tuple(kind for kind in types if kind in (bool, np.bool_, float, NoneType))
+        return (
+            bounded,
+            (lambda value: isinstance(value, types) and _fits_float64(value),),
+            description,
+        )
     if annotation is Any or not isinstance(annotation, type) or get_origin(annotation) is not None:
         return None
     if getattr(annotation, "_is_protocol", False):
         members = [name for name in vars(annotation) if not name.startswith("_")]
 
         @cache
-        def keeps_to_it(kind: Hashable) -> bool:
+        def implements_protocol(kind: Hashable) -> bool:
             return all(hasattr(kind, name) for name in members)
 
-        return (), (lambda value: keeps_to_it(cast(Hashable, type(value))),), _noun(annotation)
-    return (annotation,), (), _noun(annotation)
+        return (
+            (),
+            (lambda value: implements_protocol(cast(Hashable, type(value))),),
+            _add_article(annotation),
+        )
+    return (annotation,), (), _add_article(annotation)
 
 
-def _sequence(parts: tuple[Any, ...]) -> Expected | None:
-    """A sequence of any length, whose members are alike, or one of so many members."""
-    is_open = len(parts) == 1 or parts[1:] == (...,)
-    members = [_kind(part) for part in (parts[:1] if is_open else parts)]
+def _make_expected_sequence(annotations: tuple[Any, ...]) -> _Expected | None:
+    """Return the accepted sequences: of any length for one annotation, else one member for each."""
+    is_open = len(annotations) == 1 or annotations[1:] == (...,)
+    members = [_make_expected(kind) for kind in (annotations[:1] if is_open else annotations)]
     if not all(members):
         return None
-    words = [member[2] for member in filter(None, members)]
+    descriptions = [member[2] for member in filter(None, members)]
 
     def accepts(value: Any) -> bool:
-        listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-        listed = listed or (isinstance(value, np.ndarray) and value.ndim == 1)
-        if not listed or not (is_open or len(value) == len(members)):
+        is_sequence = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        is_sequence = is_sequence or (isinstance(value, np.ndarray) and value.ndim == 1)
+        if not is_sequence or not (is_open or len(value) == len(members)):
             return False
-        return all(map(_is_one_of, cycle(members), value))
+        return all(map(_is_accepted, cycle(members), value))
 
-    return (), (accepts,), f"a sequence, each {words[0]}" if is_open else f"({', '.join(words)})"
+    if is_open:
+        return (), (accepts,), f"a sequence, each {descriptions[0]}"
+    return (), (accepts,), f"({', '.join(descriptions)})"
 
 
-def _is_float(value: Any) -> bool:
-    """Whether a number lies in the range of a float64."""
+def _fits_float64(value: Any) -> bool:
+    """Return whether a number lies in the range of float64."""
     try:
         float(value)
     except OverflowError:
@@ -186,5 +207,6 @@ def _is_float(value: Any) -> bool:
     return True
 
 
-def _noun(kind: type) -> str:
+def _add_article(kind: type) -> str:
+    """Return the name of a class with "a" or "an"."""
     return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"

@@ -1,4 +1,4 @@
-"""Threads: how many `n_jobs` means."""
+"""The number of threads that `n_jobs` stands for."""
 
 import os
 from contextlib import nullcontext
@@ -11,37 +11,36 @@ from sklearn.utils._param_validation import Interval
 
 from certree.interface.signatures import validate_arguments
 
-# What it may be, in scikit-learn's terms.
+# Valid values of `n_jobs`, as constraints of scikit-learn.
 N_JOBS = [
     Interval(Integral, -(2**31), -1, closed="both"),
     Interval(Integral, 1, 2**31 - 1, closed="both"),
     None,
 ]
-# More threads than this only wait for each other, on any machine.
-_MOST_THREADS = 1024
-# So many rows are worth more than one thread where all trees of an ensemble are asked.
-_WORTH_THREADS = 128
+# More threads would only wait for each other, on any machine.
+_MAX_THREADS = 1024
+# From this number of rows on, threads speed up the prediction of an ensemble.
+_MIN_ROWS_FOR_THREADS = 128
 
 
 @validate_arguments
 def get_n_threads(n_jobs: int | None) -> int:
-    """Number of threads that `n_jobs` means in scikit-learn's convention, 1024 at most."""
+    """Return the number of threads for `n_jobs` by scikit-learn's convention, at most 1024."""
     if n_jobs is None:
         return 1
-    # Processes are what joblib would start; a worker of a pool may start none, but threads.
+    # joblib counts processes by default, which a daemon may not start; it may start threads.
     with parallel_config("threading") if current_process().daemon else nullcontext():
-        return min(int(effective_n_jobs(n_jobs)), _MOST_THREADS)
+        return min(int(effective_n_jobs(n_jobs)), _MAX_THREADS)
 
 
-def get_n_threads_or_all(n_jobs: int | None, n_rows: int = _WORTH_THREADS) -> int:
-    """Number of threads of models whose fits are long: None means all that this process may use.
+def get_n_threads_or_all(n_jobs: int | None, n_rows: int = _MIN_ROWS_FOR_THREADS) -> int:
+    """Return the number of threads of an ensemble; None means all threads of this process.
 
-    A few rows to predict take one: to ask for more takes longer than their prediction.
-
-    What joblib is told wins, one of its workers takes one, and OMP_NUM_THREADS bounds them, as it does
-    for scikit-learn's own boosting: so do pools and clusters say that their workers share a machine.
+    Less than 128 rows to predict take one thread. For None, a configuration of joblib comes first, a
+    worker of joblib takes one thread, and OMP_NUM_THREADS is the limit, as in scikit-learn's histogram
+    boosting: pools and clusters set it if their workers share a machine.
     """
-    if n_rows < _WORTH_THREADS:
+    if n_rows < _MIN_ROWS_FOR_THREADS:
         return 1
     if n_jobs is not None:
         return get_n_threads(n_jobs)
@@ -50,6 +49,6 @@ def get_n_threads_or_all(n_jobs: int | None, n_rows: int = _WORTH_THREADS) -> in
         return get_n_threads(configured)
     if backend.nesting_level:
         return 1
-    bound = os.environ.get("OMP_NUM_THREADS", "")
-    most = min(cpu_count(), _MOST_THREADS)
-    return min(most, max(1, int(bound))) if bound.isdecimal() else most
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    n_threads = min(cpu_count(), _MAX_THREADS)
+    return min(n_threads, max(1, int(limit))) if limit.isdecimal() else n_threads

@@ -333,7 +333,7 @@ class Here(Parts):
                 if self._limit is not None:
                     give_back()
                     self.expect_within_limit()
-                show(n, pace.of(n))
+                show(n, pace.update(n))
 
     @property
     def n_workers(self) -> int:

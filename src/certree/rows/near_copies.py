@@ -147,8 +147,8 @@ class NearCopies:
             return "which was not checked: rows are out of core or sparse, or no feature is numeric"
         units = "groups of calibration rows" if self.grouped else "calibration rows"
         said = (
-            f"of {self.n:,} {units} that were compared, {format_percent(self.share)} share the codes of "
-            f"{self.bins} quantile bins with training rows"
+            f"of {self.n:,} {units} that were compared, {format_percent(self.share)} share the codes "
+            f"of {self.bins} quantile bins with training rows"
         )
         if self.share > _LEAST_SHARE:
             said += f", of which {format_percent(self.kept)} are left with {2 * self.bins} bins"
@@ -275,9 +275,9 @@ def expect_few_near_copies(found: NearCopies, n: int, duplicates: Duplicates) ->
     if found.are_likely:
         units = "groups" if found.grouped else "rows"
         _warn(
-            f"{format_percent(found.share)} of the {found.n:,} {units} that certify, as far as they were "
-            f"compared, nearly repeat training rows: they share the codes of {found.bins} quantile "
-            f"bins of the features, and {format_percent(found.kept)} of such neighbours are left with "
+            f"{format_percent(found.share)} of the {found.n:,} {units} that certify, as far as they "
+            f"were compared, nearly repeat training rows: they share the codes of {found.bins} "
+            f"quantile bins of the features, and {format_percent(found.kept)} of such neighbours are left with "
             f"{2 * found.bins} bins, where about half are left of independent rows. If these are "
             "copies that were rounded or carry noise, or measurements that depend on each other, no "
             "certificate holds: keep one row of each, or give groups= (the draw of each row), where "

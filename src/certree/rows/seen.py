@@ -85,7 +85,8 @@ class SeenRows(ArrayRecord):
             (self.weight > 0).all() and has_finite_total(self.weight) and (self.weight != 1).any()
         ):
             raise ValueError(
-                f"weight must be positive, sum to at most {MAX_TOTAL_WEIGHT:g}, and be None if all are 1"
+                f"weight must be positive, sum to at most {MAX_TOTAL_WEIGHT:g}, "
+                "and be None if all are 1"
             )
         if self.lacks is not None and (self.lacks.min(initial=0) < 0 or not self.lacks.any()):
             raise ValueError("lacks must hold bits of features, and be None if there are none")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certree.explain.path import Branch
+from certree.explain.path import ShownNode
 from certree.interface.arrays import Float64
 from certree.interface.extras import import_extra
 from certree.interface.formatting import (
@@ -117,7 +117,7 @@ class _DrawnNode:
     Lines of `rule` stand above y, lines of `prediction` (the prediction and its bound) below it.
     """
 
-    branch: Branch
+    branch: ShownNode
     x: float
     y: float
     bottom: float
@@ -125,7 +125,7 @@ class _DrawnNode:
     prediction: list[str]
 
 
-def _lay_out_nodes(root: Branch, width: float, summary: TreeSummary) -> list[_DrawnNode]:
+def _lay_out_nodes(root: ShownNode, width: float, summary: TreeSummary) -> list[_DrawnNode]:
     """Return all nodes with their positions, from top to bottom.
 
     A node stands between its left and its right subtree, so no line crosses a text.
@@ -148,20 +148,19 @@ def _lay_out_nodes(root: Branch, width: float, summary: TreeSummary) -> list[_Dr
     return nodes
 
 
-def _format_node(branch: Branch, summary: TreeSummary) -> list[str]:
+def _format_node(branch: ShownNode, summary: TreeSummary) -> list[str]:
     """Return the lines below a node: prediction and rows, then the bound on the error of a leaf."""
     node = branch.cell.node
-    lines = [
-        f"{escape_controls(summary.format_prediction(node))} · {format_quantity(branch.cell.rows, 'row')}"
-    ]
+    n_rows = format_quantity(branch.cell.rows, "row")
+    lines = [f"{escape_controls(summary.format_prediction(node))} · {n_rows}"]
     if summary.certificates is not None and not branch.children:
         lines.append(f"error <= {format_bound(summary.certificates[node].bound)}")
     return lines
 
 
-def _iterate_in_order(root: Branch) -> Iterator[tuple[Branch, int]]:
+def _iterate_in_order(root: ShownNode) -> Iterator[tuple[ShownNode, int]]:
     """Yield nodes with their depths in order: left subtree, the node, right subtree."""
-    stack: list[tuple[Branch, int, bool]] = [(root, 0, False)]
+    stack: list[tuple[ShownNode, int, bool]] = [(root, 0, False)]
     while stack:
         branch, level, is_open = stack.pop()
         if is_open or not branch.children:
@@ -175,7 +174,7 @@ def _draw_lines(
     ax: Any, node: _DrawnNode, node_by_number: dict[int, _DrawnNode], summary: TreeSummary
 ) -> None:
     """Draw the lines from a node to its children."""
-    rows = summary.explainer.rows
+    rows = summary.explainer.rows_per_node
     for child in node.branch.children:
         end = node_by_number[child.cell.node]
         fraction = child.cell.rows / rows[0] if rows[0] > 0 else 0.0
@@ -189,7 +188,7 @@ def _draw_box(ax: Any, node: _DrawnNode, summary: TreeSummary, colour: Any) -> N
     rectangle = import_extra("matplotlib.patches", "plot").Rectangle
     corner = (node.x - _BOX / 2, node.y - _BOX / 2)
     branch, number = node.branch, node.branch.cell.node
-    line = "--" if branch.hidden else "-"
+    line = "--" if branch.has_hidden_children else "-"
     box = rectangle(corner, _BOX, _BOX, facecolor=colour, edgecolor=INK, lw=0.7, ls=line, zorder=3)
     ax.add_patch(box)
     # Names are not parsed as formulas, as they may contain dollar signs.
@@ -200,7 +199,7 @@ def _draw_box(ax: Any, node: _DrawnNode, summary: TreeSummary, colour: Any) -> N
     rule.set_gid("rule")
     bold = ax.text(x, node.y, node.prediction[0], va="top", weight="bold", **style)
     bold.set_gid("prediction")
-    if branch.hidden:
+    if branch.has_hidden_children:
         position = {"xycoords": bold, "xy": (1, 1), "va": "top", "color": FAINT}
         n_hidden = format_quantity(summary.n_leaves_below[number], "leaf", "leaves")
         ax.annotate(f"  {n_hidden} below", **position, **style)
@@ -237,7 +236,7 @@ def _blend_class_colour(colors: Any, probabilities: Float64) -> Any:
     return 1 - strength * (1 - colour)
 
 
-def _describe_tree(model: Any, summary: TreeSummary, root: Branch, number: int) -> str:
+def _describe_tree(model: Any, summary: TreeSummary, root: ShownNode, number: int) -> str:
     """Return the title: the most important feature, or the first split, and the number of leaves."""
     n_leaves = summary.tree.n_leaves
     n_shown = (1 + sum(1 for _ in _iterate_in_order(root))) // 2
@@ -261,4 +260,5 @@ def _describe_bounds(summary: TreeSummary) -> str:
     """Return a second line of the title, on the guarantee of the bounds; "" without bounds."""
     if summary.certificates is None:
         return ""
-    return f"\nAll bounds hold together with probability {format_confidence(summary.certificates.terms.delta)}"
+    confidence = format_confidence(summary.certificates.terms.delta)
+    return f"\nAll bounds hold together with probability {confidence}"

@@ -17,7 +17,7 @@ from certree.ensembles import AdaBoostTreeClassifier
 from certree.ensembles.boosting import BoostedTrees
 from certree.ensembles.forest import Forest
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.explain.path import Branch, Explainer
+from certree.explain.path import Explainer, ShownNode
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import check_one_target, get_snapshot
 from certree.interface.formatting import format_four_digits, format_percent
@@ -59,9 +59,9 @@ class TreeSummary:
         """The tree."""
         return self.explainer.tree
 
-    def select_branches(self, max_leaves: int) -> Branch:
+    def select_branches(self, max_leaves: int) -> ShownNode:
         """Return the root of the most important part of the tree, with at most `max_leaves` leaves."""
-        return self.explainer.shown(max_leaves)
+        return self.explainer.select_subtree(max_leaves)
 
     def main_output(self, node: int) -> int:
         """Return the index of the output shown for a node.
@@ -157,9 +157,9 @@ def _summarize_vote(model: Any, X: ArrayLike | None) -> TreeSummary:
     leaf_predictions = np.zeros((tree.n_nodes, n_outputs))
     leaf_predictions[leaves] = model.vote_.outcomes(leaves)[:, :n_outputs]
     if X is not None:
-        explainer = replace(explainer, rows=_count_rows(model, tree, X))
+        explainer = replace(explainer, rows_per_node=_count_rows(model, tree, X))
     scale: Scale = "target" if outputs is None else "probability"
-    predictions = _average_leaves(tree, explainer.rows, leaf_predictions)
+    predictions = _average_leaves(tree, explainer.rows_per_node, leaf_predictions)
     return TreeSummary(explainer, predictions, outputs, scale, model._certified_cells())
 
 

@@ -124,7 +124,8 @@ class NodeStats(ArrayRecord):
             totals = counts.sum(axis=1)
         if not (totals <= MAX_TOTAL_WEIGHT).all() or (counts.size and counts.min() < 0):
             raise ValueError(
-                f"counts must be finite and non-negative, and sum to at most {MAX_TOTAL_WEIGHT:g} in a node"
+                "counts must be finite and non-negative, and sum to at most "
+                f"{MAX_TOTAL_WEIGHT:g} in a node"
             )
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "label", check_codes("label", self.label, *counts.shape))
@@ -209,7 +210,8 @@ def expect_unit(stats: Any) -> None:
         raise ValueError(f"weight_unit must be a finite number > 0, got {stats.weight_unit!r}")
     if stats.n.max(initial=0.0) > MAX_TOTAL_WEIGHT * unit:
         raise ValueError(
-            f"weight_unit must be at least the weight of a node divided by {MAX_TOTAL_WEIGHT:g}, got {unit:g}"
+            "weight_unit must be at least the weight of a node divided by "
+            f"{MAX_TOTAL_WEIGHT:g}, got {unit:g}"
         )
     object.__setattr__(stats, "weight_unit", unit)
 

@@ -177,8 +177,8 @@ def noise_variance(tree: Tree, rows: Float64, sse: Float64, weight_unit: float =
     weight_unit = float(weight_unit)
     if not (0 < weight_unit < np.inf and rows.max() <= MAX_TOTAL_WEIGHT * weight_unit):
         raise ValueError(
-            f"weight_unit must be finite and > 0, and rows at most {MAX_TOTAL_WEIGHT:g} times as much, got "
-            f"{weight_unit!r}"
+            "weight_unit must be finite and > 0, and rows at most "
+            f"{MAX_TOTAL_WEIGHT:g} times as much, got {weight_unit!r}"
         )
     is_small = rows / weight_unit <= _NOISE_ROWS
     parent = tree.parent

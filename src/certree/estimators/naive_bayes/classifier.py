@@ -31,7 +31,7 @@ from certree.estimators.naive_bayes.densities import (
 )
 from certree.estimators.naive_bayes.divergences import divergences
 from certree.estimators.naive_bayes.powers import POWERS, JudgedPowers, losses_of, relative
-from certree.explain.explanation import Explanation, parts_of
+from certree.explain.explanation import Explanation, build_explanation_fields
 from certree.interface.arrays import (
     MAX_TOTAL_WEIGHT,
     Float64,
@@ -502,8 +502,8 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
             raise ValueError("class_prior is 0 for a class with rows")
         self.power_ = stored.get_number("power", 0, 1)
         judged = stored.get_section("judged")
-        losses = (judged.numbers(name, POWERS.shape) for name in ("older", "recent"))
-        self._judged = JudgedPowers(judged.number("rows", 0, np.inf), *losses)
+        losses = (judged.get_numbers(name, POWERS.shape) for name in ("older", "recent"))
+        self._judged = JudgedPowers(judged.get_number("rows", 0, np.inf), *losses)
         kinds = self._stored_kinds(stored["densities"])
         of_numbers = [j for j, kind in enumerate(kinds) if kind != "categorical"]
         moments = restored_moments(stored, (len(of_numbers), n_classes))
@@ -692,5 +692,5 @@ class NaiveBayesClassifier(ClassifierMixin, TakesRows, BaseEstimator):
             added[:, :, j] = relative(prior, log_density)
         if len(prior) == 2:
             prior, added = prior[1:] - prior[:1], added[:, 1:] - added[:, :1]
-        parts = parts_of(prior, added, self.classes_, "softmax")
+        parts = build_explanation_fields(prior, added, self.classes_, "softmax")
         return Explanation(feature_names=self._feature_names(), values=values, **parts)

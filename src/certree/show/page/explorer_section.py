@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certree.estimators.tree_vote import TreeVoteEstimator
-from certree.explain.path import Branch
+from certree.explain.path import ShownNode
 from certree.show.page.evaluated_model import EvaluatedModel
 from certree.show.page.markup import Html, tag, to_script_json
 from certree.show.page.section import Section
@@ -118,11 +118,13 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
             for i, node in enumerate(nodes)
             if is_inner[i] and (codes := tree.category_set(int(node)).tolist())
         },
-        "rows": [_round(value) for value in summary.explainer.rows[nodes]],
+        "rows": [_round(value) for value in summary.explainer.rows_per_node[nodes]],
         "output": outputs.tolist(),
         "prediction": [_round(value) for value in summary.predictions[nodes, outputs]],
         "hiddenLeaves": {
-            i: int(n_leaves_below[node]) for i, node in enumerate(nodes) if branches[i].hidden
+            i: int(n_leaves_below[node])
+            for i, node in enumerate(nodes)
+            if branches[i].has_hidden_children
         },
         "open": [position[branch.cell.node] for branch in open_branches if branch.children],
         "outputs": None if summary.outputs is None else [str(name) for name in summary.outputs],
@@ -130,7 +132,7 @@ def _encode_nodes(summary: TreeSummary, title: str, max_leaves: int) -> dict[str
     }
 
 
-def _list_by_level(root: Branch) -> list[Branch]:
+def _list_by_level(root: ShownNode) -> list[ShownNode]:
     """Return all nodes: parents before children, siblings next to each other."""
     branches = [root]
     for branch in branches:

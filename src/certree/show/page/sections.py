@@ -108,7 +108,8 @@ def build_score_section(evaluated: EvaluatedModel) -> Section:
         for score in compute_scores(evaluated)
     ]
     rows.append(_score_baseline(evaluated))
-    text = f"Measured on the {format_quantity(evaluated.n, 'row')} of this page. {_describe_leak(evaluated)}"
+    n_rows = format_quantity(evaluated.n, "row")
+    text = f"Measured on the {n_rows} of this page. {_describe_leak(evaluated)}"
     headings = ("score", "value", "95 % interval", "method")
     return Section("scores", "Scores", tag("p", text) + table(headings, rows, "Scores"))
 
@@ -279,8 +280,8 @@ def build_interaction_section(evaluated: EvaluatedModel) -> Section | None:
     paired = format_percent(fractions.share(float(fractions.paired.sum())))
     text = (
         f"Of the variance of the predictions, {paired} is due to interactions of two features and "
-        f"{format_percent(fractions.share(fractions.higher))} to interactions of three or more. Features are "
-        "treated as independent of each other."
+        f"{format_percent(fractions.share(fractions.higher))} to interactions of three or more. "
+        "Features are treated as independent of each other."
     )
     figures = draw_separately(interaction_panels(fractions), interaction_sizes(fractions))
     content = tag("p", text) + embed_figures(figures, text)

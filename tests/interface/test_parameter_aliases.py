@@ -5,13 +5,13 @@ import re
 from pathlib import Path
 
 import pytest
-from certree.interface.parameter_aliases import _ELSEWHERE, _OF_CART, suggest_parameter
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 import certree
 from certree.boolean import FourierRegressor
+from certree.interface.parameter_aliases import _ALIASES, _CART_PARAMETERS, suggest_parameter
 
 ESTIMATORS = [
     kind
@@ -55,8 +55,8 @@ def test_the_error_says_what_a_parameter_is_called_here(kind, name, ours):
 def test_what_is_suggested_exists_and_own_names_are_never_foreign(kind):
     parameters = kind._get_param_names()
     assert all(suggest_parameter(name, parameters) is None for name in parameters)
-    foreign = {name for names in _ELSEWHERE.values() for name in names.split()}
-    for name in foreign | _OF_CART:
+    foreign = {name for names in _ALIASES.values() for name in names.split()}
+    for name in foreign | _CART_PARAMETERS:
         ours = suggest_parameter(name, parameters)
         if ours is not None and ours.startswith("grower"):
             assert name in inspect.signature(certree.Cart).parameters
@@ -96,13 +96,13 @@ def test_the_page_has_the_names_that_errors_know():
     page = Path(__file__).parents[2] / "docs" / "coming_from.md"
     rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", page.read_text(), re.MULTILINE)
     shown = {ours: re.findall(r"\w+", theirs) for ours, theirs in rows}
-    assert shown == {ours: theirs.split() for ours, theirs in _ELSEWHERE.items()}
+    assert shown == {ours: theirs.split() for ours, theirs in _ALIASES.items()}
 
 
 @pytest.mark.parametrize("name", ["max_depth", "monotonic_cst", "random_state"])
 def test_a_grower_is_not_given_what_the_tree_has(name):
     model = certree.PACBayesTreeClassifier(certree.Cart())
-    match = rf"^grower__{name} is no parameter .* Cart has no {name}: use {name}, which PACBayes"
+    match = rf"^grower__{name} is not a parameter .* Cart has no {name}: use {name}, which PACBayes"
     with pytest.raises(ValueError, match=match):
         model.set_params(**{f"grower__{name}": 1})
     search = GridSearchCV(model, {f"grower__{name}": [1]}, cv=2)

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from certree.interface.atomic_write import write_atomically
 
 
@@ -198,12 +199,14 @@ def test_a_device_stays_a_device(tmp_path):
 
 @POSIX
 def test_standard_output_is_written_as_a_pipe_is():
-    code = "write_whole('/dev/stdout', lambda file: file.write(b'content'))"
+    code = "write_atomically('/dev/stdout', lambda file: file.write(b'content'))"
     assert run(code, check=True).stdout == b"content"
 
 
 def run(code, check=False):
-    program = f"from certree.interface.atomic_write import write_whole; import os, signal; {code}"
+    program = (
+        f"from certree.interface.atomic_write import write_atomically; import os, signal; {code}"
+    )
     return subprocess.run([sys.executable, "-c", program], check=check, capture_output=True)
 
 
@@ -212,7 +215,7 @@ def test_a_killed_process_leaves_the_old_file_and_says_whose_the_rest_is(tmp_pat
     path = tmp_path / "file"
     path.write_bytes(b"old")
     kill = "file.write(b'half'), file.flush(), os.kill(os.getpid(), signal.SIGKILL)"
-    done = run(f"write_whole({str(path)!r}, lambda file: ({kill}))")
+    done = run(f"write_atomically({str(path)!r}, lambda file: ({kill}))")
     assert done.returncode == -signal.SIGKILL
     assert path.read_bytes() == b"old"
     rest, _ = names(tmp_path)

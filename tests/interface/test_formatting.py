@@ -1,10 +1,10 @@
 """Times and sizes in the units that people use."""
 
 import pytest
-from certree.interface.formatting import format_duration, format_file_size
 from sklearn.datasets import load_breast_cancer
 
 from certree import CertifiedTreeClassifier
+from certree.interface.formatting import format_duration, format_file_size
 
 
 @pytest.mark.parametrize(

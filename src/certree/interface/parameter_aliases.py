@@ -1,7 +1,6 @@
-"""Names that other libraries give to parameters, and what these are called here.
+"""Parameter names of LightGBM, XGBoost, CatBoost and scikit-learn, and their names in certree.
 
-Those of LightGBM, XGBoost, CatBoost and scikit-learn, for errors that say what to write instead. Words
-of scikit-learn for values are taken as they are.
+Error messages suggest the name in certree. Some values of scikit-learn are accepted as synonyms.
 """
 
 import inspect
@@ -9,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from typing import Any
 
-# By our name, the names elsewhere; a name may stand for several of ours, of which an estimator has one.
-_ELSEWHERE = {
+# Aliases by name in certree. An alias may belong to several names, of which an estimator has one.
+_ALIASES = {
     "max_iter": "n_estimators num_iterations num_iteration n_iter num_trees num_tree num_round "
     "num_rounds num_boost_round nrounds iterations",
     "n_estimators": "max_iter num_iterations num_trees num_boost_round iterations n_trees",
@@ -42,89 +41,85 @@ _ELSEWHERE = {
     "coverage": "confidence_level",
     "standard_errors": "posterior_sampling",
 }
-# What single trees leave to the grower of the tree.
-_OF_CART = {
+# Parameters that single trees leave to their grower.
+_CART_PARAMETERS = {
     *("criterion", "max_features", "max_leaf_nodes", "min_impurity_decrease", "min_samples_leaf"),
     *("max_bins", "min_samples_split", "min_weight_fraction_leaf", "splitter"),
 }
 
+# Values of scikit-learn, and their names in certree.
+_VALUE_ALIASES = {"squared_error": "squared", "log_loss": "entropy"}
 
-# Words of scikit-learn for what has another one here.
-_WORDS = {"squared_error": "squared", "log_loss": "entropy"}
 
-
-def translate_value(value: Any, known: Collection[str]) -> Any:
-    """What a value is called among known words; anything else stays as it is."""
-    if not isinstance(value, str) or value in known or _WORDS.get(value) not in known:
+def translate_value(value: Any, allowed: Collection[str]) -> Any:
+    """Translate a value of scikit-learn to one of the allowed values; return any other unchanged."""
+    if not isinstance(value, str) or value in allowed or _VALUE_ALIASES.get(value) not in allowed:
         return value
-    return _WORDS[value]
+    return _VALUE_ALIASES[value]
 
 
 def suggest_parameter(name: str, parameters: Iterable[str]) -> str | None:
-    """What to write among these parameters for the name of another library; None: nobody knows."""
-    known = set(parameters)
-    if name in known:
-        return None
-    for ours, theirs in _ELSEWHERE.items():
-        if ours in known and name in theirs.split():
-            return ours
-    return f"grower=Cart({name}=...)" if name in _OF_CART and "grower" in known else None
+    """Return the parameter for which a name is an alias, or None if there is none.
 
-
-def check_for_aliases(model: Any, given: Iterable[str], parameters: Iterable[str]) -> None:
-    """Say what a parameter is called here that has the name of another library.
-
-    Raises
-    ------
-    TypeError
-        If there is such a parameter.
+    For a parameter of the grower it is "grower=Cart(name=...)".
     """
-    for name in given:
-        ours = suggest_parameter(name, parameters)
-        if ours is not None:
-            raise TypeError(f"{type(model).__name__} has no parameter {name!r}: use {ours}")
+    names = set(parameters)
+    if name in names:
+        return None
+    for own_name, aliases in _ALIASES.items():
+        if own_name in names and name in aliases.split():
+            return own_name
+    return f"grower=Cart({name}=...)" if name in _CART_PARAMETERS and "grower" in names else None
+
+
+def check_for_aliases(model: Any, names: Iterable[str], parameters: Iterable[str]) -> None:
+    """Raise TypeError if one of the names is an alias of a parameter; the message has the parameter."""
+    for name in names:
+        suggestion = suggest_parameter(name, parameters)
+        if suggestion is not None:
+            raise TypeError(f"{type(model).__name__} has no parameter {name!r}: use {suggestion}")
 
 
 def check_nested_parameters(
-    model: Any, given: Mapping[str, Any], parameters: Iterable[str]
+    model: Any, values: Mapping[str, Any], parameters: Iterable[str]
 ) -> None:
-    """Refuse ``part__name`` where the estimator itself has the parameter, and its part does not.
+    """Raise ValueError for ``component__name`` if only the estimator itself has the parameter.
 
     Parameters
     ----------
     model : estimator
         The estimator.
-    given : mapping
-        What is set, by name.
+    values : mapping
+        New values by name, as `set_params` takes them.
     parameters : iterable of str
-        The estimator's own parameters.
+        Names of the parameters of the estimator itself.
 
     Raises
     ------
     ValueError
-        If there is such a name; the error says which one to write instead.
+        If there is such a name; the message has the right one.
     """
-    known = set(parameters)
-    for key in given:
-        part, nested, name = key.partition("__")
-        if not nested or name not in known:
+    names = set(parameters)
+    for key in values:
+        component, separator, name = key.partition("__")
+        if not separator or name not in names:
             continue
-        inner = given.get(part, getattr(model, part, None))
+        inner = values.get(component, getattr(model, component, None))
         if hasattr(inner, "get_params") and name not in inner.get_params(deep=False):
             raise ValueError(
-                f"{key} is no parameter of {type(model).__name__}, as {type(inner).__name__} has no "
+                f"{key} is not a parameter of {type(model).__name__}, as {type(inner).__name__} has no "
                 f"{name}: use {name}, which {type(model).__name__} itself has"
             )
 
 
 def rejects_aliases(init: Callable[..., None]) -> Callable[..., None]:
-    """Let a constructor say so."""
+    """Decorate a constructor: `check_for_aliases` runs if a keyword is unknown."""
     parameters = inspect.signature(init).parameters
 
     @wraps(init)
-    def init_by_our_names(self: Any, /, *args: Any, **kwargs: Any) -> None:
+    def init_without_aliases(self: Any, /, *args: Any, **kwargs: Any) -> None:
         if not kwargs.keys() <= parameters.keys():
             check_for_aliases(self, kwargs, parameters)
         init(self, *args, **kwargs)
 
-    return init_by_our_names
+    return init_without_aliases

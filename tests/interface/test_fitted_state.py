@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from certree.interface.fitted_state import get_snapshot
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.linear_model import QuantileRegressor
@@ -52,6 +51,7 @@ from certree import (
 from certree.boolean import FourierClassifier, FourierRegressor
 from certree.ensembles import ConformalBandRegressor
 from certree.explain import interaction_fractions, shap_trees, shapley_values
+from certree.interface.fitted_state import get_snapshot
 from certree.prunings import Polynomial
 from certree.weights import map_pruning
 

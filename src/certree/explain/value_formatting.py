@@ -1,0 +1,35 @@
+"""Formatting of feature values, category sets and predictions as text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from certree.interface.formatting import format_count
+from certree.rows.columns import is_missing
+
+_MAX_CATEGORIES_SHOWN = 6
+
+
+def format_value(value: Any) -> str:
+    """Format one feature value; NaN and None become "missing"."""
+    if is_missing(value):
+        return "missing"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def format_categories(names: Sequence[Any]) -> str:
+    """Format a set of categories as "{a, b}"; of more than six, the first six and their number."""
+    # All 15 digits, as categories that are numbers may differ in any of them.
+    shown = ", ".join(
+        f"{n:.15g}" if isinstance(n, float) else str(n) for n in names[:_MAX_CATEGORIES_SHOWN]
+    )
+    if len(names) <= _MAX_CATEGORIES_SHOWN:
+        return f"{{{shown}}}"
+    return f"{{{shown}, ... ({len(names)})}}"
+
+
+def format_prediction(prediction: Any, probability: float | None, n_rows: float) -> str:
+    """Format a class with its probability, or a number (probability None), and a number of rows."""
+    rows = "1 row" if n_rows == 1 else f"{format_count(n_rows)} rows"
+    if probability is None:
+        return f"{prediction:.6g} ({rows})"
+    return f"{prediction} (probability {probability:.2f}, {rows})"

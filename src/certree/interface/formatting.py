@@ -1,0 +1,80 @@
+"""Formatting of numbers, labels and tables for text output, pictures and HTML pages."""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+_MAX_LABEL_LENGTH = 48
+# Control characters, line ends, characters that set the direction of text, and lone surrogates.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def align_columns(lines: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table: the first column is left-aligned, the others right-aligned."""
+    table = [*lines]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join([first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]).rstrip()
+        for first, *others in table
+    ]
+
+
+def format_count(count: float) -> str:
+    """Format a number of rows, or a total weight, with thousands separators."""
+    return f"{count:,.0f}" if float(count).is_integer() else f"{count:,.6g}"
+
+
+def format_bound(bound: float) -> str:
+    """Format an upper bound in percent, rounded up so that the printed bound holds, too."""
+    return f"{math.ceil(1000 * bound - 1e-9) / 10:.1f} %"
+
+
+def format_confidence(delta: float) -> str:
+    """Format the probability 1 - delta with which a guarantee holds, in percent, without rounding."""
+    return f"{100 * (1 - delta):.10g} %"
+
+
+def format_percent(fraction: float) -> str:
+    """Format a fraction as integer percent, or with a decimal if it would read 0 or 100 otherwise."""
+    integer, decimal = f"{100 * fraction:.0f}", f"{100 * fraction:.1f}"
+    needs_decimal = integer in ("0", "100") and decimal not in ("0.0", "100.0")
+    return f"{decimal if needs_decimal else integer} %"
+
+
+def format_four_digits(number: float) -> str:
+    """Format a number with at least four digits, and without exponent between 1e-4 and 1e9."""
+    return f"{number:,.0f}" if 1e4 <= abs(number) < 1e9 else f"{number:.4g}"
+
+
+def format_duration(seconds: float) -> str:
+    """Format a time in seconds, minutes or hours, with two or three digits."""
+    if seconds < 99.5:
+        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.3g} s".replace(".0 s", " s")
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def format_file_size(n_bytes: int) -> str:
+    """Format the size of a file in kB or MB (units of 1000)."""
+    size, unit = n_bytes / 1000, "kB"
+    if size >= 999.5:
+        size, unit = size / 1000, "MB"
+    return f"{size:.2g} {unit}" if size < 99.5 else f"{size:,.0f} {unit}"
+
+
+def format_quantity(number: float, singular: str, plural: str | None = None) -> str:
+    """Format a number with its noun, such as "3 rows"; the default plural ends on "s"."""
+    return f"{format_count(number)} {singular if number == 1 else plural or singular + 's'}"
+
+
+def escape_controls(text: str) -> str:
+    """Escape control characters and lone surrogates as string literals of Python do."""
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def shorten_label(label: str, max_length: int = _MAX_LABEL_LENGTH) -> str:
+    """Escape a label and cut it to at most this number of characters, with "..." at the end."""
+    label = escape_controls(label)
+    return label if len(label) <= max_length else f"{label[: max_length - 3]}..."
