@@ -167,6 +167,9 @@ def assert_same(one, other, name):
         for pair in zip(one, other, strict=True):
             assert_same(*pair, name)
         return
+    if is_dataclass(one):
+        assert_same_fields(one, other, name)
+        return
     one, other = np.asarray(one), np.asarray(other)
     assert one.dtype == other.dtype, name
     assert one.shape == other.shape, name
@@ -176,9 +179,7 @@ def assert_same(one, other, name):
 def assert_same_fields(one, other, name):
     assert type(one) is type(other), name
     for field in fields(one):
-        values = getattr(one, field.name), getattr(other, field.name)
-        compare = assert_same_fields if is_dataclass(values[0]) else assert_same
-        compare(*values, f"{name}.{field.name}")
+        assert_same(getattr(one, field.name), getattr(other, field.name), f"{name}.{field.name}")
 
 
 def expect_same_tree(model, other, folder):

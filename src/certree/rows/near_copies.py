@@ -278,9 +278,9 @@ def expect_few_near_copies(found: NearCopies, n: int, duplicates: Duplicates) ->
             f"{format_percent(found.share)} of the {found.n:,} {units} that certify, as far as they "
             f"were compared, nearly repeat training rows: they share the codes of {found.bins} "
             f"quantile bins of the features, and {format_percent(found.kept)} of such neighbours are "
-            f"left with {2 * found.bins} bins, where about half are left of independent rows. If these are "
-            "copies that were rounded or carry noise, or measurements that depend on each other, no "
-            "certificate holds: keep one row of each, or give groups= (the draw of each row), where "
+            f"left with {2 * found.bins} bins, where about half are left of independent rows. If these "
+            "are copies that were rounded or carry noise, or measurements that depend on each other, "
+            "no certificate holds: keep one row of each, or give groups= (the draw of each row), where "
             "fit takes it"
         )
 
