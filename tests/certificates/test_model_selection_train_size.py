@@ -126,9 +126,13 @@ def test_rows_that_certify_have_no_part_in_the_tree_nor_in_when_it_stops(grouped
 
 def test_hard_tables_let_more_rows_grow_than_noise():
     X, y = noisy(2000, n_classes=4)
-    coins = np.random.default_rng(0).integers(0, 2, 2000)
-    shares = [CertifiedTreeClassifier(random_state=0).fit(X, t).train_size_ for t in (y, coins)]
-    assert shares[0] > shares[1] == PILOT
+    fractions = []
+    for seed in range(3):
+        coins = np.random.default_rng(seed).integers(0, 2, 2000)
+        model = CertifiedTreeClassifier(random_state=seed)
+        fractions.append([model.fit(X, target).train_size_ for target in (y, coins)])
+        assert fractions[-1][0] > fractions[-1][1]
+    assert min(of_coins for _, of_coins in fractions) == PILOT
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8])

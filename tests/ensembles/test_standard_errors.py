@@ -172,7 +172,7 @@ def test_a_warm_start_is_one_longer_fit(tmp_path):
         for one in (model, load(tmp_path / "model.certree")):
             told = one.set_params(max_iter=8).fit(X, y).predict_std(X)
             np.testing.assert_allclose(told, whole, rtol=1e-12)
-        with pytest.raises(ValueError, match="made with standard_errors=True"):
+        with pytest.raises(ValueError, match="standard_errors must be True, as in the fit"):
             model.set_params(standard_errors=False).fit(X, y)
 
 
