@@ -569,7 +569,7 @@ def test_a_warm_start_knows_groups_of_features_that_are_arrays():
     model.fit(X, X[:, 0])
     same = [np.array([0, 1]), np.array([2])]
     assert model.set_params(max_iter=4, interaction_cst=same).fit(X, X[:, 0]).n_iter_ == 4
-    with pytest.raises(ValueError, match="interaction_cst must be .*as in the fit"):
+    with pytest.raises(ValueError, match=r"interaction_cst must be .*as in the fit"):
         model.set_params(interaction_cst=[np.array([0, 2]), np.array([1])]).fit(X, X[:, 0])
 
 

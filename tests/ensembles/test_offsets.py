@@ -146,6 +146,7 @@ def test_a_constant_offset_moves_the_start_alone(kind, parameters):
 
 def test_numbers_less_an_offset_are_numbers_beside_it():
     X, y, offset = rows_of("squared_error")
+    X = X[:, :1]  # the order of several features hangs on the targets, which differ
     for parameters in ({}, {"quality": "best"}, {"subsample": 1.0}):
         options = {**SHORT, **parameters, "subsample": 1.0}
         plain = BoostedTreesRegressor(**options).fit(X, y - offset)
@@ -174,6 +175,7 @@ def test_exposures_weigh_rates(loss):
 @pytest.mark.parametrize("kind", ["poisson", "gamma"])
 def test_a_fit_beside_the_log_of_exposures_is_one_to_rates(kind):
     X, y, _ = rows_of(kind)
+    X = X[:, :1]  # the order of several features hangs on the targets, which differ
     e = np.where(np.arange(len(y)) % 2, 0.5, 1.5)
     options = {**SHORT, "subsample": 1.0}
     beside = BoostedTreesRegressor(kind, **options).fit(X, y, offset=np.log(e))

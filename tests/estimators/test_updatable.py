@@ -1,6 +1,7 @@
 """Rows that join and leave a fit in a given box: the bits of a fit to the rows that are left."""
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -401,10 +402,10 @@ def test_parameters_are_those_of_the_fit():
         (lambda: model.merge(clone(model).fit(X, y)), "merge"),
     ):
         with pytest.raises(
-            ValueError, match=f"{name} adds to|both fits must be made with"
+            ValueError, match=f"{name} adds, got 3|both fits must be made with"
         ) as raised:
             change()
-        assert "max_depth=5" in str(raised.value)
+        assert re.search("max_depth(=| must be )5", str(raised.value))
     model.set_params(max_depth=5, random_state=3, n_jobs=2)
     expect_same(model.partial_fit(X, y), clone(MODELS[0]).fit(np.vstack([X, X]), np.tile(y, 2)), X)
 

@@ -279,7 +279,7 @@ def test_values_are_those_of_shap(model):
 def test_what_shap_cannot_take():
     X, y = table("two")
     with pytest.raises(ValueError, match="model must have no categorical splits"):
-        shap_trees(TreeForestClassifier(5, random_state=0).fit(X, y))
+        shap_trees(TreeForestClassifier(30, random_state=0).fit(X, y))
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="background must be an array of rows"):
         shap_trees(BoostedTreesClassifier(**BOOSTED).fit(X, y))

@@ -265,10 +265,10 @@ def test_rows_reach_copies_of_the_same_leaf_in_a_tree_without_sets(tree, X):
 
 
 def test_a_tree_that_would_need_too_many_copies_is_refused(monkeypatch):
-    monkeypatch.setattr(certree.export.categorical_chains, "_MAX_NODES", 4)
+    monkeypatch.setattr(certree.export.categorical_chains, "_MAX_NODES", 2)
     X = np.arange(120)[:, None] % 6
     model = PACBayesTreeClassifier(categorical_features=[0], random_state=0).fit(X, X[:, 0] % 2)
-    with pytest.raises(ValueError, match=r"at most 4 nodes.*compact"):
+    with pytest.raises(ValueError, match=r"at most 2 nodes.*compact"):
         model.to_sklearn()
 
 

@@ -110,6 +110,7 @@ def test_parts_of_moments_are_those_of_the_calendar(moments):
     )
 
 
+@pytest.mark.filterwarnings("ignore::certree.NearCopiesWarning")
 def test_it_stands_before_estimators():
     opened = pd.date_range("2020-01-01", periods=600, tz=ZONE)
     frame = pd.DataFrame({"opened": opened, "kind": pd.Categorical(["a", "b"] * 300)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 from numbers import Integral
 from typing import Any, Literal
@@ -401,7 +402,11 @@ def grow_cart(
         random_state=random_state,
         n_jobs=n_jobs,
     )
-    return Cart(**switches).grow(rows)
+    cart = Cart(**switches)
+    if rows.y is not None and cart._known_criterion(rows.y) in _OF_NUMBERS:
+        # Integers and equal floats have the same order of features.
+        rows = replace(rows, y=rows.y.astype(np.float64, copy=False))
+    return cart.grow(rows)
 
 
 def _classes(y: Int32) -> tuple[Int32, int]:
