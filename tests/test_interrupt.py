@@ -358,7 +358,7 @@ def test_functions_for_wider_registers_do_not_throw_or_are_called_through_pointe
     n_functions = 0
     for path in sorted(core.rglob("*.?pp")):
         text = path.read_text()
-        for head in re.findall(r"^CERTREE_WIDE ([^{;]*)[{;]", text, re.MULTILINE):
+        for head in re.findall(r"^CERTREE_SIMD_CLONES ([^{;]*)[{;]", text, re.MULTILINE):
             n_functions += 1
             name = re.search(r"(\w+)\(", head)[1]
             is_called = re.search(rf"(?<!void )(?<!double )(?<![.\w]){name}\(", text)

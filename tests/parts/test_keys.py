@@ -12,6 +12,8 @@ from certree.parts.keys import n_repeated_rows, set_keys
 from certree.parts.memory_limit import Portions
 from certree.parts.part import PartOfRows
 from certree.rows.hashes import distinct, keys_of, mix, n_with_copies
+from certree.rows.repeat_counts import RepeatCounts
+from same_models import assert_same
 
 
 class Parts:
@@ -73,15 +75,21 @@ HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=20)
 
 @given(st.lists(HASHES, min_size=1, max_size=4), HASHES)
 def test_hashes_of_a_fit(given_hashes, others):
-    known = [np.unique(np.array(one, dtype=np.uint64)) for one in given_hashes]
+    known = [np.sort(np.array(one, dtype=np.uint64)) for one in given_hashes]
     parts = Parts([one[:0] for one in known])
     parts.all = [replace(p, known=one) for p, one in zip(parts.all, known, strict=True)]
     n = sum(map(len, known))
     if not n:
         return
-    assert (hashes_of_fit(parts, n) == distinct(*known)).all()
+    hashes, counts = hashes_of_fit(parts, n)
+    assert (hashes == distinct(*known)).all()
+    assert_same(counts, RepeatCounts.of(np.sort(np.concatenate(known)), counts.tables), "counts")
     assert not any(len(part.known) for part in parts.all)
     # Those of other rows are put among them.
     parts.all = [replace(p, known=one) for p, one in zip(parts.all, known, strict=True)]
-    beside = np.unique(np.concatenate([known[0], np.array(others, dtype=np.uint64)]))
-    assert (hashes_of_fit(parts, n, beside) == distinct(*known, beside)).all()
+    beside = np.sort(np.concatenate([known[0], np.array(others, dtype=np.uint64)]))
+    before = np.unique(beside), RepeatCounts.of(beside)
+    hashes, counts = hashes_of_fit(parts, n, before)
+    assert (hashes == distinct(*known, beside)).all()
+    together = np.sort(np.concatenate([*known, beside]))
+    assert_same(counts, RepeatCounts.of(together, counts.tables), "counts")

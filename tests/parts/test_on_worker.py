@@ -66,11 +66,11 @@ class Home:
 @pytest.fixture(autouse=True)
 def home(monkeypatch):
     made = Home()
-    before = on_worker.needed
+    before = on_worker.import_extra
     at_home = SimpleNamespace(get_worker=lambda: made)
     monkeypatch.setattr(
         on_worker,
-        "needed",
+        "import_extra",
         lambda name, extra: at_home if name == "distributed" else before(name, extra),
     )
     yield made

@@ -311,10 +311,8 @@ def fit(
         print_text(line)
     if verbose:
         print_text(f"chosen settings: {_describe_chosen_settings(model)}")
-    size = format_file_size(model_path.stat().st_size)
-    print_text(
-        f"fitted to all rows in {format_duration(seconds)}, written to {model_path} ({size})"
-    )
+    took, size = format_duration(seconds), format_file_size(model_path.stat().st_size)
+    print_text(f"fitted to all rows in {took}, written to {model_path} ({size})")
     if hasattr(model, "certificate_"):
         print_text(str(model.certificate_))
     print_text(f"next: certree predict {model_path} NEW.csv")

@@ -127,7 +127,7 @@ class CompactTree(TreeVoteEstimator):
         >>> X, y = make_moons(1000, noise=0.35, random_state=0)
         >>> model = PACBayesTreeClassifier(random_state=0).fit(X, y)
         >>> model.get_n_leaves(), model.compact(0.05).get_n_leaves()
-        (148, 90)
+        (148, 62)
         """
         check_is_fitted(self)
         most: Any = check_nonnegative("tolerance", tolerance)

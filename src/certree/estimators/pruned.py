@@ -158,7 +158,7 @@ class PrunedTreeClassifier(UpdatableTree, PrunedVote, TreeVoteClassifier):
     >>> from certree import PrunedTreeClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> PrunedTreeClassifier(random_state=0).fit(X, y).get_n_leaves()
-    9
+    4
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

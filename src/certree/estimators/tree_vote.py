@@ -469,7 +469,8 @@ class TreeVoteEstimator(TreeModel):
         sparse matrix of shape (n, m)
             1 where the node contains the row.
         """
-        return self.tree_.paths_to(self._leaves(X)[None])
+        leaf = self._leaves(X)
+        return self.tree_.paths_to(leaf[None])
 
     # -- inspection --------------------------------------------------------------------------------
 

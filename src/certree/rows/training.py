@@ -714,17 +714,9 @@ def training_rows(
         expect_few_copies(codes, hashes, 0 if counts is None else counts.n_distinct)
     about = groups, indices, n_given, repeats, duplicates == "copies", is_worst
     sides = TrainCalibrationSplit(sides.grow, sides.weigh, *about)
-    categories: Categories | None = learned["categories_"]
-    sizes = None if categories is None else categories.sizes
-    training = Training(
-        features,
-        codes,
-        weight,
-        sides,
-        find_near_copies=find,
-        n_categories=sizes,
-        known_order=order,
-    )
+    sizes = None if learned["categories_"] is None else learned["categories_"].sizes
+    inferred: dict[str, Any] = {"n_categories": sizes, "known_order": order}
+    training = Training(features, codes, weight, sides, find_near_copies=find, **inferred)
     if duplicates is not None and not (dealt is not None and dealt.is_pilot):
         training = training.expect_few_near_copies(duplicates)
     if len(sides.grow) and len(sides.weigh):
