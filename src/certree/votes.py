@@ -55,8 +55,10 @@ class Vote(ArrayRecord):
 
     def __post_init__(self) -> None:
         score: Float64 = check_column("score", self.score, "float64", (None, None))
-        if not score.shape[1] or not np.isfinite(score).all():
-            raise ValueError("score must be finite numbers, one column at least")
+        if not score.shape[1]:
+            raise ValueError(f"score must have at least one column, got shape {score.shape}")
+        if not np.isfinite(score).all():
+            raise ValueError("score must be finite, got NaN or infinity")
         object.__setattr__(self, "score", score)
 
     def check_tree(self, tree: Trees) -> Self:

@@ -83,7 +83,7 @@ class Bits(ArrayRecord):
         n_features : int
             Number of features.
         coding : {"0/1", "-1/+1"}
-            The two values.
+            The two values, that of bit 0 first.
 
         Returns
         -------

@@ -96,8 +96,8 @@ def kushilevitz_mansour(
     queries = QueryCounter(function, Bits.two_valued(n_features, coding), budget)
     if theta / largest < _SMALLEST_THETA:
         raise ValueError(
-            f"theta must be at least {_SMALLEST_THETA:g} of largest, got {theta} of {largest}: the "
-            "number of queries grows like theta^-4"
+            f"theta must be at least {_SMALLEST_THETA:g} * largest = {_SMALLEST_THETA * largest:g}, "
+            f"got {theta}: the number of queries grows like (largest / theta)^4"
         )
     log_delta = log(delta) - log(2)
     search = _PrefixSearch(queries, theta, largest, log_delta, check_random_state(random_state))

@@ -194,7 +194,11 @@ class _Matrix:
         return float(np.abs(self._values).max())
 
     def transform(self) -> Float64:
-        """Compute the sum of coefficients in each bucket for each shift, (1 + n, 2^b)."""
+        """Compute the signed sums of the coefficients that are hashed to each of 2^b buckets.
+
+        Row 0 of the result, (1 + n, 2^b), is of the function itself. Row 1 + i is of the function with
+        bit i of its n bits flipped, which changes the signs of coefficients whose sets hold bit i.
+        """
         scale = 1.0 / self._values.shape[1]
         values = np.ascontiguousarray(self._values)
         return np.array([walsh_hadamard(shifted, scale, 1) for shifted in values])

@@ -270,7 +270,7 @@ class Spectrum(ArrayRecord):
     # -- influences --------------------------------------------------------------------------------
 
     def _squares_to_degree(self, degree: int | None) -> Float64:
-        """Return the square of each term (k,), with 0 for terms of more than `degree` bits."""
+        """Return the squared coefficient of each term, (k,); 0 for terms of more than `degree` bits."""
         return self.squares if degree is None else np.where(self.sizes <= degree, self.squares, 0)
 
     @validate_arguments

@@ -243,7 +243,7 @@ class Explainer:
         return root
 
     def _compute_importance(self) -> Float64:
-        """Return, for each node, its rows times the probability that a pruning splits it, (m,)."""
+        """Return training rows times the posterior probability of a split, for each node, (m,)."""
         split = reached(self.tree, self.weights) - self.weights.weight
         importance: Float64 = np.maximum(split, 0.0) * self.rows_per_node
         return np.where(self.tree.is_leaf, 0.0, importance)

@@ -140,7 +140,7 @@ class Trial:
     dimension : int
         Number of features.
     boundary, rule : str
-        Names.
+        Name of the decision boundary of the sample, and name of the pruning rule.
     rows, repeat : int
         Number of training rows, and number of the repetition.
     excess : float
@@ -167,7 +167,7 @@ class Rate:
     dimension : int
         Number of features.
     boundary, rule : str
-        Names.
+        Name of the decision boundary of the sample, and name of the pruning rule.
     rows : tuple of int
         Numbers of training rows.
     excess : tuple of Mean

@@ -245,9 +245,10 @@ def cost_complexity_path(
 
 
 def _compute_rises(tree: Tree, cost: Float64, unit: float) -> Float64:
-    """Compute by how much the cost rises when the children of each node merge, (m,).
+    """Compute the cost of each node minus the costs of its two children, (m,); 0 at leaves.
 
-    Rises that differ by rounding errors alone are equal; see `round_to_scale`.
+    Rises that differ by rounding errors alone become equal: they are multiples of a fraction of `unit`,
+    see `round_to_scale`.
     """
     # Unary minus would give negative zeros.
     return 0.0 - round_to_scale(compute_gains(tree, cost, unit), np.abs(cost).max() / unit)
@@ -321,5 +322,5 @@ class SiblingMerge(PruningRule):
         self.cost: Cost = cost
 
     def family(self, tree: Tree, stats: Stats) -> MergePath:
-        """Return the prunings of a tree, one for each alpha."""
+        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
         return sibling_merge_path(tree, stats, self.cost)

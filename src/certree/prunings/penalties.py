@@ -90,7 +90,7 @@ class CostComplexity(PruningRule):
     """The rule with a penalty of alpha for each leaf that holds rows; see `cost_complexity`."""
 
     def family(self, tree: Tree, stats: Stats) -> Family:
-        """Return the prunings of a tree, one for each alpha."""
+        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
         has_rows = (stats.check_tree(tree).n > 0).astype(np.float64)
         return _build_family(tree, [has_rows, stats.loss], [-1.0], unit=stats.weight_unit)
 
@@ -129,7 +129,7 @@ class DepthPenalised(PruningRule):
     """The rule with a penalty that grows with the depth of a leaf; see `depth_penalised`."""
 
     def family(self, tree: Tree, stats: Stats) -> Family:
-        """Return the prunings of a tree, one for each alpha."""
+        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
         unit = stats.check_tree(tree).weight_unit
         rows = stats.n / unit
         depth = tree.node_depth.astype(np.float64)
@@ -237,7 +237,7 @@ class Pessimistic(PruningRule):
         self.confidence = confidence
 
     def family(self, tree: Tree, stats: NodeStats) -> Family:
-        """Return the prunings of a tree, one for each alpha."""
+        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
         validate_settings(self)
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence!r}")
@@ -303,7 +303,7 @@ class DescriptionLength(PruningRule):
         self.free_splits = free_splits
 
     def family(self, tree: Tree, stats: NodeStats) -> Family:
-        """Return the prunings of a tree, one for each alpha."""
+        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
         if not isinstance(self.free_splits, bool | np.bool_):
             raise ValueError(f"free_splits must be True or False, got {self.free_splits!r}")
         unit, k = stats.check_tree(tree).weight_unit, stats.n_classes

@@ -18,7 +18,10 @@ class PruningRule(BaseEstimator):
     reads_classes = False
 
     def family(self, tree: Tree, stats: Any) -> Tunable:
-        """Return the prunings of a tree, one for each alpha, from the statistics of its nodes."""
+        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0.
+
+        The statistics are those of the nodes.
+        """
         raise NotImplementedError
 
     def match_grower(

@@ -344,7 +344,7 @@ class ScottNowakRule(PruningRule):
     def family(
         self, tree: Tree, stats: Stats, exponent: float | None = None
     ) -> SquareRootPrunings | FragmentPrunings:
-        """Return the prunings of a tree, one for each alpha.
+        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0.
 
         `exponent` is that of the resolution of the tree; None if the tree has no resolution.
         """
@@ -391,7 +391,7 @@ class SquareRoot(ScottNowakRule):
         stats: Stats,
         exponent: float | None = None,  # noqa: ARG002 -- this penalty has no term with the resolution
     ) -> SquareRootPrunings:
-        """Return the prunings of a tree, one for each alpha."""
+        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
         path = cost_complexity_path(tree, stats, count_empty=self.count_empty)
         loss, unit = stats.loss, stats.weight_unit
         leaf_gains = compute_leaf_gains(tree, stats, self.count_empty)
@@ -403,13 +403,15 @@ class SquareRoot(ScottNowakRule):
 
 
 class SpatiallyAdaptive(ScottNowakRule):
-    """The rule with the cheapest root fragment, equation (2); see `spatially_adaptive`.
+    """The rule of Scott and Nowak (2006), equation (2): the spatially adaptive penalty.
+
+    It finds the pruning whose errors and penalty are lowest; see `spatially_adaptive`.
 
     Parameters
     ----------
     count_empty : bool, default=False
-        Whether leaves without rows count, also those inside chains, as in the paper. They always count
-        with ``Grid(box, resolution="paper")``.
+        Whether leaves that no row reaches add to the penalty, also those inside chains. The paper
+        counts them (True). They always count with ``Grid(box, resolution="paper")``.
     """
 
     def __init__(self, count_empty: bool = False) -> None:
@@ -420,7 +422,7 @@ class SpatiallyAdaptive(ScottNowakRule):
         return 1 / n_features
 
     def family(self, tree: Tree, stats: Stats, exponent: float | None = None) -> FragmentPrunings:
-        """Return the prunings of a tree, one for each alpha."""
+        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0."""
         log_cells = _compute_log_cells(tree, _count_rows(stats), exponent)
         return fragment_prunings(tree, stats, log_cells=log_cells, count_empty=self.count_empty)
 
@@ -456,7 +458,7 @@ class Polynomial(ScottNowakRule):
         cost: ArrayLike | None = None,
         n_grown: float | None = None,
     ) -> FragmentPrunings:
-        """Return the prunings of a tree, one for each alpha.
+        """Return the pruning with the lowest errors + alpha * penalty, for every alpha >= 0.
 
         Parameters
         ----------

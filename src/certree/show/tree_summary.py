@@ -197,7 +197,7 @@ def _scale(model: Any) -> Scale:
 
 
 def _count_rows(model: Any, tree: Tree, X: ArrayLike) -> Float64:
-    """Return the number of rows of X in each node of a tree, (m,)."""
+    """Return the number of rows of X, encoded as the model does, in each node of a tree, (m,)."""
     leaf = tree.route(model._new_rows(X), get_n_threads(model.n_jobs))
     return sum_leaf_values(tree, np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
 

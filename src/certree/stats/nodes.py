@@ -154,7 +154,7 @@ class NodeStats(ArrayRecord):
 
     @property
     def loss(self) -> Float64:
-        """The errors, (m,)."""
+        """Weight of the rows of each node whose class is not the label of the node, (m,)."""
         return self.errors
 
     @property

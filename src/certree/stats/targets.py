@@ -99,7 +99,7 @@ class TargetStats(ArrayRecord):
 
     @property
     def impurity(self) -> Float64:
-        """The sum of squares, (m,)."""
+        """Sum of squared deviations of the targets from the mean of each node, (m,)."""
         return self.sse
 
     @property
