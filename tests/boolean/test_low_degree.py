@@ -162,9 +162,9 @@ def test_noise_and_large_values_are_refused():
         kushilevitz_mansour(lambda X: np.full(len(X), 2), 5, 0.5)
     with pytest.raises(ValueError, match="theta must lie"):
         kushilevitz_mansour(parity, 5, 1.5)
-    with pytest.raises(ValueError, match=r"theta must be at least 0\.001 of largest"):
+    with pytest.raises(ValueError, match=r"theta must be at least 0\.001 \* largest"):
         kushilevitz_mansour(parity, 5, 1e-9)
-    with pytest.raises(ValueError, match=r"theta must be at least 0\.001 of largest"):
+    with pytest.raises(ValueError, match=r"theta must be at least 0\.001 \* largest"):
         kushilevitz_mansour(parity, 5, np.float32(0.5), largest=1e300)
 
 

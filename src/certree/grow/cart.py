@@ -165,8 +165,13 @@ class Cart(BaseEstimator):
         self._expect_settings()
         if rows.y is None:
             raise ValueError("y must hold classes or numbers, got None")
+        y = rows.y
+        if y.dtype != np.float64 and self._known_criterion(y) in _OF_NUMBERS:
+            # Integers and equal floats have the same order of features.
+            y = y.astype(np.float64)
+            rows = replace(rows, y=y)
         if self.criterion == "poisson" and rows.n_targets == 1:
-            expect_counts(rows.y, are_all=rows.indices is None)
+            expect_counts(y, are_all=rows.indices is None)
         if self.max_bins is not None:
             return self._grow_on_bins(rows)
         tree = self._grow_on_values(rows)
@@ -402,11 +407,7 @@ def grow_cart(
         random_state=random_state,
         n_jobs=n_jobs,
     )
-    cart = Cart(**switches)
-    if rows.y is not None and cart._known_criterion(rows.y) in _OF_NUMBERS:
-        # Integers and equal floats have the same order of features.
-        rows = replace(rows, y=rows.y.astype(np.float64, copy=False))
-    return cart.grow(rows)
+    return Cart(**switches).grow(rows)
 
 
 def _classes(y: Int32) -> tuple[Int32, int]:
