@@ -257,7 +257,7 @@ def test_wide_tables_start_from_the_mean(monkeypatch):
     y = target(X, BoostedTreesRegressor())
     model = BoostedTreesRegressor(max_iter=2, random_state=0)
     assert model.fit(X, y)._n_first_trees > 0
-    monkeypatch.setattr(boosting, "_LINEAR_NUMBERS", 2999)
+    monkeypatch.setattr(boosting, "_MAX_LINEAR_VALUES", 2999)
     assert model.fit(X, y)._n_first_trees == 0
     assert model.fit(X[:99], y[:99])._n_first_trees > 0
 

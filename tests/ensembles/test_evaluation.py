@@ -362,7 +362,7 @@ def test_the_best_fit_is_judged_as_a_whole(kind):
     X, y = noisy() if kind is BoostedTreesClassifier else numbers()
     model = kind(**{**STOPS, "max_iter": 30, "quality": "best"}).fit(X, y)
     trains, judges = parts_of(clone(model), X, y)
-    assert len(model.trees_) - model._n_first_trees == kind._MEMBERS * model.n_iter_
+    assert len(model.trees_) - model._n_first_trees == kind._SCHEDULE.n_members * model.n_iter_
     expected = -model.staged_loss(judges.X, judges.y)
     np.testing.assert_allclose(model.validation_score_[1 : model.n_iter_ + 1], expected)
     assert model.n_iter_ == model.validation_score_[1:].argmax() + 1

@@ -51,6 +51,7 @@ from certree.ensembles.losses import (
     TweedieLoss,
 )
 from certree.ensembles.offsets import checked_offset
+from certree.ensembles.round_schedule import CLASS_SCHEDULE, NUMBER_SCHEDULE, RoundSchedule
 from certree.ensembles.rounds import Rounds, Settings, importances, started
 from certree.ensembles.several_losses import SeveralLosses
 from certree.ensembles.staged import (
@@ -88,35 +89,20 @@ from certree.rows.sparse_rows import AnyColumns, below_each_other, made_dense
 from certree.rows.training import Training, training_rows
 from certree.tree import Trees
 
-# Below so many rows four folds choose the number of rounds, below so many one of them does: it is
-# known well enough then, and others cost time. Beyond, more rounds than needed do little harm.
-_FEW_ROWS, _SOME_ROWS = 3000, 30_000
-_FOLDS, _MOST_ROUNDS, _ROUNDS = 4, 1600, 400
-# The best fit may go on so many times as long.
-_MORE_ROUNDS = 3
-# Runs that choose the number of rounds take steps so many times as long at most.
-_LONGEST_STEPS = 4
-# Fast fits that learn more scores than these have as many times more rounds, at most so many times.
-_FAST_SCORES, _MORE_FAST_ROUNDS = 3, 4
-# Shorter steps than these take more rounds, but no more than so many times as many.
-_RATE, _SLOWEST = 0.1, 20
-# Numbers hardly overfit, so half of the folds are enough.
-_FOLDS_OF_NUMBERS = 2
+# Folds into which rows are divided to choose the number of rounds; `RoundSchedule.n_folds` are used.
+_N_FOLDS = 4
 
-# So few rows of numbers start from a line, of so many steps along each feature. Of more rows some
-# tables gain as much as others lose.
-_LINEAR_ROWS, _STEPS = 1000, 64
-# The regression is on dense columns, so that a table of more numbers starts from the mean.
-_LINEAR_NUMBERS = 2**24
+# A regression of at most so many rows starts from a line, with so many steps along each feature. With
+# more rows some tables gain as much as others lose.
+_MAX_LINEAR_ROWS, _N_LINEAR_STEPS = 1000, 64
+# The linear regression needs dense columns: tables of more values start from the mean.
+_MAX_LINEAR_VALUES = 2**24
 
-# A tree that looks at few thresholds differs from others; more rows tell more of them apart.
-_FEW_THRESHOLDS, _ROWS_OF_THRESHOLD = 6, 500
+# Seconds between two updates of a progress bar.
+_SECONDS_PER_UPDATE = 0.05
 
-# Seconds after which a progress bar moves on, if a round takes no longer.
-_REFRESHES = 0.05
-
-# No standard deviation of what lies between 0 and 1 is larger.
-_MOST_DEVIATION = 0.5
+# The largest standard deviation of a probability.
+_MAX_DEVIATION = 0.5
 
 _SHARE = Interval(Real, 0, 1, closed="right")
 
@@ -189,19 +175,8 @@ class BoostedTrees(StagedTrees):
     _takes_columns: ClassVar[bool] = True
     _takes_infinities: ClassVar[bool] = True
     _takes_sparse: ClassVar[bool] = True
-    # Fits that are averaged for the best quality. Most leaves where rows are few, and beyond: smaller
-    # trees are as good there, and cost less.
-    _MEMBERS: ClassVar[int]
-    _LEAVES: ClassVar[tuple[int, int]]
-    # Whether folds choose the number of rounds where rows are few.
-    _CHOOSES_ROUNDS: ClassVar[bool] = True
-    # Rounds of the fast quality: in LightGBM's time, of numbers with smaller trees.
-    _FAST_ROUNDS: ClassVar[int] = 200
-    # So many times fewer rounds are the most by default from which one fold chooses.
-    _FEWER_OF_MANY: ClassVar[int] = 1
-    # So many times as long are steps of runs that choose rounds by few rows. Of many rows these take
-    # steps as long as can be, and tell as well how many shorter ones serve.
-    _LONGER: ClassVar[int] = 2
+    # Numbers of rounds and leaves where parameters are "auto".
+    _SCHEDULE: ClassVar[RoundSchedule]
 
     @abstractmethod
     def _loss(self) -> Loss:
@@ -222,10 +197,6 @@ class BoostedTrees(StagedTrees):
     def _told_errors(self, scores: Float64, errors: Float64) -> Float64:  # noqa: ARG002
         """Standard errors of what scores predict, here themselves, by theirs, (n_outputs, n) each."""
         return columns_of(errors)
-
-    def _n_folds(self) -> int:
-        """How many of four folds choose rounds where rows are few."""
-        return _FOLDS
 
     # -- fit ---------------------------------------------------------------------------------------
 
@@ -558,11 +529,13 @@ class BoostedTrees(StagedTrees):
         """Set what quality and the number of rows decide."""
         self.thresholds_ = self._kinds_of_thresholds(n)[0 if self.quality == "fast" else -1]
         leaves = self.max_leaf_nodes
-        self.max_leaf_nodes_ = self._LEAVES[n >= _FEW_ROWS] if leaves == "auto" else leaves
+        self.max_leaf_nodes_ = leaves
+        if leaves == "auto":
+            self.max_leaf_nodes_ = self._SCHEDULE.max_leaf_nodes[n >= self._SCHEDULE.few_rows]
 
     def _n_members(self) -> int:
         """How many fits of different seeds are averaged."""
-        return self._MEMBERS if self.quality == "best" else 1
+        return self._SCHEDULE.n_members if self.quality == "best" else 1
 
     def _factors(self) -> Float64:
         """How many times each of these fits starts from the first trees: once on average."""
@@ -652,7 +625,7 @@ class BoostedTrees(StagedTrees):
                 begin, before = perf_counter(), first
                 first = evaluation.advance(members, first, min(first + at_once, last))
                 show(first - before, evaluation.note)
-                if perf_counter() - begin < _REFRESHES / 4 and not evaluation.one_by_one:
+                if perf_counter() - begin < _SECONDS_PER_UPDATE / 4 and not evaluation.one_by_one:
                     at_once *= 2
         return first
 
@@ -720,25 +693,28 @@ class BoostedTrees(StagedTrees):
         """Numbers of thresholds that rounds may take in turn: the best one first, the safest last."""
         if self.max_thresholds != "auto":
             return [(self.max_thresholds,)]
-        few = max(_FEW_THRESHOLDS, n // _ROWS_OF_THRESHOLD)
+        few = max(self._SCHEDULE.min_thresholds, n // self._SCHEDULE.rows_per_threshold)
         return [(few,), (None,), (few, None)]
 
     def _slower(self) -> int:
         """How many times as many rounds steps take that are shorter."""
-        return round(min(max(_RATE / self.learning_rate, 1), _SLOWEST))
+        factor = self._SCHEDULE.reference_rate / self.learning_rate
+        return round(min(max(factor, 1), self._SCHEDULE.max_rate_factor))
 
     def _fast_rounds(self) -> int:
         """How many rounds the fast quality has: more where many scores share the trees."""
-        more = min(max(self._loss().n_outputs / _FAST_SCORES, 1), _MORE_FAST_ROUNDS)
-        return round(self._FAST_ROUNDS * more) * self._slower()
+        schedule = self._SCHEDULE
+        factor = max(self._loss().n_outputs / schedule.fast_outputs, 1)
+        factor = min(factor, schedule.max_fast_factor)
+        return round(schedule.fast_rounds * factor) * self._slower()
 
     def _most_rounds(self) -> int:
         """So many rounds at most where they are chosen."""
-        return _MOST_ROUNDS * self._longer() * self._slower()
+        return self._SCHEDULE.max_rounds * self._longer() * self._slower()
 
     def _longer(self) -> int:
         """How many times as many rounds the quality takes."""
-        return _MORE_ROUNDS if self.quality == "best" else 1
+        return self._SCHEDULE.best_factor if self.quality == "best" else 1
 
     def _known_rounds(self, n: int, stops: bool) -> int | None:
         """How many rounds there are of n rows; None: folds choose."""
@@ -748,8 +724,8 @@ class BoostedTrees(StagedTrees):
             return self._fast_rounds()
         if stops:
             return self._most_rounds()
-        if n >= _SOME_ROWS or not self._CHOOSES_ROUNDS:
-            return _ROUNDS * self._longer() * self._slower()
+        if n >= self._SCHEDULE.many_rows or not self._SCHEDULE.chooses_rounds:
+            return self._SCHEDULE.fixed_rounds * self._longer() * self._slower()
         return 1 if n < 2 else None
 
     def _starts_from_line(self, n: int) -> bool:  # noqa: ARG002
@@ -758,21 +734,24 @@ class BoostedTrees(StagedTrees):
 
     def _n_rounds(self, training: Training, run: Rounds, choose: bool, stops: bool) -> int:
         """How many rounds there are; by cross-validation where rows are few, as are thresholds."""
-        n = len(training.y)
-        are_many = n >= _FEW_ROWS
+        n, schedule = len(training.y), self._SCHEDULE
+        are_many = n >= schedule.few_rows
         known = self._known_rounds(n, stops)
         if known is not None:
             return known
-        folds = training.folds(min(_FOLDS, n), np.random.RandomState(self._seed))
-        folds = folds[: 1 if are_many else self._n_folds()]
-        factor = longer_steps(self.learning_rate, _LONGEST_STEPS if are_many else self._LONGER)
+        folds = training.folds(min(_N_FOLDS, n), np.random.RandomState(self._seed))
+        folds = folds[: 1 if are_many else schedule.n_folds]
+        longest = schedule.max_step_factor if are_many else schedule.step_factor
+        factor = longer_steps(self.learning_rate, longest)
         runs = [run.fold(one, factor).with_statistics() for one in folds]
         kinds = self._kinds_of_thresholds(n) if choose else [self.thresholds_]
         if not are_many:
             kinds = kinds[:1]
         of_kinds = [[one.anew(thresholds=kind) for one in runs] for kind in kinds]
-        fewer = self._FEWER_OF_MANY if are_many and self.quality == "default" else 1
-        best, n_rounds = best_rounds(of_kinds, self._most_rounds() // fewer // factor)
+        divisor = 1
+        if are_many and self.quality == "default":
+            divisor = schedule.max_rounds_divisor
+        best, n_rounds = best_rounds(of_kinds, self._most_rounds() // divisor // factor)
         self.thresholds_ = kinds[best]
         return n_rounds * factor
 
@@ -1124,14 +1103,14 @@ def _errors_of_shares(classes: NDArray[Any], scores: Float64, errors: Float64) -
         return np.zeros_like(shares)
     if n == 2:
         moves = shares[:, :1] * shares[:, 1:] * errors
-        return np.minimum(np.repeat(moves, 2, axis=1), _MOST_DEVIATION)
+        return np.minimum(np.repeat(moves, 2, axis=1), _MAX_DEVIATION)
     # A share p moves by p (1 - p) as its own score does, and by -p q as that of a share q does.
     # Errors of scores sum to about 0, so that any two have a correlation of -1 / (n - 1).
     squares = np.square(shares * errors).sum(axis=1, keepdims=True)
     squares = (1 - 2 * shares) * np.square(errors) + squares
     sums = errors - (shares * errors).sum(axis=1, keepdims=True)
     variance = np.maximum(n * squares - np.square(sums), 0.0) / (n - 1)
-    return np.minimum(shares * np.sqrt(variance), _MOST_DEVIATION)
+    return np.minimum(shares * np.sqrt(variance), _MAX_DEVIATION)
 
 
 class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
@@ -1317,8 +1296,7 @@ class BoostedTreesClassifier(LabelColumns, StagedClassifier, BoostedTrees):
         losses = [LogLoss(n_outputs=n) for n in self._output_groups.sizes]
         return SeveralLosses.each(losses) if self._has_several_targets() else losses[0]
 
-    _MEMBERS: ClassVar[int] = 2
-    _LEAVES: ClassVar[tuple[int, int]] = 31, 63
+    _SCHEDULE: ClassVar[RoundSchedule] = CLASS_SCHEDULE
     _takes_outputs: ClassVar[bool] = True
 
     def _feature_shares(self) -> tuple[float, ...]:
@@ -1586,18 +1564,11 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
     ) -> None:
         self._store(locals())
 
-    _MEMBERS: ClassVar[int] = 4
-    _LEAVES: ClassVar[tuple[int, int]] = 16, 31
-    _FAST_ROUNDS: ClassVar[int] = 300
-    _FEWER_OF_MANY: ClassVar[int] = 2
-    _LONGER: ClassVar[int] = _LONGEST_STEPS
+    _SCHEDULE: ClassVar[RoundSchedule] = NUMBER_SCHEDULE
     _takes_outputs: ClassVar[bool] = True
 
-    def _n_folds(self) -> int:
-        return _FOLDS_OF_NUMBERS
-
     def _starts_from_line(self, n: int) -> bool:
-        is_small = n <= _LINEAR_ROWS and n * self.n_features_in_ <= _LINEAR_NUMBERS
+        is_small = n <= _MAX_LINEAR_ROWS and n * self.n_features_in_ <= _MAX_LINEAR_VALUES
         return self.loss == "squared_error" and is_small
 
     def _first_trees(self, run: Rounds) -> tuple[Trees, Float64]:
@@ -1605,7 +1576,8 @@ class BoostedTreesRegressor(RegressorMixin, BoostedTrees):
             return super()._first_trees(run)
         if run.offset is not None:
             run = run.anew(y=run.y - run.offset.reshape(run.y.shape))
-        return linear_start(run, _STEPS if self.max_leaf_nodes == "auto" else self.max_leaf_nodes)
+        n_steps = _N_LINEAR_STEPS if self.max_leaf_nodes == "auto" else self.max_leaf_nodes
+        return linear_start(run, n_steps)
 
     def _loss(self) -> Any:
         for name, of in (("quantile", "quantile"), ("power", "tweedie")):

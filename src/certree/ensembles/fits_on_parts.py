@@ -160,7 +160,7 @@ def _need(model: Any, learned: Learned, is_judged: bool, lie_apart: bool) -> Nee
     is_dealt = stops and model.validation_fraction is not None and not (is_judged or lie_apart)
     n_leaves = model.max_leaf_nodes
     if n_leaves == "auto":
-        n_leaves = max(model._LEAVES)
+        n_leaves = max(model._SCHEDULE.max_leaf_nodes)
     n_leaves = most_leaves(n, n_leaves, model.max_depth, model.min_samples_leaf)
     n_rounds = model._known_rounds(n, stops)
     # What rows see of levels is in bins as features are.

@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 from certree.ensembles.boosting import BoostedTrees, Quality
 from certree.ensembles.evaluation import Callback, checked_callbacks
 from certree.ensembles.losses import RankingLoss
+from certree.ensembles.round_schedule import RANKING_SCHEDULE, RoundSchedule
 from certree.ensembles.rounds import Rounds
 from certree.export.formula import Link
 from certree.grow.growing import MonotonicCst
@@ -175,10 +176,8 @@ class BoostedTreesRanker(BoostedTrees):
     ) -> None:
         self._store(locals())
 
-    _CHOOSES_ROUNDS: ClassVar[bool] = False
     _draws_rows: ClassVar[bool] = False
-    _MEMBERS: ClassVar[int] = 4
-    _LEAVES: ClassVar[tuple[int, int]] = 16, 31
+    _SCHEDULE: ClassVar[RoundSchedule] = RANKING_SCHEDULE
 
     @fit_method
     def fit(  # type: ignore[override] # rows have queries instead of groups and offsets
