@@ -253,8 +253,12 @@ def of(gradient=None, hessian=None, loss=None):
 @pytest.mark.parametrize(
     ("loss", "error", "message"),
     [
-        (of(lambda y, s: y - s), ValueError, "must say the slopes of loss: at y=.*its gradient is"),
-        (of(lambda y, s: 1.01 * (s - y)), ValueError, "must say the slopes of loss"),
+        (
+            of(lambda y, s: y - s),
+            ValueError,
+            "must return the derivatives of loss: at y=.*its gradient is",
+        ),
+        (of(lambda y, s: 1.01 * (s - y)), ValueError, "must return the derivatives of loss"),
         (of(lambda y, _: y[:-1]), ValueError, r"must have shape \(300,\) and hold numbers"),
         (of(lambda y, _: np.full(len(y), np.nan)), ValueError, "must hold finite numbers, got nan"),
         (of(lambda y, _: y.astype(str)), ValueError, "hold numbers, got .* of <U"),
@@ -307,7 +311,7 @@ def test_gradients_are_checked_in_the_unit_of_the_targets(unit):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         BoostedTreesRegressor(SQUARED, **SHORT).fit(X, y * unit)
-        with pytest.raises(ValueError, match="must say the slopes of loss"):
+        with pytest.raises(ValueError, match="must return the derivatives of loss"):
             BoostedTreesRegressor(wrong, **SHORT).fit(X, y * unit)
     BoostedTreesRegressor(SQUARED, **SHORT).fit(X, np.full(len(y), unit))
     BoostedTreesRegressor(PINBALL, **SHORT).fit(X, y * unit)

@@ -77,7 +77,9 @@ def test_the_loss_is_the_sum_of_the_log_losses(lanes, n, seed, far):
     mean = np.average(expected, weights=weight)
     assert loss.mean(y.astype(float), scores, weight) == pytest.approx(mean)
     parts = zip(loss.of, y, loss.lanes.split(scores, axis=0), strict=True)
-    slopes = [one.slopes(known, np.ascontiguousarray(said)) for one, known, said in parts]
+    slopes = [
+        one.compute_gradients(known, np.ascontiguousarray(said)) for one, known, said in parts
+    ]
     for found, twin in zip(zip(*slopes, strict=True), (gradient, hessian), strict=True):
         np.testing.assert_allclose(np.concatenate(found), twin, rtol=1e-9, atol=1e-12)
 

@@ -639,7 +639,7 @@ class BoostedTrees(StagedTrees):
         rows = training.features, training.y, training.weight
         about: Any = self.thresholds_, self._seed, training.offset, training.sides.groups
         run, start = started(self._settings(loss), grower, *rows, *about)
-        loss.expect_slopes(run.y, run.scores)
+        loss.check_gradients(run.y, run.scores)
         return run, start
 
     def _grower_in(self, bins: Bins, feature_order: Int32) -> BinnedGrower:

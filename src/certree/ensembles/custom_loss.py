@@ -107,7 +107,7 @@ class LossOfFunctions(LossOfNumbers):
         at = self._first_guess(y, weight, beside)
         least = self.mean(y, at + beside, weight)
         for _ in range(_STEPS):
-            gradient, hessian = self.slopes(y, at + beside)
+            gradient, hessian = self.compute_gradients(y, at + beside)
             step = -exact_mean(gradient[0], weight) / exact_mean(hessian[0], weight)
             for _ in range(_HALVES):
                 found = self.mean(y, at + step + beside, weight)
@@ -127,8 +127,8 @@ class LossOfFunctions(LossOfNumbers):
         mean = exact_mean(y, weight) / exact_mean(np.exp(offset[0]), weight)
         return float(np.log(mean)) if mean > 0 else 0.0
 
-    def slopes(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
-        """Gradients and Hessians of the rows, (1, n) each."""
+    def compute_gradients(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
+        """Compute first and second derivatives by the user's function, (1, n) each."""
         said = self._said("gradient_hessian", y, scores)
         if not isinstance(said, tuple | list) or len(said) != 2:
             raise TypeError(f"gradient_hessian must return two arrays, got {type(said).__name__}")
@@ -150,8 +150,8 @@ class LossOfFunctions(LossOfNumbers):
         """Mean loss of rows, in whatever order they come."""
         return exact_mean(self.of_rows(y, scores), weight)
 
-    def expect_slopes(self, y: Float64, scores: Float64) -> None:
-        """Refuse gradients that are none of the loss, by differences at some of the rows."""
+    def check_gradients(self, y: Float64, scores: Float64) -> None:
+        """Compare the user's gradients with differences of the user's loss at some of the rows."""
         some = slice(None, None, max(1, len(y) // _CHECKED))
         y, scores = y[some], scores[:, some]
         unit = 1.0 if self.is_log else float(np.abs(y - scores).mean()) or max(1.0, abs(y[0]))
@@ -159,7 +159,7 @@ class LossOfFunctions(LossOfNumbers):
         for aside in (-_ASIDE * unit, _ASIDE * unit):
             at, gap = scores + aside, _DIFFERENCE * unit
             ends = [self.of_rows(y, at + one) for one in (gap, -gap)]
-            slope, (gradient, _) = (ends[0] - ends[1]) / (2 * gap), self.slopes(y, at)
+            slope, (gradient, _) = (ends[0] - ends[1]) / (2 * gap), self.compute_gradients(y, at)
             rounding = 8 * np.finfo(np.float64).eps * np.maximum(*np.abs(ends)) / gap
             most = np.maximum(np.abs(gradient[0]), np.median(np.abs(gradient)))
             off.append(np.abs(slope - gradient[0]) - _APART * most - rounding)
@@ -168,8 +168,9 @@ class LossOfFunctions(LossOfNumbers):
             side, row = np.unravel_index(np.argmax(off), np.shape(off))
             target, score, first, by_differences = (float(one[row]) for one in says[side])
             raise ValueError(
-                f"gradient_hessian must say the slopes of loss: at y={target:.6g}, score={score:.6g} "
-                f"its gradient is {first:.6g}, and differences of the loss are {by_differences:.6g}"
+                f"gradient_hessian must return the derivatives of loss: at y={target:.6g}, "
+                f"score={score:.6g} its gradient is {first:.6g}, and differences of the loss are "
+                f"{by_differences:.6g}"
             )
 
     def _said(self, name: str, y: NDArray[Any], scores: Float64) -> Any:

@@ -31,7 +31,7 @@ class Loss:
     """A loss of scores (n_outputs, n) at targets (n,)."""
 
     name: ClassVar[str]  # as the core knows it
-    # What the number is that all rows decide together and slopes take: the mean of numbers of the rows,
+    # The number that all rows decide together and gradients depend on: the mean of numbers of the rows,
     # a quantile of these, or none.
     scale: ClassVar[Literal["mean", "quantile"] | None] = None
     # Whether losses of several targets are in one unit as they stand, so that they can be added.
@@ -48,7 +48,7 @@ class Loss:
 
     @property
     def is_custom(self) -> bool:
-        """Whether it is not known to the core, which is then given slopes round by round."""
+        """Whether Python functions compute the loss, so that the core gets gradients each round."""
         return False
 
     @property
@@ -92,20 +92,22 @@ class Loss:
         """The best scores that are the same for all rows, beside offsets, (n_outputs,)."""
         raise NotImplementedError
 
-    def slopes(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
-        """Gradients and Hessians of the rows, (n_outputs, n) each."""
+    def compute_gradients(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
+        """Compute first and second derivatives of the loss by the scores, (n_outputs, n) each."""
         return _core.loss_slopes(self.name, self.parameter, y.astype(np.float64), scores)
 
     def of_rows(self, y: NDArray[Any], scores: Float64) -> Float64:
         """Loss of each row, (n,)."""
         return _core.losses(self.name, self.parameter, y.astype(np.float64), scores)
 
-    def given_slopes(self, y: Float64, scores: Float64) -> Float64:
-        """Slopes (2 * n_outputs, n) that the core must be given; none where it knows the loss."""
-        return np.concatenate(self.slopes(y, scores)) if self.is_custom else np.zeros((0, 0))
+    def stack_custom_gradients(self, y: Float64, scores: Float64) -> Float64:
+        """Return gradients above Hessians, (2 * n_outputs, n); empty if the core computes the loss."""
+        if not self.is_custom:
+            return np.zeros((0, 0))
+        return np.concatenate(self.compute_gradients(y, scores))
 
-    def expect_slopes(self, y: Float64, scores: Float64) -> None:
-        """Refuse slopes that are none of the loss."""
+    def check_gradients(self, y: Float64, scores: Float64) -> None:
+        """Raise ValueError if a user's gradients are not the derivatives of the user's loss."""
 
     def mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
         """Mean loss of rows, in whatever order they come."""
@@ -281,7 +283,7 @@ _MOST_RELEVANCE = 31
 
 @dataclass(frozen=True, slots=True)
 class RankingLoss(Loss):
-    """1 - NDCG of queries, of whose pairs LambdaMART takes slopes."""
+    """1 - NDCG of queries, from whose pairs LambdaMART takes gradients."""
 
     name: ClassVar[str] = "ranking"
 

@@ -169,7 +169,7 @@ class Rounds:
         if self.offset is None or len(self.scores) > 1:
             y = self.settings.loss.of_scores(self.y)
             return Target(y, len(self.scores), weight).at(slice(n))
-        gradient, hessian = self.settings.loss.slopes(self.y, self.scores)
+        gradient, hessian = self.settings.loss.compute_gradients(self.y, self.scores)
         factors = hessian[0] if weight is None else hessian[0] * weight
         return Target(-gradient[0] / hessian[0], 1, factors).at(slice(n))
 
@@ -215,9 +215,10 @@ class Rounds:
         values = np.zeros((0, self.bins.n_features)) if self.values is None else self.values
         values = get_csr_arrays(values) if issparse(values) else values
         n = len(self.keys)
-        slopes = self.settings.loss.given_slopes(self.y[..., :n], self.scores[:, :n])
+        loss, scores = self.settings.loss, self.scores[:, :n]
+        gradients = loss.stack_custom_gradients(self.y[..., :n], scores)
         ranked = None if self.query is None else (self.query, *self.settings.loss.depths)
-        return *rows, n_thresholds, self.seed, self.scores, values, slopes, ranked
+        return *rows, n_thresholds, self.seed, self.scores, values, gradients, ranked
 
 
 def importances(
