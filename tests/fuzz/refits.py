@@ -330,13 +330,17 @@ def another_number_of_threads(random: Random, subject: Subject) -> None:
 
 
 def another_unit(random: Random, subject: Subject) -> None:
-    """Columns times powers of two, beside a constant one, cut rows in the same way."""
+    """A column times a power of two, beside a constant one, splits rows in the same way.
+
+    Of equal splits on several columns the values decide which is made, and so their units do.
+    """
     table = subject.table
     if not table.is_numeric or {"tiny", "huge"} & {*table.kinds}:
         return
     model = clone(random.choice(_FIXED))
     X = np.asarray(replace(table, container="array").X).astype(float)
-    scaled = np.ldexp(X, [random.randint(-30, 30) for _ in range(X.shape[1])])
+    X = X[:, [random.randrange(X.shape[1])]]
+    scaled = np.ldexp(X, random.randint(-30, 30))
     constant = random.choice([None, None, None, 0.0, -3.0, np.nan])
     if constant is not None:
         scaled = np.column_stack([scaled, np.full(len(X), constant)])

@@ -207,6 +207,9 @@ def rows_of_float32(random: Random, subject: Subject) -> None:
     if np.isinf(narrow).any():
         return
     model = clone(model).fit(wide, subject.y)
+    mask = None if model.categories_ is None else model.categories_.mask
+    if mask is not None and not np.array_equal(narrow[:, mask], wide[:, mask], equal_nan=True):
+        return  # numbers that name categories name others once they are rounded
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         leaves = model.apply(narrow)
