@@ -98,7 +98,7 @@ from certree.interface.fitted_state import (
     snapshot_method,
 )
 from certree.interface.signatures import validate_arguments, validate_settings
-from certree.rows.duplicates import Duplicates
+from certree.rows.duplicates import Duplicates, count_worst
 from certree.rows.elsewhere import lies_in_files
 from certree.rows.folds import Indices
 from certree.rows.near_copies import NearCopies
@@ -880,7 +880,7 @@ class CalibrationSamples(ArrayRecord):
         stats = weighed(self.tree, self.leaf, y, self.weight, self.grown)
         grouped = self.weight is not None
         n = len(self.given) if self.weight is None else round(self.weight.sum())
-        worst = 0 if self.is_worst is None else int(self.is_worst.sum())
+        worst = count_worst(self.is_worst)
         about = grouped, self.repeats, self.distinct, worst, self.near_copies
         return HeldOut(self.tree, self.grown, stats, self.given[:0], self.given, n, *about)
 

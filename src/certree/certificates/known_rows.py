@@ -20,6 +20,7 @@ from certree.rows.duplicates import (
     Duplicates,
     allowed_repeats,
     count_as_worst,
+    count_worst,
     distinct_rows,
     first_of,
 )
@@ -206,7 +207,7 @@ class JudgingRows:
             "repeats": int(repeats.sum()) if told else None,
             "distinct": word == "copies",
             "matches": self._matches(int(seen[rows].sum())) if told and seen.any() else None,
-            "worst": 0 if is_worst is None else int(is_worst.sum()),
+            "worst": count_worst(is_worst),
         }
         return CalibrationRows(rows, drawn, is_worst)
 

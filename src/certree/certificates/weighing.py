@@ -20,6 +20,7 @@ from certree.interface.arrays import (
     to_array,
 )
 from certree.interface.signatures import POSITIVE, validate_arguments, validate_settings
+from certree.rows.duplicates import count_worst
 from certree.rows.folds import Indices
 from certree.rows.near_copies import NearCopies
 from certree.rows.split import TrainCalibrationSplit, checked_groups
@@ -388,7 +389,7 @@ class HeldOutNumbers(ArrayRecord):
     @property
     def worst(self) -> int:
         """How many rows count as the worst case."""
-        return 0 if self.is_worst is None else int(self.is_worst.sum())
+        return count_worst(self.is_worst)
 
     def loss_of(self, value: Float64) -> float:
         """Mean absolute error, each cut at the limit and in units of it, where nodes predict so."""

@@ -267,6 +267,11 @@ def repeated_rows(
     return np.asarray(known[judged] | (lowest[judged] != unit))
 
 
+def count_worst(is_worst: NDArray[np.bool_] | None) -> int:
+    """Return the number of rows that count as the worst case, 0 if there is no mask of them."""
+    return 0 if is_worst is None else int(is_worst.sum())
+
+
 def allowed_repeats(n: int, duplicates: Duplicates) -> tuple[float, float]:
     """How many of n rows that judge may repeat others as draws, and as the worst case."""
     if duplicates == "genuine":

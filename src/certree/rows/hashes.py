@@ -21,8 +21,6 @@ from certree.interface.arrays import (
     get_csr_arrays,
 )
 
-Indices = NDArray[np.intp]
-
 # The constants of splitmix64, whose steps mix every bit of a number into all of them.
 _STEP, _FIRST, _SECOND = (
     np.uint64(one) for one in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -57,13 +55,13 @@ def sample_hashes(
     return hashes(tables, width, rounded, every)
 
 
-def _every(order: Int32, width: int) -> Indices:
+def _every(order: Int32, width: int) -> NDArray[np.intp]:
     """All columns in an order that is told of the first of them."""
     return np.append(order, np.arange(len(order), width)).astype(np.intp)
 
 
 def _hashes_of_wide(
-    tables: tuple[NDArray[Any], ...], width: int, rounded: bool, order: Indices | None
+    tables: tuple[NDArray[Any], ...], width: int, rounded: bool, order: NDArray[np.intp] | None
 ) -> UInt64:
     n, step = len(tables[0]), max(1, _CACHED // width)
     hashes = np.empty(n, dtype=np.uint64)
@@ -80,7 +78,7 @@ def _two_dimensional(table: Any) -> Any:
 
 
 def _hashes(
-    tables: tuple[NDArray[Any], ...], width: int, rounded: bool, order: Indices | None
+    tables: tuple[NDArray[Any], ...], width: int, rounded: bool, order: NDArray[np.intp] | None
 ) -> UInt64:
     """The same of rows that have no long runs of zeros, column by column."""
     n, taken = len(tables[0]), range(width) if order is None else order.tolist()

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from certree.interface.arrays import Float64, UInt64, to_array
 from certree.interface.signatures import validate_arguments
 from certree.rows.columns import is_missing
+from certree.rows.duplicates import count_worst
 from certree.rows.folds import Indices, content_order, distinct_groups, unordered
 from certree.rows.near_copies import NearCopies
 
@@ -54,7 +55,7 @@ class TrainCalibrationSplit:
     @property
     def worst(self) -> int:
         """How many rows count as the worst case."""
-        return 0 if self.is_worst is None else int(self.is_worst.sum())
+        return count_worst(self.is_worst)
 
     @property
     def grouped(self) -> bool:

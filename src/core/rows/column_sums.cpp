@@ -5,22 +5,17 @@
 #include <cmath>
 #include <numeric>
 
+#include "grow/random.hpp"
 #include "numbers.hpp"
 #include "parallel.hpp"
 
 namespace certree {
 namespace {
 
-CERTREE_INLINE std::uint64_t mix(std::uint64_t word) {
-  word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9;
-  word = (word ^ word >> 27) * 0x94D049BB133111EB;
-  return word ^ word >> 31;
-}
-
 CERTREE_INLINE std::uint64_t word_of(double value) {
   constexpr auto nan = std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN());
   const auto bits = std::bit_cast<std::uint64_t>(value + 0.0);
-  return mix(value == value ? bits : nan);
+  return mixed(value == value ? bits : nan);
 }
 
 // Words of n values, which are added to those of their rows.
@@ -34,7 +29,7 @@ CERTREE_SIMD_CLONES void take_words(const Real* value, std::int64_t stride, std:
 }
 CERTREE_SIMD_CLONES void mix_words(const std::uint64_t* target, std::size_t n,
                                    std::uint64_t* of_row) noexcept {
-  for (std::size_t i = 0; i < n; ++i) of_row[i] = mix(of_row[i] + target[i]);
+  for (std::size_t i = 0; i < n; ++i) of_row[i] = mixed(of_row[i] + target[i]);
 }
 CERTREE_SIMD_CLONES std::uint64_t sum_of_products(const std::uint64_t* one,
                                                   const std::uint64_t* other,
@@ -154,7 +149,7 @@ std::vector<std::int32_t> order_of_columns(const ColumnSums& sums) {
     for (std::size_t level = begin; level < end; ++level) {
       const bool is_missing = level + 1 == end;
       if (sums.n_rows[level] > 0)
-        key[j] += mix(sums.words[level] + mix(2 * sums.n_rows[level] + is_missing));
+        key[j] += mixed(sums.words[level] + mixed(2 * sums.n_rows[level] + is_missing));
     }
   }
   std::vector<std::int32_t> order(key.size());
