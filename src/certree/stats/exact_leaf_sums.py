@@ -67,7 +67,7 @@ class RoutedRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafGroups:
-    """Groups of rows with the same leaf, or with the same leaf and class; those of blocks add up.
+    """Assignment of rows to groups (leaf, or leaf and class), whose sums over blocks can be added.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class Stats(Protocol):
         """Compute the prediction of each node: class probabilities (m, K), or a mean (m, 1)."""
 
     def take(self, nodes: NDArray[np.intp]) -> Self:
-        """Return the statistics of some nodes."""
+        """Return the statistics of the given nodes, in their order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,7 +198,7 @@ class NodeStats(ArrayRecord):
         return frequencies(tree.left, self.counts, smoothing, self.weight_unit)
 
     def take(self, nodes: NDArray[np.intp]) -> NodeStats:
-        """Return the statistics of some nodes."""
+        """Return the statistics of the given nodes, in their order."""
         squared = None if self.squared_weight is None else self.squared_weight[nodes]
         return NodeStats(self.counts[nodes], self.label[nodes], self.weight_unit, squared)
 

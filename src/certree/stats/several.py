@@ -113,7 +113,7 @@ class SeveralStats:
         return np.concatenate([stats.averages(tree, smoothing) for stats in self.of_each], axis=1)
 
     def take(self, nodes: NDArray[np.intp]) -> SeveralStats:
-        """Return the statistics of some nodes."""
+        """Return the statistics of the given nodes, in their order."""
         return SeveralStats(tuple(stats.take(nodes) for stats in self.of_each))
 
 

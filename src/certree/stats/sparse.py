@@ -182,7 +182,7 @@ class SparseNodeStats(ArrayRecord):
         return self.to_dense().averages(tree, smoothing)
 
     def take(self, nodes: NDArray[np.intp]) -> SparseNodeStats:
-        """Return the statistics of some nodes."""
+        """Return the statistics of the given nodes, in their order."""
         counts = self._to_csr(self.weight)[nodes]
         begin = counts.indptr.astype(np.int64)
         label = self.label[nodes]

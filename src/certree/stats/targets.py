@@ -133,7 +133,7 @@ class TargetStats(ArrayRecord):
         return np.ldexp(means, excess)[:, None]
 
     def take(self, nodes: NDArray[np.intp]) -> TargetStats:
-        """Return the statistics of some nodes."""
+        """Return the statistics of the given nodes, in their order."""
         squared = None if self.squared_weight is None else self.squared_weight[nodes]
         moments = self.rows[nodes], self.mean[nodes], self.sse[nodes]
         return TargetStats(*moments, self.unit, self.weight_unit, squared)

@@ -15,12 +15,15 @@ struct ColumnSums {
   std::vector<std::uint64_t> n_rows, words;  // of each level, missing values behind the others
 };
 
-// The word of a number is its mixed bits as double: 0 that of zeros of either sign, and all NaN
-// have one. The word of a row is that of its target mixed with the sum of the words of its numbers.
-// A column of numbers adds up products of both words, a level those of its rows.
+// Adds up hashes of rows by column, and by category of categorical columns.
 //
-// columns: (p,) of n rows each. n_levels: (p,) 0: a column of numbers, else how many categories
-// there are and one for missing values, which all that is no category is. targets: (n,) words.
+// The hash of a number is mixed(bits of the double); zeros of either sign have one hash, and so do
+// all NaN. The hash of a row is mixed(hash of its target + sum of the hashes of its numbers). The
+// sum of a column of numbers is that of hash(number) * hash(row) over the rows; the sum of a
+// category is that of the hashes of its rows. All arithmetic is modulo 2^64.
+//
+// columns: (p,) of n rows each. n_levels: (p,) 0 for a column of numbers, else the number of
+// categories plus one for missing values, which any other code counts as. targets: (n,) hashes.
 ColumnSums column_sums(std::span<const FeatureValues> columns,
                        std::span<const std::int32_t> n_levels,
                        std::span<const std::uint64_t> targets, int n_threads);
