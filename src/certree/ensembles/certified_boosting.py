@@ -56,7 +56,7 @@ from certree.interface.fitted_state import fit_method, snapshot_method
 from certree.interface.signatures import validate_settings
 from certree.interface.stored_state import StoredState
 from certree.interface.threads import get_n_threads_or_all
-from certree.rows.duplicates import DUPLICATES, Duplicates
+from certree.rows.duplicates import DUPLICATES, Duplicates, count_worst
 from certree.rows.folds import Indices
 from certree.rows.near_copies import NearCopies
 from certree.rows.split import Deal
@@ -421,16 +421,16 @@ feature_importances_, n_features_in_, categories_, feature_names_in_
         self.certificates_ = (self.certificate_,)
 
     def _certificate(self, rows: CalibrationScores) -> Certificate:
-        wrong, worst = self._codes_of(rows.score) != rows.y, 0
+        wrong = self._codes_of(rows.score) != rows.y
         if rows.is_worst is not None:
-            wrong, worst = wrong | rows.is_worst, int(rows.is_worst.sum())
+            wrong |= rows.is_worst
         if rows.weight is None:
             made = hold_out(int(wrong.sum()), len(wrong), self.delta)
         else:
             n, risk = round(rows.weight.sum()), float(rows.weight @ wrong)
             made = hold_out_mean(risk / n, n, self.delta, grouped=True)
         about = {name: getattr(rows, name) for name in ("repeats", "distinct", "near_copies")}
-        return replace(made, worst=worst, **about)
+        return replace(made, worst=count_worst(rows.is_worst), **about)
 
     def __stored__(self) -> dict[str, Any]:
         """What a file holds of the fit: of the rows that certify it scores and classes."""
