@@ -53,7 +53,7 @@ def chain(n_leaves: int, beside: int) -> tuple[Tree, NodeStats]:
     leaves = np.flatnonzero(tree.is_leaf).astype(np.int32)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, len(leaves), dtype=np.int32)
-    counts = _core.count(left, leaves, y, rng.exponential(size=len(leaves)), 2)
+    counts = _core.count_classes(left, leaves, y, rng.exponential(size=len(leaves)), 2)
     return tree, NodeStats(counts, counts.argmax(axis=1))
 
 

@@ -24,7 +24,7 @@ def posterior(**changes):
         "root": THETA,
         "prune": False,
     }
-    return _core.weigh(**{**good, **changes})
+    return _core.compute_posterior(**{**good, **changes})
 
 
 @pytest.mark.parametrize(
@@ -66,45 +66,45 @@ def test_lengths_and_ranges_are_value_errors(changes, message):
 
 def test_codes_out_of_range_are_value_errors():
     leaf, y = np.array([1, 2], dtype=np.int32), np.array([0, 1], dtype=np.int32)
-    assert _core.count(LEFT, leaf, y, None, 2).tolist() == [[1, 1], [1, 0], [0, 1]]
+    assert _core.count_classes(LEFT, leaf, y, None, 2).tolist() == [[1, 1], [1, 0], [0, 1]]
     with pytest.raises(ValueError, match="y must lie in"):
-        _core.count(LEFT, leaf, y, None, 1)
+        _core.count_classes(LEFT, leaf, y, None, 1)
     with pytest.raises(ValueError, match="leaf must lie in"):
-        _core.count(LEFT, leaf + np.int32(1), y, None, 2)
+        _core.count_classes(LEFT, leaf + np.int32(1), y, None, 2)
     with pytest.raises(ValueError, match="weight has length 3"):
-        _core.count(LEFT, leaf, y, ONES, 2)
+        _core.count_classes(LEFT, leaf, y, ONES, 2)
     with pytest.raises(ValueError, match="label must lie in"):
-        _core.push_down(LEFT, ONES, np.full(3, 5, dtype=np.int32), None, 2)
+        _core.score_nodes(LEFT, ONES, np.full(3, 5, dtype=np.int32), None, 2)
     with pytest.raises(ValueError, match="either label or frequency"):
-        _core.push_down(LEFT, ONES, None, None, 2)
+        _core.score_nodes(LEFT, ONES, None, None, 2)
     with pytest.raises(ValueError, match="n_classes must be at least 1"):
-        _core.count(LEFT, leaf, y, None, 0)
+        _core.count_classes(LEFT, leaf, y, None, 0)
 
 
 @pytest.mark.parametrize("n_classes", [2**45, 2**60, 2**61, 2**62, 2**63 - 1])
 def test_more_classes_than_memory_holds_are_memory_errors(n_classes):
     leaf, y = np.array([1, 2], dtype=np.int32), np.array([0, 1], dtype=np.int32)
     with pytest.raises(MemoryError, match="not enough memory"):
-        _core.count(LEFT, leaf, y, None, n_classes)
+        _core.count_classes(LEFT, leaf, y, None, n_classes)
     with pytest.raises(MemoryError, match="not enough memory"):
-        _core.push_down(LEFT, ONES, np.zeros(3, dtype=np.int32), None, n_classes)
+        _core.score_nodes(LEFT, ONES, np.zeros(3, dtype=np.int32), None, n_classes)
 
 
 def test_merge_order_takes_one_rise_per_node():
-    assert _core.merge_order(LEFT, ONES).tolist() == [0, -1, -1]
+    assert _core.find_merge_order(LEFT, ONES).tolist() == [0, -1, -1]
     with pytest.raises(ValueError, match="rise has length 2, expected 3"):
-        _core.merge_order(LEFT, np.ones(2))
+        _core.find_merge_order(LEFT, np.ones(2))
     with pytest.raises(TypeError):
-        _core.merge_order(LEFT, ONES.astype(np.float32))
+        _core.find_merge_order(LEFT, ONES.astype(np.float32))
 
 
 def test_sums_below_take_one_value_per_node():
     log_odds = np.array([0.0, -np.inf, -np.inf])
-    assert _core.sums_below(LEFT, log_odds, ONES).tolist() == [1.5, 1, 1]
+    assert _core.sum_below_nodes(LEFT, log_odds, ONES).tolist() == [1.5, 1, 1]
     with pytest.raises(ValueError, match="value has length 2, expected 3"):
-        _core.sums_below(LEFT, log_odds, np.ones(2))
+        _core.sum_below_nodes(LEFT, log_odds, np.ones(2))
     with pytest.raises(ValueError, match="log_odds has length 2, expected 3"):
-        _core.sums_below(LEFT, np.ones(2), ONES)
+        _core.sum_below_nodes(LEFT, np.ones(2), ONES)
 
 
 def test_results_own_their_memory():

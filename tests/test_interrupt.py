@@ -77,10 +77,10 @@ class Posteriors:
         self.leaf = self.tree.route(self.X, n_jobs)
         self.zeros = np.zeros(len(self.left))
         self.ones = np.ones(len(self.left))
-        self.counts = _core.count(self.left, self.leaf, self.y, None, 2)
-        self.label = _core.majority(self.left, self.counts)
-        self.gains = _core.error_gains(self.left, self.counts, self.label, 1.0, 2, False)
-        self.frequency = _core.frequencies(self.left, self.counts, 1.0, 1.0)
+        self.counts = _core.count_classes(self.left, self.leaf, self.y, None, 2)
+        self.label = _core.find_majority_classes(self.left, self.counts)
+        self.gains = _core.compute_error_gains(self.left, self.counts, self.label, 1.0, 2, False)
+        self.frequency = _core.compute_class_frequencies(self.left, self.counts, 1.0, 1.0)
         self.theta = np.array([[-1.0, -0.1]])
         self.many = self.theta * np.linspace(0.1, 2.0, 20)[:, None]
         self.posterior = (self.left, self.gains, self.zeros, self.zeros)
@@ -159,8 +159,8 @@ LOOPS = {
         max_features=2,
         n_jobs=s.n_jobs,
     ),
-    "whole weights": lambda s: _core.whole_weights(s.steps, s.steps.max(), 1.0),
-    "unit of weights": lambda s: _core.unit_of_weights(s.steps),
+    "whole weights": lambda s: _core.scale_weights_to_integers(s.steps, s.steps.max(), 1.0),
+    "unit of weights": lambda s: _core.find_weight_unit(s.steps),
     "draws": lambda s: s.forest.draws(0),
     "kd": lambda s: grow_kd(s.X, max_depth=4, n_jobs=s.n_jobs),
     "kd, spread": lambda s: grow_kd(s.X, axis="spread", max_depth=4, n_jobs=s.n_jobs),
@@ -170,32 +170,38 @@ LOOPS = {
         s.X * [np.nan, 1, 1, 1], s.ones, s.frequency, s.n_jobs
     ),
     "lacking": lambda s: s.tree.learn_missing(s.X * [np.nan, 1, 1, 1]),
-    "depths": lambda s: _core.depths(s.left, s.tree.chain),
-    "count": lambda s: _core.count(s.left, s.leaf, s.y, None, 2),
-    "count entries": lambda s: _core.count_entries(s.left, s.leaf, s.y, None),
-    "moments": lambda s: _core.moments(s.left, s.leaf, s.target, None),
-    "majority": lambda s: _core.majority(s.left, s.counts),
-    "frequencies": lambda s: _core.frequencies(s.left, s.counts, 1.0, 1.0),
-    "smoothed means": lambda s: _core.smoothed_means(s.left, s.ones, s.zeros, 1.0, 1.0),
-    "error gains": lambda s: _core.error_gains(s.left, s.counts, s.label, 1.0, 2, False),
-    "squared gains": lambda s: _core.squared_gains(s.left, s.ones, s.zeros, 1.0, 1.0, 2, False),
-    "weigh": lambda s: _core.weigh(*s.posterior, s.theta[0], np.zeros(2), False),
-    "reach": lambda s: _core.reach(s.left, s.zeros),
-    "sums below": lambda s: _core.sums_below(s.left, s.zeros, s.ones),
-    "likeliest": lambda s: _core.likeliest(s.left, s.zeros, s.zeros),
-    "critical prices": lambda s: _core.critical_prices(s.left, s.cost, s.splits),
-    "fragment": lambda s: _core.fragment_pruning(s.left, s.cost, s.splits, s.zeros, s.ones, s.ones),
-    "merge order": lambda s: _core.merge_order(s.left, s.zeros),
-    "votes": lambda s: _core.push_down(s.left, s.ones, None, s.frequency, 2),
-    "votes of nodes": lambda s: _core.push_down_to(
+    "depths": lambda s: _core.compute_depths(s.left, s.tree.chain),
+    "count": lambda s: _core.count_classes(s.left, s.leaf, s.y, None, 2),
+    "count entries": lambda s: _core.count_class_entries(s.left, s.leaf, s.y, None),
+    "moments": lambda s: _core.compute_moments(s.left, s.leaf, s.target, None),
+    "majority": lambda s: _core.find_majority_classes(s.left, s.counts),
+    "frequencies": lambda s: _core.compute_class_frequencies(s.left, s.counts, 1.0, 1.0),
+    "smoothed means": lambda s: _core.smooth_means(s.left, s.ones, s.zeros, 1.0, 1.0),
+    "error gains": lambda s: _core.compute_error_gains(s.left, s.counts, s.label, 1.0, 2, False),
+    "squared gains": lambda s: _core.compute_squared_gains(
+        s.left, s.ones, s.zeros, 1.0, 1.0, 2, False
+    ),
+    "weigh": lambda s: _core.compute_posterior(*s.posterior, s.theta[0], np.zeros(2), False),
+    "reach": lambda s: _core.compute_reach_probabilities(s.left, s.zeros),
+    "sums below": lambda s: _core.sum_below_nodes(s.left, s.zeros, s.ones),
+    "likeliest": lambda s: _core.find_likeliest_pruning(s.left, s.zeros, s.zeros),
+    "critical prices": lambda s: _core.find_critical_prices(s.left, s.cost, s.splits),
+    "fragment": lambda s: _core.find_fragment_pruning(
+        s.left, s.cost, s.splits, s.zeros, s.ones, s.ones
+    ),
+    "merge order": lambda s: _core.find_merge_order(s.left, s.zeros),
+    "votes": lambda s: _core.score_nodes(s.left, s.ones, None, s.frequency, 2),
+    "votes of nodes": lambda s: _core.score_some_nodes(
         s.left, s.ones, s.ones, None, s.frequency, 2, np.arange(len(s.left), dtype=np.int32)
     ),
     "monotone": lambda s: _core.make_monotone(
         s.left, s.tree.feature, np.zeros(4, dtype=np.int8), s.zeros
     ),
     "score grid": lambda s: _core.score_grid(*s.posterior, *s.judged(), "log_loss", s.n_jobs),
-    "judged votes": lambda s: _core.judged_votes(*s.posterior, *s.judged(), "log_loss", s.n_jobs),
-    "boosting round": lambda s: _core.round_steps(
+    "judged votes": lambda s: _core.compute_validation_votes(
+        *s.posterior, *s.judged(), "log_loss", s.n_jobs
+    ),
+    "boosting round": lambda s: _core.compute_round_steps(
         s.left,
         s.leaf,
         *(np.flatnonzero(s.leaf % 2 == k).astype(np.int32) for k in (0, 1)),
@@ -203,11 +209,15 @@ LOOPS = {
         np.ones((1, len(s.leaf))),
         *(1.0, [(0, 1, 1.0)], 0.0, 0.5, np.array([0.5]), s.tree.feature, None),
     ),
-    "slopes": lambda s: _core.loss_slopes("classes", 0.5, s.target, s.target[None]),
-    "losses": lambda s: _core.losses("huber", 0.5, s.target, s.target[None]),
-    "dispersion": lambda s: _core.dispersion("quantile", 0.5, s.target, s.target[None], None),
-    "ranking": lambda s: _core.ranking_slopes(queries_of(s), s.target, s.target, None, s.n_jobs),
-    "NDCG": lambda s: _core.mean_ranking_loss(queries_of(s), s.target, s.target, None),
+    "slopes": lambda s: _core.compute_gradients("classes", 0.5, s.target, s.target[None]),
+    "losses": lambda s: _core.compute_losses("huber", 0.5, s.target, s.target[None]),
+    "dispersion": lambda s: _core.estimate_dispersion(
+        "quantile", 0.5, s.target, s.target[None], None
+    ),
+    "ranking": lambda s: _core.compute_ranking_gradients(
+        queries_of(s), s.target, s.target, None, s.n_jobs
+    ),
+    "NDCG": lambda s: _core.compute_mean_ranking_loss(queries_of(s), s.target, s.target, None),
     "boosting": lambda s: advance([s.run.anew()] * 2, 0, 3),
     "many trees": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.X, s.n_jobs),
     "many trees of sparse rows": lambda s: s.trees.add(np.zeros((1, len(s.X))), s.sparse, s.n_jobs),
@@ -218,20 +228,20 @@ LOOPS = {
     ],
     "leaves": lambda s: s.trees.find_leaves(s.X, s.n_jobs),
     "rows out of bags": lambda s: s.trees.find_out_of_bag_leaves(s.X, s.forest.drawing, s.n_jobs),
-    "sums of leaves": lambda s: _core.sum_leaves(
+    "sums of leaves": lambda s: _core.sum_out_of_bag_targets(
         s.left, s.trees.root, ~s.leaf[None], s.target[:, None], None, ONE_LANE, s.n_jobs
     ),
     "values of leaves": lambda s: _core.shrink_leaves(
         s.left, s.trees.root, np.column_stack([s.ones, s.zeros]), 1.0, s.n_jobs
     ),
-    "judged leaves": lambda s: _core.judge_leaves(
+    "judged leaves": lambda s: _core.sum_out_of_bag_predictions(
         *(s.left, s.trees.root, ~s.leaf[None], s.target[:, None], None, ONE_LANE),
         *(np.column_stack([s.ones, s.zeros]), True, 1.0, len(s.X), s.n_jobs),
     ),
     "contributions": lambda s: s.trees.compute_contributions(s.X, s.n_jobs),
     "means of leaves": lambda s: _core.average_leaves(s.left, s.ones, s.zeros[:, None]),
-    "mix": lambda s: _core.mix(s.ones, np.full((len(s.ones), 2), 0.5), 3),
-    "spectrum": lambda s: _core.spectrum_of_trees(
+    "mix": lambda s: _core.fit_mixture(s.ones, np.full((len(s.ones), 2), 0.5), 3),
+    "spectrum": lambda s: _core.compute_tree_spectrum(
         *(s.tree.feature, s.left, s.trees.root, s.ones[:, None], True, np.zeros(4), 1, 10, s.n_jobs)
     ),
     "transform": lambda s: _core.walsh_hadamard(np.ones(2 ** len(s.X).bit_length()), 1.0, s.n_jobs),
@@ -248,8 +258,8 @@ LOOPS = {
     "products": lambda s: _core.multiply_features(
         np.ascontiguousarray(s.X.T), np.arange(3), np.arange(2, dtype=np.int32), s.n_jobs
     ),
-    "masses": lambda s: _core.log_masses(s.left, s.label, *s.priors),
-    "draws in order": lambda s: _core.chance_in_order(*between(len(s.X) // 50)),
+    "masses": lambda s: _core.compute_log_masses(s.left, s.label, *s.priors),
+    "draws in order": lambda s: _core.compute_order_probability(*between(len(s.X) // 50)),
 }
 
 
@@ -268,7 +278,7 @@ def test_looks_do_not_depend_on_what_was_called_before(sizes):
     looks = set()
     for _ in range(3):
         LOOPS["kd"](sizes[0])
-        looks.add(_core.looks())
+        looks.add(_core.count_interrupt_checks())
         LOOPS["count"](sizes[0])
     assert len(looks) == 1
 
@@ -422,7 +432,9 @@ def test_a_handler_that_raises_stops_growth(name, n_jobs):
 def test_a_single_call_is_stopped_by_its_own_looks():
     share = np.full((1000, 2), 0.5)
     with pytest.raises(StopError), alarm(stop):
-        _core.mix(np.ones(1000), share, 2**60)  # without a look it would take a million years
+        _core.fit_mixture(
+            np.ones(1000), share, 2**60
+        )  # without a look it would take a million years
 
 
 @pytest.mark.threads
@@ -452,7 +464,7 @@ def test_other_threads_go_on(sizes):
     other = threading.Thread(target=work)
     other.start()
     with pytest.raises(StopError), alarm(stop):
-        _core.mix(np.ones(1000), np.full((1000, 2), 0.5), 2**60)
+        _core.fit_mixture(np.ones(1000), np.full((1000, 2), 0.5), 2**60)
     other.join()
     for answer in answers[1:]:
         np.testing.assert_array_equal(answer, answers[0])

@@ -16,13 +16,13 @@ from scipy.sparse import issparse
 from certree._core import (
     add_trees,
     apply,
-    attribute,
-    blend,
-    depths,
+    attribute_to_features,
+    average_leaf_scores,
+    compute_depths,
     draw_rows,
     find_leaves,
     find_out_of_bag,
-    mark_lacking,
+    mark_missing,
     pack_trees,
 )
 from certree.interface.arrays import (
@@ -347,7 +347,7 @@ class Trees(ArrayRecord):
     @property
     def splits_above(self) -> NDArray[np.int64]:
         """Number of splits above each node, (m,)."""
-        return depths(self.left, np.ones(self.n_nodes, dtype=np.int32))
+        return compute_depths(self.left, np.ones(self.n_nodes, dtype=np.int32))
 
     @property
     def compares_numbers(self) -> NDArray[np.bool_]:
@@ -536,7 +536,9 @@ class Trees(ArrayRecord):
             Summed over the trees.
         """
         both = None if rows is None else self.missing_both.view(np.uint8)
-        add_up: Any = attribute  # mypy cannot resolve its overloads for starred arguments
+        add_up: Any = (
+            attribute_to_features  # mypy cannot resolve its overloads for starred arguments
+        )
         nodes = *self.split_columns, self.root, self.value
         contributions: Float64 = add_up(*nodes, X, both, rows, n_threads)
         return contributions.reshape(len(X), self.value.shape[1], self.n_features)
@@ -644,7 +646,7 @@ optimal_splits, missing_both, root, value
     @property
     def node_depth(self) -> NDArray[np.int64]:
         """Number of regions above the first region of each node, (m,)."""
-        return depths(self.left, self.chain)
+        return compute_depths(self.left, self.chain)
 
     @property
     def depth(self) -> int:
@@ -690,7 +692,7 @@ optimal_splits, missing_both, root, value
         The rows are those of the fit. At such a node the fit could not learn where to send NaN.
         """
         rows = X[find_rows_with_missing(X)]
-        return self.with_missing_nodes(mark_lacking(*self.split_columns, rows).view(np.bool_))
+        return self.with_missing_nodes(mark_missing(*self.split_columns, rows).view(np.bool_))
 
     def with_missing_nodes(self, nodes: NDArray[np.bool_]) -> Tree:
         """Return a copy with `missing_both` set for all inner nodes except the marked ones, (m,).
@@ -720,7 +722,7 @@ optimal_splits, missing_both, root, value
         ndarray of float64, shape (n, K)
         """
         both = self.missing_both.view(np.uint8)
-        return blend(*self.split_columns, X, both, rows, score, n_threads)
+        return average_leaf_scores(*self.split_columns, X, both, rows, score, n_threads)
 
 
 def group_by_feature(

@@ -10,7 +10,7 @@ from typing import Literal, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import make_monotone, push_down, push_down_to, smoothed_means
+from certree._core import make_monotone, score_nodes, score_some_nodes, smooth_means
 from certree.interface.arrays import (
     ArrayRecord,
     Float64,
@@ -120,7 +120,7 @@ class Ballots(ArrayRecord):
         """Compute the vote of all prunings of a tree, each with its weight."""
         weight = weights.check_tree(tree).weight
         return Vote.from_checked(
-            push_down(tree.left, weight, self.label, self.values, self.n_values)
+            score_nodes(tree.left, weight, self.label, self.values, self.n_values)
         )
 
 
@@ -214,7 +214,7 @@ class DeferredVote(ArrayRecord):
         """
         distinct, place = np.unique(nodes, return_inverse=True)
         ballots = self.ballots
-        distinct_scores = push_down_to(
+        distinct_scores = score_some_nodes(
             self.tree.left,
             self.weight,
             rest,
@@ -442,9 +442,9 @@ def prediction_variance(
         node_variance = stats.sse / np.maximum(stats.rows, np.finfo(np.float64).tiny)
     # The precision of a variance depends on the number of rows rather than on their weights, so
     # smoothing uses the effective sample size.
-    variance = smoothed_means(tree.left, stats.effective_size, node_variance, voting.smoothing, 1.0)
+    variance = smooth_means(tree.left, stats.effective_size, node_variance, voting.smoothing, 1.0)
     columns = np.column_stack([mean, mean**2, variance])
-    sums = push_down(tree.left, weights.check_tree(tree).weight, None, columns, 3)
+    sums = score_nodes(tree.left, weights.check_tree(tree).weight, None, columns, 3)
     with np.errstate(over="ignore"):
         between: Float64 = np.ldexp(np.maximum(sums[:, 1] - sums[:, 0] ** 2, 0.0), 2 * exponent)
     return PredictionVariance(between, sums[:, 2])

@@ -16,7 +16,7 @@ void bind_interrupts(nanobind::module_& core) {
     os.attr("register_at_fork")(nanobind::arg("after_in_child") =
                                     nanobind::cpp_function(&set_main_thread));
   core.def(
-      "looks", [] { return certree::bindings::n_checks_of_last_call; },
+      "count_interrupt_checks", [] { return certree::bindings::n_checks_of_last_call; },
       "Return how often this thread's last call checked for an interrupt.");
   core.def(
       "interrupt_at",

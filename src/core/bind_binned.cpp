@@ -278,38 +278,38 @@ void bind_binned(nb::module_& core) {
            "category"_array_or_none, "wanted"_a, "n_threads"_a,
            "Codes of the values of each feature, and what is kept of the bins.");
   const auto bin_stored_doc = "The same where values are 0 that are not stored.";
-  core.def("bin_stored", &bin_stored<float>, "columns"_array, "sample"_array, "wanted"_a,
+  core.def("bin_sparse_features", &bin_stored<float>, "columns"_array, "sample"_array, "wanted"_a,
            "n_threads"_a, bin_stored_doc);
-  core.def("bin_stored", &bin_stored<double>, "columns"_array, "sample"_array, "wanted"_a,
+  core.def("bin_sparse_features", &bin_stored<double>, "columns"_array, "sample"_array, "wanted"_a,
            "n_threads"_a, bin_stored_doc);
-  core.def("coarsen", &coarsen, "codes"_array, "kept"_a, "n_edges"_a, "key"_a,
+  core.def("coarsen_bins", &coarsen, "codes"_array, "kept"_a, "n_edges"_a, "key"_a,
            "order"_array_or_none,
            "Codes, numbers, and ends of bins that are joined but at some edges drawn by a key.");
-  core.def("grow_gradients", &grow_gradients, "codes"_array, "kept"_a, "features"_array,
+  core.def("grow_gradient_tree", &grow_gradients, "codes"_array, "kept"_a, "features"_array,
            "growing"_array, "others"_array, "gradient"_array, "hessian"_array, "l2"_a,
            "min_hessian"_a, "limits"_a, "monotonic"_array_or_none, "groups"_array_or_none,
            "n_threads"_a,
            "Columns of a tree grown from sums of gradients and Hessians, its sums, and leaves.");
-  core.def("grow_classes", &grow_classes, "codes"_array, "kept"_a, "weight"_array_or_none,
+  core.def("grow_class_trees", &grow_classes, "codes"_array, "kept"_a, "weight"_array_or_none,
            "y"_array, "n_classes"_a, "criterion"_a, "bags"_a, "limits"_a, "monotonic"_array_or_none,
            "groups"_array_or_none, "n_threads"_a,
            "Columns of trees on classes, and weights of classes by node.");
-  core.def("grow_numbers", &grow_numbers, "codes"_array, "kept"_a, "weight"_array_or_none,
+  core.def("grow_number_trees", &grow_numbers, "codes"_array, "kept"_a, "weight"_array_or_none,
            "target"_array, "criterion"_a, "bags"_a, "limits"_a, "monotonic"_array_or_none,
            "groups"_array_or_none, "n_threads"_a,
            "Columns of trees on numbers, and the weight and the sum of every node.");
-  core.def("grow_columns", &grow_columns, "codes"_array, "kept"_a, "weight"_array_or_none,
+  core.def("grow_output_trees", &grow_columns, "codes"_array, "kept"_a, "weight"_array_or_none,
            "y"_array, "n_classes"_array_or_none, "share"_array, "criterion"_a, "bags"_a, "limits"_a,
            "monotonic"_array_or_none, "groups"_array_or_none, "n_threads"_a,
            "The same of several columns of numbers or classes, and the weight and sums of nodes.");
-  core.def("grow_samples", &grow_samples, "X"_array, "category"_array, "weight"_array_or_none,
+  core.def("grow_sampled_trees", &grow_samples, "X"_array, "category"_array, "weight"_array_or_none,
            "y"_array, "n_classes"_a, "criterion"_a, "samples"_a, "limits"_a,
            "monotonic"_array_or_none, "groups"_array_or_none, "n_threads"_a,
            "The same of trees that grow on samples of rows, each in bins of its own.");
   core.def(
-      "unit_of_weights", &unit_of_weights, "weight"_array,
+      "find_weight_unit", &unit_of_weights, "weight"_array,
       "The largest weight, and a number of which all weights are multiples; 0: there is none.");
-  core.def("whole_weights", &whole_weights, "weight"_array, "largest"_a, "common"_a,
+  core.def("scale_weights_to_integers", &whole_weights, "weight"_array, "largest"_a, "common"_a,
            "Weights as integers, by what unit_of_weights() says of all weights.");
   core.def("draw_rows", &draw_rows, "n_rows"_a, "draws"_a, "tree"_a,
            "How often each row was drawn for a tree.");

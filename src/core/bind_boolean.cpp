@@ -64,7 +64,7 @@ auto multiply_features(const Doubles2& feature, const In<std::int64_t, 1>& start
 }  // namespace
 
 void bind_boolean(nb::module_& core) {
-  core.def("spectrum_of_trees", &spectrum_of_trees, "bit"_array, "left"_array, "root"_array,
+  core.def("compute_tree_spectrum", &spectrum_of_trees, "bit"_array, "left"_array, "root"_array,
            "value"_array, "left_is_one"_a, "mean"_array, "degree"_a, "most_terms"_a, "n_threads"_a,
            "Return the Fourier spectrum of the sum of trees over bits: the masks of sets of bits, "
            "(k, n_words), ascending, and their coefficients, (k, n_outputs).");

@@ -35,11 +35,11 @@ double order_statistics_probability(const Doubles& lower, const Doubles& upper) 
 
 void bind_certificates(nb::module_& core) {
   core.def(
-      "log_masses", &log_masses, "left"_array, "label"_array, "log_stop"_array, "log_split"_array,
-      "log_label"_array,
+      "compute_log_masses", &log_masses, "left"_array, "label"_array, "log_stop"_array,
+      "log_split"_array, "log_label"_array,
       "Return, for each prior, the log mass of all labelled prunings that label every leaf of the "
       "tree as label does.");
-  core.def("chance_in_order", &order_statistics_probability, "lower"_array, "upper"_array,
+  core.def("compute_order_probability", &order_statistics_probability, "lower"_array, "upper"_array,
            "Return the probability that the k-th smallest of n uniform draws lies in "
            "[lower[k], upper[k]] for all k.");
 }

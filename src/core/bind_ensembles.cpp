@@ -351,41 +351,41 @@ void bind_walks_of(nb::module_& core) {
 
 template <class Real>
 void bind_for(nb::module_& core) {
-  core.def("attribute", &attribute<Real>, "feature"_array, "threshold"_array, "left"_array,
-           "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
-           "value"_array, "X"_array, "both"_array_or_none, "n"_array_or_none, "n_threads"_a,
-           "What each feature adds to what the roots say of rows.");
+  core.def("attribute_to_features", &attribute<Real>, "feature"_array, "threshold"_array,
+           "left"_array, "missing_left"_array, "category_start"_array, "categories"_array,
+           "root"_array, "value"_array, "X"_array, "both"_array_or_none, "n"_array_or_none,
+           "n_threads"_a, "What each feature adds to what the roots say of rows.");
 }
 
 }  // namespace
 
 void bind_ensembles(nb::module_& core) {
-  core.def("loss_slopes", &loss_slopes, "name"_a, "parameter"_a, "y"_array, "scores"_array,
+  core.def("compute_gradients", &loss_slopes, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "(gradient, hessian) of the loss of each row by its scores.");
-  core.def("losses", &losses, "name"_a, "parameter"_a, "y"_array, "scores"_array,
+  core.def("compute_losses", &losses, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "Loss of each row.");
-  core.def("mean_loss", &mean_loss, "name"_a, "parameter"_a, "y"_array, "scores"_array,
+  core.def("compute_mean_loss", &mean_loss, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "weight"_array_or_none, "Mean loss of rows by their weights.");
-  core.def("ranking_slopes", &ranking_slopes, "queries"_a, "y"_array, "score"_array,
+  core.def("compute_ranking_gradients", &ranking_slopes, "queries"_a, "y"_array, "score"_array,
            "weight"_array_or_none, "n_threads"_a,
            "(gradient, hessian) of documents by the pairs that they are in.");
-  core.def("dispersion_of_slopes", &dispersion_of_slopes, "gradient"_array, "hessian"_array,
+  core.def("estimate_gradient_dispersion", &dispersion_of_slopes, "gradient"_array, "hessian"_array,
            "weight"_array_or_none,
            "What slopes alone are divided by to be those of a likelihood's negative log.");
-  core.def("mean_ranking_loss", &mean_ranking_loss, "queries"_a, "y"_array, "score"_array,
+  core.def("compute_mean_ranking_loss", &mean_ranking_loss, "queries"_a, "y"_array, "score"_array,
            "weight"_array_or_none, "Mean of 1 - NDCG over queries by their weights.");
-  core.def("rounds_without_gain", &rounds_without_gain, "scores"_array, "tol"_a,
+  core.def("count_rounds_without_gain", &rounds_without_gain, "scores"_array, "tol"_a,
            "How many scores at the end have not beaten the best one before by more than tol.");
-  core.def("dispersion", &dispersion, "name"_a, "parameter"_a, "y"_array, "scores"_array,
+  core.def("estimate_dispersion", &dispersion, "name"_a, "parameter"_a, "y"_array, "scores"_array,
            "weight"_array_or_none,
            "What slopes are divided by to be those of a likelihood's negative log.");
-  core.def("make_rounds", &make_rounds, "runs"_a, "settings"_a, "watch"_a, "limits"_a,
+  core.def("run_rounds", &make_rounds, "runs"_a, "settings"_a, "watch"_a, "limits"_a,
            "monotonic"_array_or_none, "groups"_array_or_none, "first"_a, "last"_a, "n_threads"_a,
            "Of each run: scores, columns of the trees, steps, their deviations, growing rows of "
            "nodes, losses, and scores of rounds that are watched.");
-  core.def("round_steps", &round_steps, "left"_array, "leaf"_array, "growing"_array, "others"_array,
-           "gradient"_array, "hessian"_array, "shrinkage"_a, "voters"_a, "share"_a, "curvature"_a,
-           "stop"_array, "feature"_array, "slope"_array_or_none,
+  core.def("compute_round_steps", &round_steps, "left"_array, "leaf"_array, "growing"_array,
+           "others"_array, "gradient"_array, "hessian"_array, "shrinkage"_a, "voters"_a, "share"_a,
+           "curvature"_a, "stop"_array, "feature"_array, "slope"_array_or_none,
            "(steps, deviations, weight, log evidence) of a tree whose prunings have been weighed.");
   core.def("pack_trees", &pack_trees, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array,

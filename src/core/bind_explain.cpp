@@ -67,7 +67,7 @@ auto interactions(const Ints& feature, const Doubles& threshold, const Ints& lef
 template <class Real>
 void bind_explain_of(nb::module_& core) {
   core.def(
-      "values_of_features", &values_of_features<Real>, "feature"_array, "threshold"_array,
+      "compute_feature_values", &values_of_features<Real>, "feature"_array, "threshold"_array,
       "left"_array, "missing_left"_array, "category_start"_array, "categories"_array, "root"_array,
       "value"_array, "X"_array, "background"_array_or_none, "both"_array_or_none, "n"_array_or_none,
       "point"_array, "weight"_array, "n_threads"_a,
@@ -80,7 +80,7 @@ void bind_explain_of(nb::module_& core) {
 
 void bind_explain(nb::module_& core) {
   core.def(
-      "interactions", &interactions, "feature"_array, "threshold"_array, "left"_array,
+      "analyse_interactions", &interactions, "feature"_array, "threshold"_array, "left"_array,
       "missing_left"_array, "category_start"_array, "categories"_array, "root"_array, "value"_array,
       "both"_array_or_none, "n"_array_or_none, "cells"_array, "mass"_array, "draws"_array,
       "wants_total"_a, "n_threads"_a,

@@ -121,16 +121,17 @@ void bind_leaves_of(nb::module_& core) {
 void bind_leaves(nb::module_& core) {
   bind_leaves_of<float>(core);
   bind_leaves_of<double>(core);
-  core.def("sum_leaves", &sum_leaves, "left"_array, "root"_array, "leaf"_array, "y"_array,
-           "weight"_array_or_none, "n_lanes"_array, "n_threads"_a,
+  core.def("sum_out_of_bag_targets", &sum_leaves, "left"_array, "root"_array, "leaf"_array,
+           "y"_array, "weight"_array_or_none, "n_lanes"_array, "n_threads"_a,
            "Weight and sums of the rows out of bags, by node.");
   core.def("shrink_leaves", &shrink_leaves, "left"_array, "root"_array, "sums"_array, "rows"_a,
            "n_threads"_a, "Means of nodes, drawn to those of their parents by so many rows.");
   core.def("average_leaves", &average_leaves, "left"_array, "rows"_array, "value"_array,
            "Values of leaves, and at other nodes the means of those below by their rows.");
-  core.def("judge_leaves", &judge_leaves, "left"_array, "root"_array, "leaf"_array, "y"_array,
-           "weight"_array_or_none, "n_lanes"_array, "sums"_array, "knows"_a, "rows"_a, "n_judged"_a,
-           "n_threads"_a, "What trees say of rows out of their bags, added up, and how many do.");
+  core.def("sum_out_of_bag_predictions", &judge_leaves, "left"_array, "root"_array, "leaf"_array,
+           "y"_array, "weight"_array_or_none, "n_lanes"_array, "sums"_array, "knows"_a, "rows"_a,
+           "n_judged"_a, "n_threads"_a,
+           "What trees say of rows out of their bags, added up, and how many do.");
 }
 
 }  // namespace certree::bindings

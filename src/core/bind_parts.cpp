@@ -468,11 +468,11 @@ auto round_steps_by_sums(const Ints& left, const SidesOfAll& sides, const Wholes
 void bind_parts(nb::module_& core) {
   core.def("distinct_values", &distinct_values, "column"_array,
            "The distinct values of a part, ascending; None where there are more than 255.");
-  core.def("bin_edges", &bin_edges, "values"_array, "most"_a, "fine_ends"_a,
+  core.def("choose_bin_edges", &bin_edges, "values"_array, "most"_a, "fine_ends"_a,
            "Edges of so many bins at most by values of sampled rows.");
   core.def("encode_numbers", &encode_numbers, "column"_array, "edges"_array,
            "Codes of a part, and the smallest and largest value in each bin.");
-  core.def("bin_levels", &bin_levels, "levels"_array, "n_rows"_array,
+  core.def("bin_categories", &bin_levels, "levels"_array, "n_rows"_array,
            "The bin of each of ascending levels by how many rows have it, and the number of bins.");
   core.def("join_bins", &join_bins, "kept"_a, "features"_array, "n_edges"_a, "key"_a,
            "order"_array_or_none,

@@ -41,17 +41,18 @@ auto merge_order(const Ints& left, const Doubles& rise) {
 }  // namespace
 
 void bind_prunings(nb::module_& core) {
-  core.def("critical_prices", &critical_prices, "left"_array, "cost_gain"_array, "leaf_gain"_array,
+  core.def("find_critical_prices", &critical_prices, "left"_array, "cost_gain"_array,
+           "leaf_gain"_array,
            "Return, for each node, the smallest price of a leaf (alpha) at which the optimal "
            "pruning does "
            "not split it; -1 at leaves.");
   core.def(
-      "fragment_pruning", &fragment_pruning, "left"_array, "cost_gain"_array, "leaf_gain"_array,
-      "chain_leaves"_array, "size_penalty"_array, "cell_penalty"_array,
+      "find_fragment_pruning", &fragment_pruning, "left"_array, "cost_gain"_array,
+      "leaf_gain"_array, "chain_leaves"_array, "size_penalty"_array, "cell_penalty"_array,
       "Find the pruning with the smallest cost plus penalty of its cheapest root fragment. Return "
       "for each node 2 if pruning and fragment split it, 1 if only the pruning does, else 0.");
   core.def(
-      "merge_order", &merge_order, "left"_array, "rise"_array,
+      "find_merge_order", &merge_order, "left"_array, "rise"_array,
       "Merge pairs of sibling leaves, always those whose parent has the smallest rise. Return the "
       "number of the merge that makes each node a leaf; -1 at leaves.");
 }

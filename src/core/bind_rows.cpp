@@ -60,12 +60,12 @@ void bind_rows(nb::module_& core) {
   core.def("hash_rows", &hash_rows, "rows"_array, "rounded"_a, "n_threads"_a, doc);
   core.def("hash_rows", &hash_sparse<float>, "rows"_array, "rounded"_a, "n_threads"_a, doc);
   core.def("hash_rows", &hash_sparse<double>, "rows"_array, "rounded"_a, "n_threads"_a, doc);
-  core.def("column_sums", &column_sums, "columns"_array, "n_levels"_array, "targets"_array,
+  core.def("sum_columns", &column_sums, "columns"_array, "n_levels"_array, "targets"_array,
            "n_threads"_a,
            "What rows add up to by column of numbers; how many have each level, and their words.");
-  core.def("order_of_columns", &order_of_columns, "numbers"_array, "n_levels"_array, "n_rows"_array,
+  core.def("order_columns", &order_of_columns, "numbers"_array, "n_levels"_array, "n_rows"_array,
            "words"_array, "Columns in the order that these sums tell.");
-  core.def("numbers_of_levels", &numbers_of_levels, "n_rows"_array, "words"_array,
+  core.def("number_categories", &numbers_of_levels, "n_rows"_array, "words"_array,
            "The number of each level by how many rows have it, and by their words.");
 }
 

@@ -115,40 +115,41 @@ auto smoothed_means(const Ints& left, const Doubles& rows, const Doubles& mean, 
 }  // namespace
 
 void bind_stats(nb::module_& core) {
-  core.def("count", &count, "left"_array, "leaf"_array, "y"_array, "weight"_array_or_none,
+  core.def("count_classes", &count, "left"_array, "leaf"_array, "y"_array, "weight"_array_or_none,
            "n_classes"_a,
            "Sum up row weights by node and class, (m, n_classes). leaf: the leaf of each row.");
   core.def(
-      "count_entries", &count_entries, "left"_array, "leaf"_array, "y"_array,
+      "count_class_entries", &count_entries, "left"_array, "leaf"_array, "y"_array,
       "weight"_array_or_none,
       "Sum up row weights by node and class as sparse entries: node v has the classes and weights "
       "begin[v], ..., begin[v + 1] - 1. Return (begin, classes, weight).");
   core.def(
-      "majority", &majority, "left"_array, "counts"_array,
+      "find_majority_classes", &majority, "left"_array, "counts"_array,
       "Return the class of the largest weight in each node; a node without rows has its parent's.");
   core.def(
-      "frequencies", &frequencies, "left"_array, "counts"_array, "smoothing"_a, "weight_unit"_a,
+      "compute_class_frequencies", &frequencies, "left"_array, "counts"_array, "smoothing"_a,
+      "weight_unit"_a,
       "Return class probabilities of each node, (m, n_classes), smoothed towards its parent's.");
   core.def(
-      "moments", &moments, "left"_array, "leaf"_array, "target"_array, "weight"_array_or_none,
+      "compute_moments", &moments, "left"_array, "leaf"_array, "target"_array,
+      "weight"_array_or_none,
       "Return (weight, mean, sum of squared distances from the mean) of the targets in each node.");
-  core.def("gather_moments", &combine_moments, "left"_array, "leaf"_array, "weight"_array,
+  core.def("add_moments", &combine_moments, "left"_array, "leaf"_array, "weight"_array,
            "mean"_array, "squares"_array,
            "Return the moments of all nodes, as moments() does, from those of the leaves given.");
   core.def(
-      "ends_of_cells", &group_ranges, "cell"_array, "values"_array, "n_cells"_a,
+      "find_group_ranges", &group_ranges, "cell"_array, "values"_array, "n_cells"_a,
       "Return the smallest and the largest value of each group of rows, (n_cells, 2); (inf, -inf) "
       "for an empty group. cell: the group of each row.");
   core.def(
-      "sums_of_cells", &exact_sums, "cell"_array, "values"_array, "largest"_array, "n"_a,
+      "sum_groups_exactly", &exact_sums, "cell"_array, "values"_array, "largest"_array, "n"_a,
       "Sum up finite values by group of rows, as two integers per group whose sums over blocks of "
       "rows do not depend on the blocks. largest: bound of the absolute values of each group; n: "
       "bound of the number of rows.");
-  core.def("numbers_of_sums", &exact_sums_to_doubles, "sums"_array, "largest"_array, "n"_a,
+  core.def("convert_exact_sums", &exact_sums_to_doubles, "sums"_array, "largest"_array, "n"_a,
            "Convert the integers of sums_of_cells() to float64, with the same largest and n.");
-  core.def("smoothed_means", &smoothed_means, "left"_array, "rows"_array, "mean"_array,
-           "smoothing"_a, "weight_unit"_a,
-           "Return the mean of each node, smoothed towards its parent's.");
+  core.def("smooth_means", &smoothed_means, "left"_array, "rows"_array, "mean"_array, "smoothing"_a,
+           "weight_unit"_a, "Return the mean of each node, smoothed towards its parent's.");
 }
 
 }  // namespace certree::bindings

@@ -64,13 +64,13 @@ void bind_tree_of(nb::module_& core) {
            "missing_left"_array, "category_start"_array, "categories"_array, "X"_array,
            "n_threads"_a, "Return the leaf that each row of X reaches.");
   core.def(
-      "blend", &blend<Real>, "feature"_array, "threshold"_array, "left"_array, "missing_left"_array,
-      "category_start"_array, "categories"_array, "X"_array, "both"_array, "n"_array, "score"_array,
-      "n_threads"_a,
+      "average_leaf_scores", &blend<Real>, "feature"_array, "threshold"_array, "left"_array,
+      "missing_left"_array, "category_start"_array, "categories"_array, "X"_array, "both"_array,
+      "n"_array, "score"_array, "n_threads"_a,
       "Return the average score of the leaves that each row of X reaches, (n_rows, K), weighted by "
       "the fractions of the row. At nodes in both, rows with missing values go both ways, in "
       "proportion to the node weights n.");
-  core.def("mark_lacking", &mark_lacking<Real>, "feature"_array, "threshold"_array, "left"_array,
+  core.def("mark_missing", &mark_lacking<Real>, "feature"_array, "threshold"_array, "left"_array,
            "missing_left"_array, "category_start"_array, "categories"_array, "X"_array,
            "Return, for each node, whether a row that reaches it has NaN in the feature it tests.");
 }
@@ -81,10 +81,11 @@ void bind_tree(nb::module_& core) {
   bind_tree_of<float>(core);
   bind_tree_of<double>(core);
   core.def(
-      "thresholds_near", &thresholds_near, "wanted"_array, "low"_array, "high"_array, "at_middle"_a,
+      "choose_thresholds", &thresholds_near, "wanted"_array, "low"_array, "high"_array,
+      "at_middle"_a,
       "Return thresholds in [low, high), near wanted or at the middle, which separate low and high "
       "also as float32.");
-  core.def("depths", &depths, "left"_array, "chain"_array,
+  core.def("compute_depths", &depths, "left"_array, "chain"_array,
            "Return the number of regions above each node: the sum of chain over its ancestors.");
 }
 

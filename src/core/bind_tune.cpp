@@ -85,14 +85,14 @@ void bind_tune(nb::module_& core) {
       "loss"_a, "n_threads"_a,
       "Return the loss of the vote on validation rows under the posterior of each row of theta. "
       "judging: class counts of the validation rows by node, or their (weight, mean, squares).");
-  core.def("judged_votes", &validation_votes, "left"_array, "gains"_array, "stop"_array,
+  core.def("compute_validation_votes", &validation_votes, "left"_array, "gains"_array, "stop"_array,
            "split"_array, "theta"_array, "prune"_a, "label"_array_or_none,
            "frequency"_array_or_none, "judging"_array, "loss"_a, "n_threads"_a,
            "Return (rows, truth, vote) of validation rows by leaf and class: their weight, what "
            "the vote "
            "should be, and the vote for their class (or the prediction) under each row of theta.");
   core.def(
-      "mix", &fit_mixture, "rows"_array, "share"_array, "n_steps"_a,
+      "fit_mixture", &fit_mixture, "rows"_array, "share"_array, "n_steps"_a,
       "Fit the proportions of a mixture of posteriors by EM. share: probability (n, g) of the true "
       "class under each posterior. Return the proportions (g,) and the log loss.");
 }

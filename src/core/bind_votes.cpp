@@ -45,12 +45,12 @@ auto make_monotone(const Ints& left, const Ints& feature, const In<std::int8_t, 
 
 void bind_votes(nb::module_& core) {
   core.def(
-      "push_down", &push_down, "left"_array, "weight"_array, "label"_array_or_none,
+      "score_nodes", &push_down, "left"_array, "weight"_array, "label"_array_or_none,
       "frequency"_array_or_none, "n_classes"_a,
       "Return the score of every node, (m, n_classes): the weighted votes summed along its path "
       "from the root.");
   core.def(
-      "push_down_to", &push_down_to, "left"_array, "weight"_array, "rest"_array_or_none,
+      "score_some_nodes", &push_down_to, "left"_array, "weight"_array, "rest"_array_or_none,
       "label"_array_or_none, "frequency"_array_or_none, "n_classes"_a, "nodes"_array,
       "Return the scores of the given nodes, ascending, as push_down() does. rest: further weight "
       "of a node in its own score alone.");

@@ -71,27 +71,27 @@ auto likeliest(const Ints& left, const Doubles& log_odds, const Doubles& chain_m
 
 void bind_weights(nb::module_& core) {
   core.def(
-      "error_gains", &error_gains, "left"_array, "counts"_array, "label"_array, "weight_unit"_a,
-      "n_terms"_a, "empty_leaves_count"_a,
+      "compute_error_gains", &error_gains, "left"_array, "counts"_array, "label"_array,
+      "weight_unit"_a, "n_terms"_a, "empty_leaves_count"_a,
       "Return the gains (m, n_terms) of each split in errors, square roots of rows and, with three "
       "terms, leaves. label: the label of each node; weight_unit: mean weight of a row.");
-  core.def("squared_gains", &squared_gains, "left"_array, "rows"_array, "mean"_array, "unit"_a,
-           "weight_unit"_a, "n_terms"_a, "empty_leaves_count"_a,
+  core.def("compute_squared_gains", &squared_gains, "left"_array, "rows"_array, "mean"_array,
+           "unit"_a, "weight_unit"_a, "n_terms"_a, "empty_leaves_count"_a,
            "Return the gains (m, n_terms) of each split in squared error divided by unit, square "
            "roots of "
            "rows and, with three terms, leaves. rows, mean: weight and mean of each node.");
   core.def(
-      "weigh", &weigh, "left"_array, "gains"_array, "stop"_array, "split"_array, "theta"_array,
-      "root"_array, "prune"_a,
+      "compute_posterior", &weigh, "left"_array, "gains"_array, "stop"_array, "split"_array,
+      "theta"_array, "root"_array, "prune"_a,
       "Compute one posterior over prunings, or the best pruning. Return the probability of each "
       "node to be a leaf, its log odds of being split, and the log evidence.");
-  core.def("reach", &reach, "left"_array, "log_odds"_array,
+  core.def("compute_reach_probabilities", &reach, "left"_array, "log_odds"_array,
            "Return the probability that each node is in the pruning, as a leaf or above one.");
   core.def(
-      "sums_below", &sums_below, "left"_array, "log_odds"_array, "value"_array,
+      "sum_below_nodes", &sums_below, "left"_array, "log_odds"_array, "value"_array,
       "Return, for each node, the expected sum of value over the leaves of the pruning at or below "
       "it, given that it is in the pruning.");
-  core.def("likeliest", &likeliest, "left"_array, "log_odds"_array, "chain_mode"_array,
+  core.def("find_likeliest_pruning", &likeliest, "left"_array, "log_odds"_array, "chain_mode"_array,
            "Find the most probable pruning. Return +inf for nodes that it splits, else -inf.");
 }
 

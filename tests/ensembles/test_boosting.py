@@ -81,7 +81,9 @@ def test_a_round_averages_over_all_prunings(tree, sizes, n, shrinkage, curvature
     settings = (shrinkage, voters, 0.3, curvature)
     sides, slopes = parted(grew), (gradient, hessian)
     rest = (*settings, np.array(stops), tree.feature, None)
-    steps, deviation, weight, evidence = _core.round_steps(tree.left, leaf, *sides, *slopes, *rest)
+    steps, deviation, weight, evidence = _core.compute_round_steps(
+        tree.left, leaf, *sides, *slopes, *rest
+    )
     expected, deviations, log_evidence = reference.boosting_round(
         tree, leaf, grew, gradient, hessian, *settings, stops
     )
@@ -102,10 +104,10 @@ def test_a_round_does_not_depend_on_the_order_of_rows(tree, n, seed):
     gradient, hessian = random.normal(size=(1, n)) * 1e3, random.random((1, n))
     order = random.permutation(n)
     rest = (1.0, [(0, 1, 1.0)], 0.0, 0.5, np.array([0.1]), tree.feature, None)
-    first = _core.round_steps(tree.left, leaf, *parted(grew), gradient, hessian, *rest)
+    first = _core.compute_round_steps(tree.left, leaf, *parted(grew), gradient, hessian, *rest)
     turned = np.ascontiguousarray(gradient[:, order]), np.ascontiguousarray(hessian[:, order])
     sides = parted(grew[order])
-    second = _core.round_steps(tree.left, leaf[order], *sides, *turned, *rest)
+    second = _core.compute_round_steps(tree.left, leaf[order], *sides, *turned, *rest)
     for one, other in zip(first[:3], second[:3], strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -114,7 +116,7 @@ def test_without_a_vote_the_whole_tree_steps():
     left, feature = np.array([1, -1, -1], dtype=np.int32), np.zeros(3, dtype=np.int32)
     leaf, sides = np.array([1, 2, 2, -1], dtype=np.int32), parted(np.ones(4, dtype=bool))
     slopes = np.array([[1.0, -2.0, -4.0, 100.0]]), np.ones((1, 4))
-    steps, deviation, weight, _ = _core.round_steps(
+    steps, deviation, weight, _ = _core.compute_round_steps(
         left, leaf, *sides, *slopes, 0.0, [(0, 1, 1.0)], 0.0, 0.5, np.zeros(0), feature, None
     )
     np.testing.assert_allclose(steps[1:, 0], [-1.0, 3.0])
@@ -134,11 +136,11 @@ def test_the_door_of_rounds_checks():
     ):
         rest = (1.0, [(0, 1, 1.0)], 0.0, 1.0, np.array(stops), left, None)
         with pytest.raises(ValueError, match=message):
-            _core.round_steps(left, leaves, none, rows, ones, ones, *rest)
+            _core.compute_round_steps(left, leaves, none, rows, ones, ones, *rest)
     for voters in ([], [(0, 2, 1.0)], [(1, 1, 1.0)], [(0, 1, 1.0), (0, 1, 1.0)], [(0, 0, 1.0)]):
         rest = (1.0, voters, 0.0, 1.0, np.array([0.5]), left, None)
         with pytest.raises(ValueError, match="each output must belong to one goal"):
-            _core.round_steps(left, leaf, none, both, ones, ones, *rest)
+            _core.compute_round_steps(left, leaf, none, both, ones, ones, *rest)
 
 
 # -- many trees ------------------------------------------------------------------------------------
@@ -213,11 +215,11 @@ def test_many_walks_compare_sets_as_one_does(n, missing_left):
 
 
 def slopes_of(loss, y, scores):
-    return _core.loss_slopes(loss.name, loss.parameter, y.astype(float), scores)
+    return _core.compute_gradients(loss.name, loss.parameter, y.astype(float), scores)
 
 
 def dispersion_of(loss, y, scores, weight=None):
-    return _core.dispersion(loss.name, loss.parameter, y, scores, weight)
+    return _core.estimate_dispersion(loss.name, loss.parameter, y, scores, weight)
 
 
 # -- losses ----------------------------------------------------------------------------------------
@@ -283,22 +285,28 @@ def test_losses_are_those_of_the_reference(name, n, n_outputs, quantile, weighte
         y = random.gamma(1.0, size=n) + (0.1 if name == "gamma" else 0.0)
     scores = random.normal(size=(n_outputs, n)) * random.choice(scales, n)
     given = name, quantile, y, scores
-    for one, other in zip(_core.loss_slopes(*given), reference.loss_slopes(*given), strict=True):
+    for one, other in zip(
+        _core.compute_gradients(*given), reference.loss_slopes(*given), strict=True
+    ):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-15)
     np.testing.assert_allclose(
-        _core.losses(*given), reference.losses(*given), rtol=1e-12, atol=1e-12
+        _core.compute_losses(*given), reference.losses(*given), rtol=1e-12, atol=1e-12
     )
     weight = random.integers(1, 4, n).astype(float) if weighted else None
     expected = reference.dispersion(*given, weight)
-    assert _core.dispersion(*given, weight) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+    assert _core.estimate_dispersion(*given, weight) == pytest.approx(
+        expected, rel=1e-9, abs=1e-300
+    )
     order = random.permutation(n)
     turned = np.ascontiguousarray(scores[:, order])
     for one, other in zip(
-        _core.loss_slopes(*given), _core.loss_slopes(name, quantile, y[order], turned), strict=True
+        _core.compute_gradients(*given),
+        _core.compute_gradients(name, quantile, y[order], turned),
+        strict=True,
     ):
         np.testing.assert_array_equal(one[:, order], other)
     turned_weight = None if weight is None else weight[order]
-    assert _core.dispersion(*given, weight) == _core.dispersion(
+    assert _core.estimate_dispersion(*given, weight) == _core.estimate_dispersion(
         name, quantile, y[order], turned, turned_weight
     )
 
@@ -325,7 +333,11 @@ def test_what_all_rows_decide_is_told_by_terms(name, parameter, weighted):
 
 def test_the_doors_of_losses_check():
     y, scores = np.zeros(2), np.zeros((2, 2))
-    for door in (_core.loss_slopes, _core.losses, lambda *given: _core.dispersion(*given, None)):
+    for door in (
+        _core.compute_gradients,
+        _core.compute_losses,
+        lambda *given: _core.estimate_dispersion(*given, None),
+    ):
         for name, quantile, given_scores, message in (
             ("log", 0.5, scores, "no loss is log"),
             ("huber", 1.5, scores[:1], "no loss is huber of 1.5"),
@@ -706,7 +718,7 @@ RUNS = [
 def test_rounds_are_those_of_the_reference(loss, options, seed):
     # Columns of more than 32 values have coarser bins where few thresholds are asked for.
     run = a_run(loss, seed=seed, **{"n": 80, **options})
-    scores, made, losses = reference.boosting_rounds(run, 3, 9, _core.round_steps)
+    scores, made, losses = reference.boosting_rounds(run, 3, 9, _core.compute_round_steps)
     advance([run], 3, 9)
     np.testing.assert_allclose(run.scores, scores, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(run.losses[0], losses, rtol=1e-9, atol=1e-9)
@@ -782,7 +794,7 @@ def test_the_door_of_many_rounds_checks():
         if other is not None:
             setting[other[0]] = other[1]
         rounds = *rest[:3], first, last, rest[3]
-        return _core.make_rounds([tuple(given[0])], tuple(setting), UNWATCHED, *rounds)
+        return _core.run_rounds([tuple(given[0])], tuple(setting), UNWATCHED, *rounds)
 
     assert len(call()) == 1
     none, keys = np.zeros(0, np.int32), runs[0][4]

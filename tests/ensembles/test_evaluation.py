@@ -117,7 +117,7 @@ def of_rows(rows):
 def test_gains_are_those_of_the_reference(scores, tol, n):
     made, _ = reference.early_stopping(scores.__getitem__, len(scores) - 1, n, tol)
     without = [
-        _core.rounds_without_gain(np.array(scores[: t + 1]), tol) for t in range(len(scores))
+        _core.count_rounds_without_gain(np.array(scores[: t + 1]), tol) for t in range(len(scores))
     ]
     stops = [t for t, one in enumerate(without) if one >= n]
     assert len(made) == (stops[0] + 1 if stops else len(scores))

@@ -153,7 +153,7 @@ def test_the_door_of_leaves_checks():
     left, root = np.array([1, -1, -1], dtype=np.int32), np.zeros(1, dtype=np.int64)
     leaf, y, sums = np.array([[1, ~2]], dtype=np.int32), np.ones((2, 1)), np.ones((3, 2))
     one_lane = np.ones(1, dtype=np.int64)
-    _core.judge_leaves(left, root, leaf, y, None, one_lane, sums, True, 0.0, 2, 1)
+    _core.sum_out_of_bag_predictions(left, root, leaf, y, None, one_lane, sums, True, 0.0, 2, 1)
     for changed, message in (
         ({"leaf": leaf + np.int32(5)}, "leaf must hold nodes"),
         ({"root": root + 1}, "root must rise from 0"),
@@ -176,9 +176,9 @@ def test_the_door_of_leaves_checks():
             **changed,
         }
         with pytest.raises(ValueError, match=message):
-            _core.judge_leaves(**one)
+            _core.sum_out_of_bag_predictions(**one)
     with pytest.raises(ValueError, match="n_lanes must be at least 1"):
-        _core.sum_leaves(left, root, leaf, y, None, 0 * one_lane, 1)
+        _core.sum_out_of_bag_targets(left, root, leaf, y, None, 0 * one_lane, 1)
     with pytest.raises(ValueError, match="two columns"):
         _core.shrink_leaves(left, root, np.ones((3, 1)), 1.0, 1)
 

@@ -167,7 +167,7 @@ def test_the_core_draws_the_groups_that_the_reference_draws(subsample, runs):
     BoostedTreesRegressor(subsample=subsample, **SHORT).fit(X, y, groups=groups)
     run = runs[0].anew(grower=replace(runs[0].grower, n_jobs=1))
     run.scores = np.zeros_like(run.scores)
-    scores, *_ = reference.boosting_rounds(run, 0, 4, _core.round_steps)
+    scores, *_ = reference.boosting_rounds(run, 0, 4, _core.compute_round_steps)
     advance([run], 0, 4)
     np.testing.assert_allclose(run.scores, scores, rtol=1e-9, atol=1e-9)
 

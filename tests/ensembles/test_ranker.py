@@ -49,18 +49,20 @@ def ranked(draw):
 @given(ranked())
 def test_slopes_are_those_of_the_literal_loops_over_pairs(world):
     query, y, score, weight, truncation, at = world
-    found = _core.ranking_slopes((query, truncation, at), y, score, weight, 1)
+    found = _core.compute_ranking_gradients((query, truncation, at), y, score, weight, 1)
     expected = reference.ranking_slopes(query, truncation, y, score, weight)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12 * np.abs(other).max())
     spread = reference.ranking_dispersion(*expected, weight)
-    assert _core.dispersion_of_slopes(*found, weight) == pytest.approx(spread, rel=1e-9)
+    assert _core.estimate_gradient_dispersion(*found, weight) == pytest.approx(spread, rel=1e-9)
 
 
 @given(ranked())
 def test_gradients_of_a_query_sum_to_nothing(world):
     query, y, score, weight, truncation, at = world
-    gradient, hessian = _core.ranking_slopes((query, truncation, at), y, score, weight, 1)
+    gradient, hessian = _core.compute_ranking_gradients(
+        (query, truncation, at), y, score, weight, 1
+    )
     largest = np.abs(gradient).max() + 1
     np.testing.assert_allclose(np.bincount(query, gradient) / largest, 0, atol=1e-12)
     assert (hessian > 0).all()
@@ -82,7 +84,7 @@ def test_gradients_are_those_of_the_pairs_losses_whose_worth_stays(world, seed):
         ]
         return sum(of_pair) / unit
 
-    gradient, _ = _core.ranking_slopes((query, truncation, 0), y, score, weight, 1)
+    gradient, _ = _core.compute_ranking_gradients((query, truncation, 0), y, score, weight, 1)
     way = np.random.default_rng(seed).normal(size=len(y))
     step = 1e-5
     slope = (loss(score + step * way) - loss(score - step * way)) / (2 * step)
@@ -92,7 +94,7 @@ def test_gradients_are_those_of_the_pairs_losses_whose_worth_stays(world, seed):
 @given(ranked())
 def test_ndcg_is_that_of_scikit_learn(world):
     query, y, score, weight, truncation, at = world
-    found = 1 - _core.mean_ranking_loss((query, truncation, at), y, score, weight)
+    found = 1 - _core.compute_mean_ranking_loss((query, truncation, at), y, score, weight)
     told, weights = [], []
     for number in np.unique(query):
         mine = query == number
@@ -113,9 +115,9 @@ def test_slopes_do_not_depend_on_the_number_of_threads():
     rng = np.random.default_rng(0)
     query = np.repeat(np.arange(1500, dtype=np.int32), rng.integers(1, 25, size=1500))
     y, score = rng.integers(0, 5, len(query)).astype(float), rng.normal(size=len(query))
-    alone = _core.ranking_slopes((query, 30, 10), y, score, None, 1)
+    alone = _core.compute_ranking_gradients((query, 30, 10), y, score, None, 1)
     for n_threads in (2, 3, 8):
-        many = _core.ranking_slopes((query, 30, 10), y, score, None, n_threads)
+        many = _core.compute_ranking_gradients((query, 30, 10), y, score, None, n_threads)
         for one, other in zip(alone, many, strict=True):
             np.testing.assert_array_equal(one, other)
 
@@ -123,10 +125,10 @@ def test_slopes_do_not_depend_on_the_number_of_threads():
 def test_scores_beyond_float64_rank_last_and_stop_nothing():
     query, y = np.zeros(4, dtype=np.int32), np.array([3.0, 0.0, 1.0, 2.0])
     score = np.array([np.nan, np.inf, -np.inf, 1.0])
-    gradient, hessian = _core.ranking_slopes((query, 30, 0), y, score, None, 1)
+    gradient, hessian = _core.compute_ranking_gradients((query, 30, 0), y, score, None, 1)
     assert np.isfinite(gradient).all()
     assert np.isfinite(hessian).all()
-    assert 0 < _core.mean_ranking_loss((query, 30, 0), y, score, None) < 1
+    assert 0 < _core.compute_mean_ranking_loss((query, 30, 0), y, score, None) < 1
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_scores_beyond_float64_rank_last_and_stop_nothing():
 )
 def test_the_core_refuses_queries_that_do_not_fit(given):
     with pytest.raises(ValueError, match=r"query|number of documents"):
-        _core.ranking_slopes(given, np.zeros(4), np.zeros(4), None, 1)
+        _core.compute_ranking_gradients(given, np.zeros(4), np.zeros(4), None, 1)
 
 
 def same(one, other, X):
@@ -219,7 +221,7 @@ def test_rounds_are_those_of_the_literal_twin(monkeypatch):
     model = BoostedTreesRanker(max_iter=4, subsample=0.6, random_state=3, max_thresholds=None)
     model.fit(X, y, np.linspace(0.5, 1.5, 15)[qid], qid=qid)
     run = runs[0][0]
-    scores, made, _ = reference.boosting_rounds(run, 0, 4, _core.round_steps)
+    scores, made, _ = reference.boosting_rounds(run, 0, 4, _core.compute_round_steps)
     steps = np.concatenate([one for _, one, _ in made])
     np.testing.assert_allclose(model.trees_.value, steps, rtol=1e-7, atol=1e-9)
     at = model._loss()

@@ -599,7 +599,7 @@ def test_paths_are_not_mixed():
 def test_mixing_equals_the_literal_algorithm(seed, n, n_laws, n_steps):
     rng = np.random.default_rng(seed)
     rows, shares = rng.uniform(0.1, 3, n), rng.uniform(SMALLEST, 1, (n, n_laws))
-    proportion, loss = _core.mix(rows, shares, n_steps)
+    proportion, loss = _core.fit_mixture(rows, shares, n_steps)
     expected, expected_loss = reference.mix(rows, shares, n_steps)
     np.testing.assert_allclose(proportion, expected, rtol=1e-11)
     assert loss == pytest.approx(expected_loss, rel=1e-11, abs=1e-11)
@@ -607,9 +607,9 @@ def test_mixing_equals_the_literal_algorithm(seed, n, n_laws, n_steps):
 
 def test_mixing_shares_of_the_wrong_shape_is_refused():
     with pytest.raises(ValueError, match="share has length 2, expected 3"):
-        _core.mix(np.ones(3), np.ones((2, 2)), 1)
+        _core.fit_mixture(np.ones(3), np.ones((2, 2)), 1)
     with pytest.raises(ValueError, match="share is empty"):
-        _core.mix(np.ones(0), np.ones((0, 2)), 1)
+        _core.fit_mixture(np.ones(0), np.ones((0, 2)), 1)
 
 
 def test_a_mixture_is_better_than_every_law_in_it_and_nearly_the_best():
@@ -622,7 +622,7 @@ def test_a_mixture_is_better_than_every_law_in_it_and_nearly_the_best():
     loss = mixed_loss(posteriors, {"posteriors": objective})
     assert loss < objective.losses(posteriors.temperatures).min()
     rows, _, shares = objective.votes(posteriors.temperatures)
-    assert loss < _core.mix(rows, shares, 10 * STEPS)[1] * 1.01
+    assert loss < _core.fit_mixture(rows, shares, 10 * STEPS)[1] * 1.01
 
 
 def test_laws_of_several_candidates_are_mixed():

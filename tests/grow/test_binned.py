@@ -11,7 +11,7 @@ from scipy import sparse
 
 import reference
 from certree import Tree, grow_cart
-from certree._core import grow_classes
+from certree._core import grow_class_trees
 from certree.grow import BinnedGrower, Bins
 from certree.grow import bins as bins_module
 from certree.rows.hashes import sample_hashes
@@ -784,4 +784,4 @@ def test_the_core_refuses_codes_that_do_not_go_together():
         (start[:0], feature, code, zero),
     ):
         with pytest.raises(ValueError, match=r"must|expected"):
-            grow_classes(rows, *rest, *options)
+            grow_class_trees(rows, *rest, *options)

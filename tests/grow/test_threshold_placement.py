@@ -29,7 +29,7 @@ from certree import (
     grow_dyadic,
     grow_kd,
 )
-from certree._core import thresholds_near
+from certree._core import choose_thresholds
 from certree.grow import dyadic_grid
 from certree.grow.threshold_placement import place_thresholds
 from certree.rows import DateFeatures
@@ -79,7 +79,7 @@ def test_thresholds_are_those_of_the_twin(values, threshold, at_middle):
         threshold = float(values.min())
     low = values[values <= threshold].max()
     high = min(values[values > threshold], default=np.inf)
-    (placed,) = thresholds_near(*np.array([[threshold], [low], [high]]) + 0.0, at_middle)
+    (placed,) = choose_thresholds(*np.array([[threshold], [low], [high]]) + 0.0, at_middle)
     assert placed == reference.place_threshold(values, threshold, at_middle)
     assert low <= placed < high
     below, above = reference.as_float32(low), reference.as_float32(high)

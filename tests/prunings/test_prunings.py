@@ -207,7 +207,7 @@ def exact_rises(tree, cost):
 def test_the_cheapest_siblings_merge_first_and_on_ties_the_lowest_node(tree, data):
     values = st.one_of(st.integers(-2, 2).map(float), st.floats(-1e3, 1e3))
     rise = data.draw(hnp.arrays(float, tree.n_nodes, elements=values))
-    order = _core.merge_order(tree.left, rise)
+    order = _core.find_merge_order(tree.left, rise)
     expected = np.full(tree.n_nodes, -1)
     expected[reference.merges(tree, rise)] = np.arange(tree.n_nodes // 2)
     np.testing.assert_array_equal(order, expected)

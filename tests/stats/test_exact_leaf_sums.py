@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certree import Cart, PACBayesTreeClassifier, PACBayesTreeRegressor
-from certree._core import ends_of_cells, numbers_of_sums, sums_of_cells
+from certree._core import convert_exact_sums, find_group_ranges, sum_groups_exactly
 from certree.stats.exact_leaf_sums import (
     LeafGroups,
     count_exactly,
@@ -34,14 +34,14 @@ def test_sums_of_blocks_are_those_of_all_rows_and_exact_beyond_float64(seed, sca
     rs = np.random.RandomState(seed)
     cell = rs.randint(0, 4, 200).astype(np.int32)
     values = rs.standard_cauchy(200) * scale * np.where(cell == 2, 1e-9, 1.0)
-    largest = np.abs(ends_of_cells(cell, values, 4)).max(axis=1)
+    largest = np.abs(find_group_ranges(cell, values, 4)).max(axis=1)
     largest[~np.isin(np.arange(4), cell)] = 0.0
     order = rs.permutation(200)
     ends = sorted([0, 200, *places])
     blocks = [order[a:b] for a, b in itertools.pairwise(ends)]
-    sums = sum(sums_of_cells(cell[block], values[block], largest, 200) for block in blocks)
-    assert (sums == sums_of_cells(cell, values, largest, 200)).all()
-    found = numbers_of_sums(sums, largest, 200)
+    sums = sum(sum_groups_exactly(cell[block], values[block], largest, 200) for block in blocks)
+    assert (sums == sum_groups_exactly(cell, values, largest, 200)).all()
+    found = convert_exact_sums(sums, largest, 200)
     for c in range(4):
         exact = sum(map(Fraction, values[cell == c].tolist()), Fraction(0))
         error = abs(Fraction(found[c]) - exact)
@@ -52,15 +52,15 @@ def test_sums_of_blocks_are_those_of_all_rows_and_exact_beyond_float64(seed, sca
 def test_integers_are_added_exactly():
     cell = np.zeros(1000, dtype=np.int32)
     values = np.random.RandomState(0).randint(0, 2**40, 1000).astype(float)
-    sums = sums_of_cells(cell, values, np.array([values.max()]), 1000)
-    assert numbers_of_sums(sums, np.array([values.max()]), 1000)[0] == values.sum()
+    sums = sum_groups_exactly(cell, values, np.array([values.max()]), 1000)
+    assert convert_exact_sums(sums, np.array([values.max()]), 1000)[0] == values.sum()
 
 
 def test_values_beyond_the_largest_are_refused():
     cell, values = np.zeros(2, dtype=np.int32), np.array([1.0, np.nan])
     for largest in (0.5, 2.0):
         with pytest.raises(ValueError, match="at most the largest"):
-            sums_of_cells(cell, values, np.array([largest]), 2)
+            sum_groups_exactly(cell, values, np.array([largest]), 2)
 
 
 @pytest.mark.parametrize("weighed", [False, True])

@@ -207,7 +207,7 @@ def test_the_core_checks_sparse_counts():
 
     def push(begin=begin, classes=classes, n_classes=2, nodes=nodes):
         entries = (begin, classes, weight, n_classes)
-        return _core.push_down_to(left, ones, None, None, (entries, 0.0, 1.0), n_classes, nodes)
+        return _core.score_some_nodes(left, ones, None, None, (entries, 0.0, 1.0), n_classes, nodes)
 
     assert push().tolist() == [[0.5, 0.5], [0.5, 1.5]]
     for changes, message in (

@@ -18,7 +18,7 @@ from sklearn.ensemble import (
 from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
-from certree._core import spectrum_of_trees
+from certree._core import compute_tree_spectrum
 from certree.boolean.bits import VALUES, Bits, Coding
 from certree.boolean.spectrum import Spectrum, check_means
 from certree.ensembles.adaboost import AdaBoostTreeClassifier
@@ -97,7 +97,7 @@ def spectrum(
         raise ValueError("model must not have categorical splits: encode them one-hot and refit")
     bits, bit = _infer_bits(trees, coding)
     means = None if mean is None else check_means(mean, len(bits))
-    masks, coefficients = spectrum_of_trees(
+    masks, coefficients = compute_tree_spectrum(
         bit,
         trees.left,
         trees.root,

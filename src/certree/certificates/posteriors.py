@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp, rel_entr
 
-from certree._core import push_down
+from certree._core import score_nodes
 from certree.certificates.priors import Prior
 from certree.interface.arrays import ArrayRecord, Float64, check_column, check_nonnegative
 from certree.interface.signatures import validate_arguments, validate_settings
@@ -161,7 +161,7 @@ def ballot_of(tree: Tree, stats: NodeStats, posterior: Law) -> Vote:
     if isinstance(posterior, NodeWeights):
         return vote(tree, stats, posterior)
     weight = posterior.weights.check_tree(tree).weight
-    return Vote(push_down(tree.left, weight, None, posterior.share, posterior.share.shape[1]))
+    return Vote(score_nodes(tree.left, weight, None, posterior.share, posterior.share.shape[1]))
 
 
 def divergence(posterior: Law, prior: Prior) -> float:

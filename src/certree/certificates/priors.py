@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from certree._core import log_masses, reach
+from certree._core import compute_log_masses, compute_reach_probabilities
 from certree.certificates.inequalities.posterior_moments import kl_divergence
 from certree.interface.arrays import (
     ArrayRecord,
@@ -131,7 +131,9 @@ class Prior(ArrayRecord):
     def log_mass(self, label: ArrayLike) -> float:
         """Log of the mass of all labelled prunings that label the tree's leaves so (nats)."""
         cells = check_codes("label", label, self.tree.n_nodes, self.n_labels)
-        mass = self._mix(log_masses(self.tree.left, cells, *self._decisions, self.log_label))
+        mass = self._mix(
+            compute_log_masses(self.tree.left, cells, *self._decisions, self.log_label)
+        )
         for proposal in self.candidate_labels:
             if not ((proposal.label != cells) & self.tree.is_leaf).any():
                 mass = float(np.logaddexp(mass, proposal.log_share))
@@ -175,7 +177,7 @@ def _by_stops(tree: Tree, stops: ChainStops) -> NodeWeights:
 def independent_decisions(tree: Trees, log_odds: Float64) -> NodeWeights:
     """The distribution whose nodes are split independently with these log odds; leaves never are."""
     odds = freeze(np.where(tree.left == LEAF, -np.inf, log_odds))
-    weight = freeze(reach(tree.left, odds) * expit(-odds))
+    weight = freeze(compute_reach_probabilities(tree.left, odds) * expit(-odds))
     return NodeWeights.from_checked(weight, odds, 0.0, *2 * [make_zeros(len(odds))])
 
 

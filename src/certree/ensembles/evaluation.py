@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from certree._core import mean_ranking_loss, rounds_without_gain
+from certree._core import compute_mean_ranking_loss, count_rounds_without_gain
 from certree.ensembles.rounds import UNWATCHED, Rounds, Watch, advance
 from certree.interface.arrays import Float64
 from certree.interface.signatures import COUNT, NONNEGATIVE
@@ -169,7 +169,7 @@ class Evaluation:
 
     def _look(self, n_iter: int) -> None:
         """See whether rounds are over, and let others see, too."""
-        n_without_gain = rounds_without_gain(np.array(self._judging), self.tol)
+        n_without_gain = count_rounds_without_gain(np.array(self._judging), self.tol)
         self.is_over = 0 < self.n_iter_no_change <= n_without_gain
         if self.callbacks:
             self._call(n_iter)
@@ -220,7 +220,7 @@ def scores_by_loss(run: Rounds) -> list[Score]:
         said = np.ascontiguousarray(said[:, rows])
         if run.query is not None:
             ranked = run.query[rows], *loss.depths
-            return -mean_ranking_loss(ranked, run.y[rows], said[0], weight)
+            return -compute_mean_ranking_loss(ranked, run.y[rows], said[0], weight)
         return -loss.mean(run.y[..., rows], said, weight)
 
     n, n_all = len(run.keys), run.scores.shape[1]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from certree._core import draw_rows, sum_leaves
+from certree._core import draw_rows, sum_out_of_bag_targets
 from certree.ensembles.forest_samples import ForestSamples
 from certree.ensembles.leaves import LeafRows, Leaves
 from certree.explain.output_groups import OutputGroups
@@ -125,7 +125,7 @@ def sums_in_bags(
         count, own = draw_rows(len(y), drawing, number), rows.weights()
         weight = count * (balanced_in_bag(count, own, y) if balanced else own)
         leaf = ~tree.find_leaves(X, 1)
-        sums.append(sum_leaves(tree.left, root, leaf, y, weight, lanes.size_array, 1))
+        sums.append(sum_out_of_bag_targets(tree.left, root, leaf, y, weight, lanes.size_array, 1))
     return np.concatenate(sums)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from certree._core import judge_leaves, shrink_leaves, sum_leaves
+from certree._core import shrink_leaves, sum_out_of_bag_predictions, sum_out_of_bag_targets
 from certree.ensembles.forest_samples import Walk
 from certree.explain.output_groups import OutputGroups
 from certree.interface.arrays import Float64, Int32, Int64
@@ -107,7 +107,9 @@ class LeafRows:
 
     def _added_up(self, part: tuple[Int32, Int64, Int32]) -> Float64:
         """What rows sum up to that arrive in some trees."""
-        return sum_leaves(*part, self.y, self.weight, self.lanes.size_array, self.n_threads)
+        return sum_out_of_bag_targets(
+            *part, self.y, self.weight, self.lanes.size_array, self.n_threads
+        )
 
     @property
     def trees(self) -> Trees:
@@ -147,7 +149,7 @@ class LeafRows:
         """
         leaf = self.walk.first if leaf is None else leaf
         rows = slice(begin, begin + leaf.shape[1])
-        return judge_leaves(
+        return sum_out_of_bag_predictions(
             self.trees.left,
             self.trees.root,
             leaf,

@@ -94,11 +94,11 @@ class Loss:
 
     def compute_gradients(self, y: NDArray[Any], scores: Float64) -> tuple[Float64, Float64]:
         """Compute first and second derivatives of the loss by the scores, (n_outputs, n) each."""
-        return _core.loss_slopes(self.name, self.parameter, y.astype(np.float64), scores)
+        return _core.compute_gradients(self.name, self.parameter, y.astype(np.float64), scores)
 
     def of_rows(self, y: NDArray[Any], scores: Float64) -> Float64:
         """Loss of each row, (n,)."""
-        return _core.losses(self.name, self.parameter, y.astype(np.float64), scores)
+        return _core.compute_losses(self.name, self.parameter, y.astype(np.float64), scores)
 
     def stack_custom_gradients(self, y: Float64, scores: Float64) -> Float64:
         """Return gradients above Hessians, (2 * n_outputs, n); empty if the core computes the loss."""
@@ -111,7 +111,7 @@ class Loss:
 
     def mean(self, y: Float64, scores: Float64, weight: Float64 | None) -> float:
         """Mean loss of rows, in whatever order they come."""
-        return _core.mean_loss(self.name, self.parameter, y, scores, weight)
+        return _core.compute_mean_loss(self.name, self.parameter, y, scores, weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ class RankingLoss(Loss):
 
     def of_queries(self, y: Float64, score: Float64, weight: Float64 | None, query: Int32) -> float:
         """Mean over queries, whose rows stand together."""
-        return _core.mean_ranking_loss((query, *self.depths), y, score, weight)
+        return _core.compute_mean_ranking_loss((query, *self.depths), y, score, weight)
 
 
 def exact_mean(y: Float64, weight: Float64 | None) -> float:

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import bin_edges, encode_numbers, fixed_unit
+from certree._core import choose_bin_edges, encode_numbers, fixed_unit
 from certree.grow.binned import BinnedGrower
 from certree.grow.bins import EDGE_ROWS, MISSING, Bins, UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64, freeze
@@ -524,5 +524,5 @@ def _edges(seen: Float64, n_rows: Int64) -> Float64:
     n = int(last[-1])
     rows = np.arange(min(n, EDGE_ROWS)) * max(1.0, n / EDGE_ROWS)
     told = values[np.searchsorted(last, rows.astype(np.int64), side="right")]
-    edges: Float64 = bin_edges(told, MISSING, False)
+    edges: Float64 = choose_bin_edges(told, MISSING, False)
     return edges

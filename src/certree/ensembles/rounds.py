@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from certree._core import make_rounds
+from certree._core import run_rounds
 from certree.ensembles.losses import Loss, Outputs
 from certree.ensembles.many_levels import LevelStatistics, ManyLevels, Target
 from certree.ensembles.several_losses import SeveralLosses
@@ -261,7 +261,7 @@ def _make(runs: Sequence[Rounds], first: int, last: int, watch: Watch) -> Float6
     """Make rounds by the core."""
     settings, loss, p = runs[0].settings, runs[0].settings.loss, runs[0].bins.n_features
     limits, slopes, groups, n_threads = runs[0].grower.options_of_gradients
-    made: Any = make_rounds(
+    made: Any = run_rounds(
         [run._arguments() for run in runs],
         (
             loss.core_name,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from certree._core import reach
+from certree._core import compute_reach_probabilities
 from certree.estimators.tree_vote import TreeVoteEstimator
 from certree.interface.arrays import Float64, Int32, check_nonnegative
 from certree.interface.fitted_state import snapshot_method
@@ -31,7 +31,9 @@ def cut_below(
 ) -> Fitted:
     """Cut a tree off below some nodes, (m,), at which prunings that pass them stop; vote again."""
     ends = ends | tree.is_leaf
-    kept = np.flatnonzero(reach(tree.left, np.where(ends, -np.inf, np.inf)) > 0)
+    kept = np.flatnonzero(
+        compute_reach_probabilities(tree.left, np.where(ends, -np.inf, np.inf)) > 0
+    )
     is_leaf = ends[kept]
     weight, log_odds = weights.weight[kept], weights.log_odds[kept]
     posterior = NodeWeights(

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from certree._core import push_down
+from certree._core import score_nodes
 from certree.certificates.parts.families import CertificateFamily
 from certree.estimators.trees_on_parts import fit_elsewhere, fit_tree_on_parts
 from certree.estimators.tune import (
@@ -369,7 +369,7 @@ class TreeVoteEstimator(TreeModel):
         stats = self._restored_stats(stored).check_tree(tree)
         posterior = NodeWeights.from_stored(stored.get_section("weights")).check_tree(tree)
         # Each pruning has one leaf on every path; a vote of ones adds up to how many there are.
-        leaves = push_down(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
+        leaves = score_nodes(tree.left, posterior.weight, None, np.ones((tree.n_nodes, 1)), 1)
         if not np.allclose(leaves[tree.is_leaf], 1):
             raise ValueError("weight must sum to 1 along every path of the tree")
         self._set_posteriors(self._stored_posteriors(stored))

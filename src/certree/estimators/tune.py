@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from certree._core import mix
+from certree._core import fit_mixture
 from certree.interface.arrays import ArrayRecord, Float64, Int32, check_column
 from certree.rows.folds import Fold, Indices
 from certree.rows.training import WeighedTarget
@@ -284,7 +284,7 @@ def mixture(
 def _shares(scoring: Scoring, rows: Float64, truth: Float64, votes: Float64) -> Float64:
     """Shares (g,) of posteriors, by what their votes (a, g) give to cells of validation samples."""
     if scoring == "log_loss":
-        return mix(rows, votes, STEPS)[0]
+        return fit_mixture(rows, votes, STEPS)[0]
     # The nearest point to 0 among the averages of the posteriors' errors. The point that is nearest
     # once a coordinate of 1 is added, and asked for, has the same direction.
     # In a unit in which no error overflows, a power of two, so that no bit of the others changes.

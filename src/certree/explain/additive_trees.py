@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from certree._core import (
     average_leaves,
-    sum_leaves,
+    sum_out_of_bag_targets,
 )
 from certree.interface.arrays import Float64
 from certree.interface.fitted_state import get_snapshot
@@ -103,7 +103,9 @@ class AdditiveTrees:
         """Count the rows of X that reach each node, (M,)."""
         leaf, no_target = self.trees.find_leaves(X, n_threads), np.zeros((len(X), 0))
         left, root = self.trees.left, self.trees.root
-        sums = sum_leaves(left, root, ~leaf, no_target, None, np.zeros(0, np.int64), n_threads)
+        sums = sum_out_of_bag_targets(
+            left, root, ~leaf, no_target, None, np.zeros(0, np.int64), n_threads
+        )
         return np.ascontiguousarray(sums[:, 0])
 
 

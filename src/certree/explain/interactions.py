@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree._core import interactions
+from certree._core import analyse_interactions
 from certree.explain.additive_trees import AdditiveTrees, check_additive, get_additive_trees
 from certree.interface.arrays import Float64, Int32
 from certree.interface.extras import import_extra
@@ -228,7 +228,7 @@ def compute_interactions(
     bins = bin_features(model, X, max_bins)
     is_exact = int(trees.is_leaf.sum()) <= MAX_EXACT_LEAVES
     draws = bins.draw(0 if is_exact else n_draws, np.random.default_rng(random_state))
-    decompose: Any = interactions  # mypy does not count starred arguments
+    decompose: Any = analyse_interactions  # mypy does not count starred arguments
     single, first, second, paired, fitted, total = decompose(
         *trees.split_columns,
         trees.root,

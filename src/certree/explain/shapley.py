@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree._core import values_of_features
+from certree._core import compute_feature_values
 from certree.explain.additive_trees import (
     AdditiveTrees,
     check_additive,
@@ -220,7 +220,7 @@ def _compute_uniform_values(
     both, rows_per_node = model.get_fractional_routing(*tables)
     if background is None:
         rows_per_node = model.rows_per_node
-    compute: Any = values_of_features  # mypy does not resolve overloads with starred arguments
+    compute: Any = compute_feature_values  # mypy does not resolve overloads with starred arguments
     trees, points = model.trees, quadrature(min(model.depth, X.shape[1]))
     game = X, background, both, rows_per_node
     values: Float64 = compute(

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from certree._core import (
     draw_rows,
-    grow_classes,
-    grow_columns,
-    grow_gradients,
-    grow_numbers,
-    grow_samples,
+    grow_class_trees,
+    grow_gradient_tree,
+    grow_number_trees,
+    grow_output_trees,
+    grow_sampled_trees,
 )
 from certree.grow.bins import EDGE_ROWS, Bins, StoredCodes, UInt8, edges_first, no_rows
 from certree.grow.growing import DEEPEST, Slopes, expect_counts, slopes_of
@@ -291,7 +291,7 @@ class BinnedGrower:
             rows, features or cuts.
         """
         n, bins = self.bins.n_rows, self._same_rows(bins)
-        columns, sums, leaf = grow_gradients(
+        columns, sums, leaf = grow_gradient_tree(
             bins.codes,
             bins.kept,
             self._features(features),
@@ -352,7 +352,7 @@ class BinnedGrower:
         given, *of_all = self._classes(y, self.bins.n_rows, n_classes, criterion)
         weight = self._weight(sample_weight, self.bootstrap or balanced)
         target = self._ordered(given), *of_all
-        return self._grow_trees(grow_classes, target, weight, first, n_trees, balanced)
+        return self._grow_trees(grow_class_trees, target, weight, first, n_trees, balanced)
 
     def grow_numbers(
         self,
@@ -397,7 +397,7 @@ class BinnedGrower:
             expect_counts(target, are_all=False)
         weight = self._weight(sample_weight, True)
         of_all = self._ordered(target), criterion
-        return self._grow_trees(grow_numbers, of_all, weight, first, n_trees)
+        return self._grow_trees(grow_number_trees, of_all, weight, first, n_trees)
 
     def grow_columns(
         self,
@@ -470,7 +470,7 @@ class BinnedGrower:
             raise ValueError("balanced=True takes columns of classes, got numbers")
         weight = self._weight(sample_weight, True)
         columns = self._ordered(target), known, counts, _impurity_of_classes(criterion)
-        return self._grow_trees(grow_columns, columns, weight, first, n_trees, balanced)
+        return self._grow_trees(grow_output_trees, columns, weight, first, n_trees, balanced)
 
     def draws(self, number: int) -> Int32:
         """How often each row was drawn for a tree, (n,); where it is 0 the row is out of its bag.
@@ -742,7 +742,7 @@ def grow_on_samples(
     # Options speak of features, not of rows.
     grower = BinnedGrower(no_rows(rows.shape[1], categorical), **options)
     return grower._grown(
-        grow_samples,
+        grow_sampled_trees,
         rows,
         grower.bins.category,
         check_row_weights(sample_weight, len(rows)),

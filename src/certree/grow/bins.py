@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csc_array, issparse
 
-from certree._core import bin_features, bin_stored, coarsen
+from certree._core import bin_features, bin_sparse_features, coarsen_bins
 from certree.interface.arrays import Float64, Int32, Int64, check_matrix, get_csr_arrays
 from certree.interface.signatures import validate_arguments
 from certree.interface.threads import get_n_threads
@@ -183,7 +183,7 @@ class Bins:
         if isinstance(features, SparseColumns):
             if category.any():
                 raise ValueError("sparse rows hold numbers alone, but categorical names categories")
-            start, row, code, zero, *made = bin_stored(features.by_feature(), *how)
+            start, row, code, zero, *made = bin_sparse_features(features.by_feature(), *how)
             codes = StoredCodes(start, row, code, zero, n)
         else:
             codes, *made = bin_features(features.columns, telling, category, *how[1:])
@@ -247,7 +247,7 @@ class Bins:
             return self
         if isinstance(self.codes, StoredCodes):
             raise TypeError("coarser bins are those of dense rows, but these are sparse")
-        made: Any = coarsen(self.codes, self.kept, n_edges, key, feature_order)
+        made: Any = coarsen_bins(self.codes, self.kept, n_edges, key, feature_order)
         return replace(self, **dict(zip(("codes", "n_bins", "low", "high"), made, strict=True)))
 
     @property

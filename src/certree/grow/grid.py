@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from certree._core import thresholds_near
+from certree._core import choose_thresholds
 from certree.grow.dyadic import Resolution, even_depth
 from certree.grow.growing import TrainingSamples
 from certree.interface.arrays import check_column
@@ -111,7 +111,7 @@ def dyadic_grid(low: ArrayLike, high: ArrayLike, depth: int) -> Tree:
         middle = bottoms[:, j] / 2 + tops[:, j] / 2
         feature.append(np.full(len(middle), j))
         threshold.append(
-            thresholds_near(middle, bottoms[:, j].copy(), tops[:, j].copy(), at_middle=False)
+            choose_thresholds(middle, bottoms[:, j].copy(), tops[:, j].copy(), at_middle=False)
         )
         bottoms, tops = np.repeat(bottoms, 2, axis=0), np.repeat(tops, 2, axis=0)
         tops[::2, j] = bottoms[1::2, j] = middle

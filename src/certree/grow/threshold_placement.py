@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import thresholds_near
+from certree._core import choose_thresholds
 from certree.tree import Tree, group_by_feature
 
 
@@ -41,5 +41,5 @@ def place_thresholds(tree: Tree, X: NDArray[Any], *, at_middle: bool) -> Tree:
         behind = np.searchsorted(values, threshold[own], side="right")
         bounded = np.concatenate([[-np.inf], values, [np.inf]])
         low, high = bounded[behind], bounded[behind + 1]
-        threshold[own] = thresholds_near(threshold[own], low, high, at_middle)
+        threshold[own] = choose_thresholds(threshold[own], low, high, at_middle)
     return tree.with_splits(threshold, tree.category_start, tree.categories)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import bin_edges, bin_levels, distinct_values, encode_numbers
+from certree._core import bin_categories, choose_bin_edges, distinct_values, encode_numbers
 from certree.grow.bins import EDGE_ROWS, MISSING, Bins, UInt8
 from certree.interface.arrays import Float64, Int32, Int64, UInt64
 from certree.rows.features import FeatureColumns
@@ -110,12 +110,12 @@ class Sketch:
         told: list[Any] = []
         for j, known in enumerate(self.values):
             if isinstance(known, tuple):
-                told.append((known[0], *bin_levels(*known)))
+                told.append((known[0], *bin_categories(*known)))
             elif known is not None and len(known) <= most:
                 told.append(known[:-1] if len(known) else None)
             else:
                 column = np.ascontiguousarray(self.rows[:, j])
-                told.append(bin_edges(column[~np.isnan(column)], most, fine_ends))
+                told.append(choose_bin_edges(column[~np.isnan(column)], most, fine_ends))
         return tuple(told)
 
 

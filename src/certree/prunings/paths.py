@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from certree._core import critical_prices, merge_order
+from certree._core import find_critical_prices, find_merge_order
 from certree.interface.arrays import ArrayRecord, Float64, Int32
 from certree.interface.parameter_aliases import translate_value
 from certree.interface.signatures import validate_arguments, validate_settings
@@ -240,7 +240,7 @@ def cost_complexity_path(
     Breiman, Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, Section 3.3.
     """
     costs = compute_gains(tree, compute_costs(stats.check_tree(tree), cost), stats.weight_unit)
-    critical = critical_prices(tree.left, costs, compute_leaf_gains(tree, stats, count_empty))
+    critical = find_critical_prices(tree.left, costs, compute_leaf_gains(tree, stats, count_empty))
     return PruningPath(tree, _find_alphas(critical), critical)
 
 
@@ -298,7 +298,7 @@ def sibling_merge_path(tree: Tree, stats: Stats, cost: Cost = None) -> MergePath
     node_rises = _compute_rises(
         tree, compute_costs(stats.check_tree(tree), cost), stats.weight_unit
     )
-    order = merge_order(tree.left, node_rises)
+    order = find_merge_order(tree.left, node_rises)
     merged_nodes = np.argsort(order, kind="stable")[tree.n_leaves :]
     rises = node_rises[merged_nodes]
     critical = np.full(tree.n_nodes, -1.0)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from certree._core import fragment_pruning
+from certree._core import find_fragment_pruning
 from certree.grow.dyadic import dyadic_resolution, resolution_of
 from certree.grow.grower import Grower
 from certree.interface.arrays import ArrayRecord, Float64, check_nonnegative
@@ -158,7 +158,7 @@ class FragmentPrunings(ArrayRecord):
 
     def _classify_nodes(self, alpha: float) -> NDArray[np.uint8]:
         """Return 2 for nodes that the fragment splits, 1 if only the pruning does, else 0; (m,)."""
-        return fragment_pruning(
+        return find_fragment_pruning(
             self.tree.left,
             self.cost_gains,
             self.leaf_gains,

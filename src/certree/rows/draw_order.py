@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import column_sums, numbers_of_levels, order_of_columns
+from certree._core import number_categories, order_columns, sum_columns
 from certree.interface.arrays import Int32, UInt64
 from certree.rows.features import FeatureColumns
 from certree.rows.hashes import mix
@@ -70,7 +70,7 @@ class ColumnSums:
         if isinstance(features, SparseColumns):
             none = np.zeros(0, dtype=np.uint64)
             return cls(n_levels, _sums_of_stored(features, words), none, none)
-        made: Any = column_sums(features.columns, n_levels, words, n_threads)
+        made: Any = sum_columns(features.columns, n_levels, words, n_threads)
         return cls(n_levels, *made)
 
     def __add__(self, other: Self) -> Self:
@@ -80,13 +80,13 @@ class ColumnSums:
 
     def order(self) -> Int32:
         """Put columns in the order in which they are looked at, (p,), equal ones as they stand."""
-        return order_of_columns(self.numbers, self.n_levels, self.n_rows, self.words)
+        return order_columns(self.numbers, self.n_levels, self.n_rows, self.words)
 
     def numbers_of(self, column: int) -> Int32:
         """Number each category of a column, (n_categories,): common ones first, then by their rows."""
         begin = int(self.n_levels[:column].sum())
         own = slice(begin, begin + int(self.n_levels[column]) - 1)
-        return numbers_of_levels(self.n_rows[own], self.words[own])
+        return number_categories(self.n_rows[own], self.words[own])
 
 
 _SUMS = ("numbers", "n_rows", "words")

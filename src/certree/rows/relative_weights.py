@@ -7,7 +7,7 @@ from warnings import warn
 
 import numpy as np
 
-from certree._core import unit_of_weights, whole_weights
+from certree._core import find_weight_unit, scale_weights_to_integers
 from certree.interface.arrays import Float64, Int32, divide_by_largest
 
 # Of a weight relative to the largest; the others hold what rounding makes of another unit.
@@ -33,7 +33,7 @@ class WeightUnit:
     @classmethod
     def of(cls, weight: Float64) -> WeightUnit:
         """Find the unit of positive weights."""
-        return cls(*unit_of_weights(weight)) if len(weight) else NO_WEIGHTS
+        return cls(*find_weight_unit(weight)) if len(weight) else NO_WEIGHTS
 
     def __add__(self, other: WeightUnit) -> WeightUnit:
         """Find the unit of the weights of both."""
@@ -44,7 +44,7 @@ class WeightUnit:
         if not all(one.common > 0 for one in known):
             return WeightUnit(largest, 0.0)
         units = np.array([largest, *(one.common for one in known)])
-        return WeightUnit(*unit_of_weights(units))
+        return WeightUnit(*find_weight_unit(units))
 
     def integers(self, weight: Float64) -> Float64:
         """Turn weights into integers, at most 2^16.
@@ -52,7 +52,7 @@ class WeightUnit:
         They are multiples of the common unit. If there is none, they are rounded, to 1 at least, so
         that the largest is 2^16.
         """
-        return whole_weights(weight, self.largest or 1.0, self.common)
+        return scale_weights_to_integers(weight, self.largest or 1.0, self.common)
 
 
 NO_WEIGHTS = WeightUnit(0.0, 0.0)

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import ends_of_cells, gather_moments, numbers_of_sums, sums_of_cells
+from certree._core import add_moments, convert_exact_sums, find_group_ranges, sum_groups_exactly
 from certree.interface.arrays import Float64, Int32, Int64
 from certree.stats.nodes import sum_squared_weights
 from certree.stats.targets import TargetStats, expect_squares, noise_variance
@@ -131,7 +131,7 @@ def find_groups(rows: RoutedRows, n_classes: int) -> LeafGroups:
     groups = LeafGroups(number.astype(np.int64), number, np.zeros((0, 2)), has_weights)
     position, y = groups.find_positions(numbers), rows.y.astype(np.float64)
     n_rows = np.bincount(position, minlength=len(number)).astype(np.int64)
-    groups = replace(groups, n_rows=n_rows, ends=ends_of_cells(position, y, len(number)))
+    groups = replace(groups, n_rows=n_rows, ends=find_group_ranges(position, y, len(number)))
     rows.cache[:] = [(groups, position)]
     return groups
 
@@ -157,7 +157,7 @@ def find_largest(
     GroupMaxima
     """
     position = rows.find_positions(groups, n_classes)
-    ends = ends_of_cells(position, values(rows, position, *arguments), len(groups.number))
+    ends = find_group_ranges(position, values(rows, position, *arguments), len(groups.number))
     return GroupMaxima(np.where(ends[:, 0] <= ends[:, 1], np.abs(ends).max(axis=1), 0.0))
 
 
@@ -176,7 +176,7 @@ def sum_values(
     all blocks to float64.
     """
     position = rows.find_positions(groups, n_classes)
-    return sums_of_cells(position, values(rows, position, *arguments), largest, n)
+    return sum_groups_exactly(position, values(rows, position, *arguments), largest, n)
 
 
 def get_weights(rows: RoutedRows, position: Int32) -> Float64:
@@ -223,7 +223,7 @@ def _sum_groups(
         expect_squares(*_find_range(groups), np.inf)
         return np.full(len(largest), np.inf)
     sums: Any = reduce(sum_values, groups, n_classes, n, largest, values, *arguments)
-    return numbers_of_sums(sums, largest, n)
+    return convert_exact_sums(sums, largest, n)
 
 
 def _find_range(groups: LeafGroups) -> tuple[float, float]:
@@ -247,7 +247,7 @@ def _sum_squared_weights(
     largest: Float64 = reduce(find_largest, groups, n_classes, square_weights).magnitude
     finite = np.where(np.isfinite(largest), largest, 0.0)
     sums: Any = reduce(sum_values, groups, n_classes, n, finite, square_weights)
-    return np.where(np.isfinite(largest), numbers_of_sums(sums, finite, n), np.inf)
+    return np.where(np.isfinite(largest), convert_exact_sums(sums, finite, n), np.inf)
 
 
 def measure_exactly(tree: Tree, reduce: Reduce, weight_unit: float) -> TargetStats:
@@ -275,7 +275,7 @@ def measure_exactly(tree: Tree, reduce: Reduce, weight_unit: float) -> TargetSta
         # Adding 0 turns -0 into 0; a sum of integers has no signed zero either.
         mean = np.where(varies, sums / total, mean) + 0.0
         squares = _sum_groups(reduce, groups, 0, n, weight_squared_deviations, mean)
-    rows, means, sse = gather_moments(tree.left, leaf, total, mean, squares)
+    rows, means, sse = add_moments(tree.left, leaf, total, mean, squares)
     with np.errstate(over="ignore"):
         expect_squares(*_find_range(groups), sse[0] / rows[0])
     leaf_squared = _sum_squared_weights(reduce, groups, 0, n)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
 
-from certree._core import count as core_count
-from certree._core import error_gains, frequencies, majority
+from certree._core import compute_class_frequencies, compute_error_gains, find_majority_classes
+from certree._core import count_classes as core_count
 from certree.interface.arrays import (
     ADDED_LATER,
     MAX_TOTAL_WEIGHT,
@@ -187,7 +187,7 @@ class NodeStats(ArrayRecord):
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of a leaf, whose loss is its errors; see `Stats`."""
         unit = self.weight_unit
-        gains = error_gains(tree.left, self.counts, self.label, unit, n_terms, empty_leaves)
+        gains = compute_error_gains(tree.left, self.counts, self.label, unit, n_terms, empty_leaves)
         n = self.counts[tree.root].sum(axis=1)
         wrong = n - self.counts[tree.root, self.label[tree.root]]
         terms = [wrong / unit, np.sqrt(n / unit), (n > 0) | empty_leaves]
@@ -195,7 +195,7 @@ class NodeStats(ArrayRecord):
 
     def averages(self, tree: Trees, smoothing: float) -> Float64:
         """Compute the class frequencies of each node, (m, K), smoothed as in `Voting`."""
-        return frequencies(tree.left, self.counts, smoothing, self.weight_unit)
+        return compute_class_frequencies(tree.left, self.counts, smoothing, self.weight_unit)
 
     def take(self, nodes: NDArray[np.intp]) -> NodeStats:
         """Return the statistics of the given nodes, in their order."""
@@ -353,7 +353,9 @@ def count_by_leaf(
     """
     counts = core_count(tree.left, leaf, y, weight, n_classes)
     squared = sum_squared_weights(tree, leaf, weight, squared_weight)
-    return NodeStats.from_checked(counts, majority(tree.left, counts), weight_unit, squared)
+    return NodeStats.from_checked(
+        counts, find_majority_classes(tree.left, counts), weight_unit, squared
+    )
 
 
 def sum_squared_weights(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import entr
 
-from certree._core import count_entries, error_gains, majority
+from certree._core import compute_error_gains, count_class_entries, find_majority_classes
 from certree.interface.arrays import (
     ADDED_LATER,
     MAX_TOTAL_WEIGHT,
@@ -102,8 +102,8 @@ class SparseNodeStats(ArrayRecord):
         weight_unit: float = 1.0,
     ) -> SparseNodeStats:
         """Count the classes of checked rows with their leaves, in every node; see `count_by_leaf`."""
-        entries = count_entries(tree.left, leaf, y, weight)
-        label = majority(tree.left, (*entries, n_classes))
+        entries = count_class_entries(tree.left, leaf, y, weight)
+        label = find_majority_classes(tree.left, (*entries, n_classes))
         return cls(*entries, label, n_classes, weight_unit)
 
     @property
@@ -171,7 +171,7 @@ class SparseNodeStats(ArrayRecord):
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of a leaf, whose loss is its errors; see `Stats`."""
         unit = self.weight_unit
-        gains = error_gains(tree.left, self.table, self.label, unit, n_terms, empty_leaves)
+        gains = compute_error_gains(tree.left, self.table, self.label, unit, n_terms, empty_leaves)
         n = self.weight[: self.begin[1]].sum()
         wrong = self.weight[: self.begin[1]][self.classes[: self.begin[1]] != self.label[0]].sum()
         terms = [wrong / unit, np.sqrt(n / unit), float(empty_leaves or n > 0)]

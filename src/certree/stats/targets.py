@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certree._core import moments, smoothed_means, squared_gains
+from certree._core import compute_moments, compute_squared_gains, smooth_means
 from certree.interface.arrays import (
     ADDED_LATER,
     MAX_TOTAL_WEIGHT,
@@ -115,7 +115,7 @@ class TargetStats(ArrayRecord):
     def terms(self, tree: Trees, n_terms: int, empty_leaves: bool) -> tuple[Float64, Float64]:
         """Compute the terms of the log weight of a leaf, with the loss in `unit`; see `Stats`."""
         units, options = (self.unit, self.weight_unit), (n_terms, empty_leaves)
-        gains = squared_gains(tree.left, self.rows, self.mean, *units, *options)
+        gains = compute_squared_gains(tree.left, self.rows, self.mean, *units, *options)
         n, sse = self.rows[tree.root], self.sse[tree.root]
         loss = sse / self.unit / self.weight_unit
         terms = [loss, np.sqrt(n / self.weight_unit), (n > 0) | empty_leaves]
@@ -129,7 +129,7 @@ class TargetStats(ArrayRecord):
         exponents = np.frexp(largest)[1] + np.frexp(np.abs(self.mean).max(initial=0.0))[1]
         excess = int(max(exponents - np.finfo(np.float64).maxexp + 2, 0))
         mean, unit = np.ldexp(self.mean, -excess), self.weight_unit
-        means = smoothed_means(tree.left, self.rows, mean, smoothing, unit)
+        means = smooth_means(tree.left, self.rows, mean, smoothing, unit)
         return np.ldexp(means, excess)[:, None]
 
     def take(self, nodes: NDArray[np.intp]) -> TargetStats:
@@ -271,7 +271,7 @@ def measure_by_leaf(
     ValueError
         If squared distances overflow or underflow float64.
     """
-    rows, mean, sse = moments(tree.left, leaf, y, weight)
+    rows, mean, sse = compute_moments(tree.left, leaf, y, weight)
     if len(y) and rows[0] > 0:
         with np.errstate(over="ignore"):
             mean_square = sse[0] / rows[0]

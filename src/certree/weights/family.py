@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
 
-from certree._core import judged_votes, score_grid, weigh
+from certree._core import compute_posterior, compute_validation_votes, score_grid
 from certree.interface.arrays import (
     MAX_SETTING,
     ArrayRecord,
@@ -135,7 +135,7 @@ class Family(ArrayRecord):
         """
         theta = self.compute_theta(np.array([temperatures], dtype=np.float64))[0]
         stops = self.stops
-        weight, log_odds, evidence = weigh(
+        weight, log_odds, evidence = compute_posterior(
             self.tree.left,
             self.gains,
             stops.log_total,
@@ -190,7 +190,9 @@ class Family(ArrayRecord):
         predicted : ndarray of float64, shape (a, g)
             Probability of that class in each posterior's vote there, or the number that it predicts.
         """
-        return judged_votes(**self._core_arguments(temperatures, votes, n_threads), loss=scoring)
+        return compute_validation_votes(
+            **self._core_arguments(temperatures, votes, n_threads), loss=scoring
+        )
 
     def _core_arguments(
         self, temperatures: Float64, votes: ValidationVotes, n_threads: int

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from certree._core import likeliest, reach
+from certree._core import compute_reach_probabilities, find_likeliest_pruning
 from certree.interface.arrays import MAX_SETTING, ArrayRecord, Float64, check_column
 from certree.interface.signatures import validate_arguments, validate_settings
 from certree.stats import NodeStats
@@ -94,7 +94,7 @@ def reached(tree: Trees, weights: NodeWeights) -> Float64:
     weights : NodeWeights
         A distribution over its prunings.
     """
-    return reach(tree.left, weights.check_tree(tree).log_odds)
+    return compute_reach_probabilities(tree.left, weights.check_tree(tree).log_odds)
 
 
 @validate_arguments
@@ -152,7 +152,7 @@ def make_pruning(tree: Trees, splits: NDArray[np.bool_]) -> NodeWeights:
     A node below a node that is not split does not count, whatever its entry.
     """
     log_odds = np.where(splits & ~tree.is_leaf, np.inf, -np.inf)
-    weight = reach(tree.left, log_odds) * (log_odds < 0)
+    weight = compute_reach_probabilities(tree.left, log_odds) * (log_odds < 0)
     return NodeWeights(weight, log_odds, 0.0, *2 * [np.zeros(tree.n_nodes)])
 
 
@@ -182,7 +182,7 @@ def mix_posteriors(
     for posterior, mixture_weight in zip(posteriors, mixture_weights, strict=True):
         leaf_weight = mixture_weight * posterior.weight
         weight += leaf_weight
-        reach_weight = mixture_weight * reach(tree.left, posterior.log_odds)
+        reach_weight = mixture_weight * compute_reach_probabilities(tree.left, posterior.log_odds)
         split_weight += reach_weight * expit(posterior.log_odds)
         if has_chains:
             entropies += leaf_weight * posterior.chain_entropy
@@ -203,7 +203,9 @@ def map_pruning(tree: Tree, weights: NodeWeights) -> NodeWeights:
 
     Prunings that stop in different regions of one chain count as different prunings.
     """
-    log_odds = likeliest(tree.left, weights.check_tree(tree).log_odds, weights.chain_mode)
+    log_odds = find_likeliest_pruning(
+        tree.left, weights.check_tree(tree).log_odds, weights.chain_mode
+    )
     return make_pruning(tree, log_odds > 0)
 
 

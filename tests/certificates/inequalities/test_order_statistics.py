@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 import reference
-from certree._core import chance_in_order
+from certree._core import compute_order_probability
 from certree.certificates.inequalities.order_statistics import (
     local_level,
     lowest_share,
@@ -22,16 +22,18 @@ def test_chances_are_those_of_the_determinant(pairs):
     lower = np.sort([min(pair) for pair in pairs])
     upper = np.sort([max(pair) for pair in pairs])
     expected = float(reference.chance_in_order(lower, upper))
-    assert chance_in_order(lower, upper) == pytest.approx(expected, rel=1e-9, abs=1e-14)
+    assert compute_order_probability(lower, upper) == pytest.approx(expected, rel=1e-9, abs=1e-14)
 
 
 def test_chances_of_many_draws_are_those_that_are_known():
     whole = np.zeros(3000), np.ones(3000)
-    assert chance_in_order(*whole) == pytest.approx(1, abs=1e-9)
+    assert compute_order_probability(*whole) == pytest.approx(1, abs=1e-9)
     # All below a number, and none of two below another one.
-    assert chance_in_order(np.zeros(400), np.full(400, 0.999)) == pytest.approx(0.999**400)
-    assert chance_in_order(np.array([0.3, 0.3]), np.ones(2)) == pytest.approx(0.49)
-    assert chance_in_order(np.array([0.0, 0.6]), np.array([0.5, 0.6])) == 0
+    assert compute_order_probability(np.zeros(400), np.full(400, 0.999)) == pytest.approx(
+        0.999**400
+    )
+    assert compute_order_probability(np.array([0.3, 0.3]), np.ones(2)) == pytest.approx(0.49)
+    assert compute_order_probability(np.array([0.0, 0.6]), np.array([0.5, 0.6])) == 0
 
 
 @pytest.mark.parametrize(
@@ -39,9 +41,9 @@ def test_chances_of_many_draws_are_those_that_are_known():
 )
 def test_boundaries_must_ascend(lower, upper):
     with pytest.raises(ValueError, match=r"must ascend in 0 \.\. 1"):
-        chance_in_order(np.array(lower), np.array(upper))
+        compute_order_probability(np.array(lower), np.array(upper))
     with pytest.raises(ValueError, match="upper has length 1, expected 2"):
-        chance_in_order(np.zeros(2), np.ones(1))
+        compute_order_probability(np.zeros(2), np.ones(1))
 
 
 @pytest.mark.parametrize("delta", [0.3, 0.05, 1e-6])
@@ -50,14 +52,14 @@ def test_levels_are_as_high_as_delta_allows(n, delta):
     level, places = local_level(n, delta), np.arange(1, n + 1)
     for factor, is_held in ((1.0, True), (1.01, False)):
         lower = beta.ppf(factor * level / 2, places, n + 1 - places)
-        miss = 1 - chance_in_order(lower, 1 - lower[::-1].copy())
+        miss = 1 - compute_order_probability(lower, 1 - lower[::-1].copy())
         assert (miss <= delta * (1 + 1e-6)) == is_held
     # A tenth off the width fails far more often.
     middle = places / (n + 1)
     narrow = middle + 0.9 * (beta.ppf(level / 2, places, n + 1 - places) - middle)
     if n > 10 and delta == 0.05:
         narrow = np.maximum.accumulate(narrow.clip(0, 1))
-        assert 1 - chance_in_order(narrow, 1 - narrow[::-1].copy()) > 1.4 * delta
+        assert 1 - compute_order_probability(narrow, 1 - narrow[::-1].copy()) > 1.4 * delta
 
 
 def test_levels_of_few_draws_are_those_of_the_determinant():

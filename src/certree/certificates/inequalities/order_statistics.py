@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betaincinv
 
-from certree._core import chance_in_order
+from certree._core import compute_order_probability
 from certree.interface.arrays import Float64, freeze
 
 # Of more draws the chance of a miss takes seconds; of a lower delta it is lost in rounding.
@@ -101,4 +101,4 @@ def _chance(n: int, level: float) -> float:
     """The probability that none of n uniform draws in order is outside of its interval."""
     # Neighbours of the same share in floating point must not seem to fall.
     lower = np.maximum.accumulate(_at_level(np.arange(1.0, n + 1), n, level))
-    return float(chance_in_order(lower, np.ascontiguousarray(1 - lower[::-1])))
+    return float(compute_order_probability(lower, np.ascontiguousarray(1 - lower[::-1])))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincc, expit
 
-from certree._core import log_masses, sums_below, weigh
+from certree._core import compute_log_masses, compute_posterior, sum_below_nodes
 from certree.interface.arrays import MAX_SETTING, Float64, check_codes, check_column
 from certree.interface.signatures import validate_arguments
 from certree.stats import NodeStats
@@ -43,7 +43,7 @@ def log_sum(tree: Tree, log_stop: Float64, log_split: Float64) -> float:
     """
     nothing = np.zeros((tree.n_nodes, 0))
     stops = np.ascontiguousarray(log_stop), np.ascontiguousarray(log_split)
-    return weigh(tree.left, nothing, *stops, np.zeros(0), np.zeros(0), False)[2]
+    return compute_posterior(tree.left, nothing, *stops, np.zeros(0), np.zeros(0), False)[2]
 
 
 @validate_arguments
@@ -159,7 +159,7 @@ def log_prior_mass(tree: Tree, prior: NodeWeights, log_label: ArrayLike, label: 
     log_prior: Float64 = check_column("log_label", log_label, "float64", (tree.n_nodes, None))
     cells = check_codes("label", label, *log_prior.shape)
     stop, split = prior.check_tree(tree).log_decisions
-    mass = log_masses(tree.left, cells, stop[None], split[None], log_prior[None])
+    mass = compute_log_masses(tree.left, cells, stop[None], split[None], log_prior[None])
     return float(mass[0])
 
 
@@ -333,7 +333,7 @@ def leaf_variance(tree: Tree, weights: NodeWeights, value: ArrayLike) -> float:
     """
     values = _finite(tree, value)
     log_odds = weights.check_tree(tree).log_odds
-    below = sums_below(tree.left, log_odds, values)
+    below = sum_below_nodes(tree.left, log_odds, values)
     inner = np.flatnonzero(~tree.is_leaf)
     child = tree.left[inner]
     step = values[inner] - (below[child] + below[child + 1])

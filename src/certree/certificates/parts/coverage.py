@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from certree._core import push_down
+from certree._core import score_nodes
 from certree.certificates.certificate import Certificate, certificate_of, log_chance
 from certree.certificates.inequalities.bounds import order_place, rows_to_cover
 from certree.certificates.priors import count_prior
@@ -284,7 +284,7 @@ def leaf_regions(
     leaves = np.flatnonzero(kept.weight == 1)
     number = np.zeros((tree.n_nodes, 1))
     number[leaves, 0] = np.arange(len(leaves))
-    region = push_down(tree.left, kept.weight, None, number, 1)[:, 0]
+    region = score_nodes(tree.left, kept.weight, None, number, 1)[:, 0]
     parts = rows[leaves] + 1
     return np.round(region).astype(np.int32), parts / parts.sum()
 
