@@ -1,4 +1,4 @@
-"""The lines of docs/other_tools.md, each run with the tool it is for, where that is installed.
+"""The lines of docs/compare/other_tools.md, each run with the tool it is for, where that is installed.
 
 It prints which work, and with which versions; there is nothing to time. The tools: dtreeviz, eli5,
 interpret, MAPIE, MLflow, shap, skrub, supertree, yellowbrick.

@@ -105,7 +105,7 @@ html_theme_options = {
     "back_to_top_button": False,
 }
 # Pages without others below them.
-html_sidebars = {page: [] for page in ("index", "glossary", "coming_from", "compare/index")}
+html_sidebars = {page: [] for page in ("index", "glossary")}
 
 
 def mark_sentences(app: Sphinx, doctree: nodes.document) -> None:

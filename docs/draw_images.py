@@ -123,7 +123,8 @@ def of_others() -> None:
     numbers = PACBayesTreeRegressor(random_state=0).fit(*table("california_housing"))
     draw("tree_california", plot_tree(numbers, max_leaves=8))
     X, y = make_friedman1(1000, random_state=0)
-    model = TreeForestRegressor(max_depth=6, random_state=0).fit(X, y)  # as in docs/shapley.md
+    # As in docs/guide/shapley_values.md.
+    model = TreeForestRegressor(max_depth=6, random_state=0).fit(X, y)
     draw(
         "interactions_friedman", plot_interactions(interaction_fractions(model, X), max_features=6)
     )

@@ -126,7 +126,7 @@ def test_every_public_name_has_a_place_in_the_documentation(room):
 
 def named_by_the_sources():
     """Functions, and files with tests, that the page of the sources names."""
-    text = (PROJECT / "docs" / "sources.md").read_text(encoding="utf-8")
+    text = (PROJECT / "docs" / "theory" / "sources.md").read_text(encoding="utf-8")
     return set(re.findall(r"`(certree(?:\.\w+)+)`", text)), set(
         re.findall(r"`([\w/]+\.py)::(\w+)`", text)
     )

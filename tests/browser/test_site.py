@@ -22,10 +22,10 @@ MAIN = (
     "gallery/plot_thresholds.html",
     "reference/index.html",
     "reference/names/certree.BoostedTreesClassifier.html",
-    "understand.html",
-    "boosting.html",
+    "guide/index.html",
+    "guide/boosting.html",
     "compare/index.html",
-    "coming_from.html",
+    "compare/coming_from.html",
     "glossary.html",
     "search.html",
 )

@@ -93,7 +93,7 @@ def test_a_class_of_a_user_may_have_such_a_parameter():
 
 
 def test_the_page_has_the_names_that_errors_know():
-    page = Path(__file__).parents[2] / "docs" / "coming_from.md"
+    page = Path(__file__).parents[2] / "docs" / "compare" / "coming_from.md"
     rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", page.read_text(), re.MULTILINE)
     shown = {ours: re.findall(r"\w+", theirs) for ours, theirs in rows}
     assert shown == {ours: theirs.split() for ours, theirs in _ALIASES.items()}
