@@ -129,6 +129,27 @@ def summary() -> str:
     return table(head, lines)
 
 
+def wins(method: str, field: str = "log_loss") -> int:
+    """Count the tables on which no other method has less of a field, such as "log_loss"."""
+    return sum(
+        min(MARKS, key=lambda name: one[name][field]) == method for one in evidence().values()
+    )
+
+
+def results() -> str:
+    """Write the README's table: log loss and fit time over ours, and tables with the least log loss."""
+    lines = [
+        [
+            label,
+            f"{mean(ratios(method, 'log_loss')):.2f}",
+            str(wins(method)),
+            short(mean(ratios(method, "seconds"))),
+        ]
+        for method, (label, _, _) in MARKS.items()
+    ]
+    return table(["method", "log loss", "wins", "fit time"], lines)
+
+
 def races() -> dict[tuple[str, str], list[float]]:
     """Ratios of times of ours and a peer that took turns, by what was raced in and against whom."""
     found: dict[tuple[str, str], list[float]] = {}
@@ -215,7 +236,8 @@ PAGES = (
 FIGURES: dict[str, Callable[..., str]] = {
     one.__name__: one
     for one in (
-        average, span, largest, how_many_tables, mean_ratio, below, lower, lowest, scores, summary,
+        average, span, largest, how_many_tables, mean_ratio, below, lower, lowest, results, scores,
+        summary,
         speed, slower, behind, single_trees, ranking, runs, of_case, made,
         *(one for page in PAGES for one in vars(page).values() if defined_in(page, one)),
     )

@@ -53,8 +53,8 @@ def of_version() -> Iterator[Line]:
     yield state(f"version: {now}\n" in read("CITATION.cff")), "CITATION.cff has the same"
     recipe = "src/certree/__init__.py" in read("release/conda/meta.yaml")
     yield state(recipe), "the conda recipe takes it from there, too"
-    heading = f"## {now}" in read("CHANGELOG.md")
-    yield state(heading), f"CHANGELOG.md has a section {now} in place of Unreleased"
+    heading = f"## {now}\n" in read("CHANGELOG.md")
+    yield state(heading), f"CHANGELOG.md has a section {now} that is no longer called unreleased"
 
 
 def of_facts() -> Iterator[Line]:
