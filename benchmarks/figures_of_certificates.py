@@ -33,7 +33,7 @@ def _best_hold_out(of: dict[str, Column]) -> Column:
 
 
 def certified_trees() -> str:
-    """Bound, test error, and the bound less the rule before and a hold-out, by table and rows."""
+    """Write the bound, the test error and the bound minus that of a hold-out, by table and rows."""
     cells = _drawn()
     names = dict.fromkeys(name for name, _ in cells)
     lines = []
@@ -48,15 +48,13 @@ def _one_cell(of: dict[str, Column] | None) -> str:
     if of is None:
         return ""
     ours = of["certree"].mean()
-    less = [ours - of["halves"].mean(), ours - _best_hold_out(of).mean()]
-    told = [decimals(ours), decimals(of["error"].mean())]
-    return " / ".join([*told, *(f"{one:+z.3f}".replace("0.", ".", 1) for one in less)])
+    difference = f"{ours - _best_hold_out(of).mean():+z.3f}".replace("0.", ".", 1)
+    return " / ".join([decimals(ours), decimals(of["error"].mean()), difference])
 
 
 # What is told of the draws of one table at one number of rows.
 TOLD: dict[str, Callable[[dict[str, Column]], float]] = {
     "bound": lambda of: of["certree"].mean(),
-    "rule before": lambda of: of["halves"].mean(),
     "hold-out": lambda of: _best_hold_out(of).mean(),
     "share that grows": lambda of: of["train_size"].mean(),
     "proposal": lambda of: of["proposal"].mean(),
