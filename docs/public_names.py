@@ -1,7 +1,7 @@
-"""The reference: a page for every public name, found by the packages' own lists of them.
+"""The reference: a page for every public name, grouped by use.
 
-A name is shown where it is imported from first: on the front door, or in its room. Below what its
-docstring says stand the pages and scripts whose code uses it.
+A name is documented where it is imported from first: certree, or its package. Below its docstring stand
+the pages and scripts whose code uses it.
 """
 
 import importlib
@@ -16,88 +16,94 @@ from sphinx.application import Sphinx
 import certree
 
 HERE = Path(__file__).parent
-TITLES = {
-    "certree": "Models, growers and the verbs of the stages",
-    "certree.rows": "Rows",
-    "certree.parts": "Rows in files and on clusters",
-    "certree.grow": "Growers",
-    "certree.stats": "Statistics of nodes",
-    "certree.weights": "Posteriors over prunings",
-    "certree.prunings": "Pruning rules",
-    "certree.votes": "Votes",
-    "certree.certificates": "Certificates",
-    "certree.certificates.inequalities": "Inequalities",
-    "certree.certificates.parts": "Promises on parts of the rows",
-    "certree.ensembles": "Ensembles",
-    "certree.explain": "Explanations",
-    "certree.show": "Pictures and the report",
-    "certree.export": "Exports",
-    "certree.boolean": "Trees over bits",
-    "certree.paper": "The paper",
+# The groups of the reference: a title, a sentence, and the packages whose names it lists. A name belongs
+# to the package that defines it, wherever it is imported from.
+GROUPS = {
+    "Estimators": (
+        "Classifiers, regressors and rankers with scikit-learn's interface.",
+        ("estimators", "ensembles"),
+    ),
+    "Certificates": (
+        "Guarantees about the error of fitted models on new rows.",
+        ("certificates",),
+    ),
+    "Growers, prunings and votes": (
+        "How trees grow, which prunings they have, and how these vote.",
+        ("tree", "grow", "stats", "weights", "prunings", "votes"),
+    ),
+    "Explanations and plots": (
+        "Why a model predicts what it predicts, in numbers, words and pictures.",
+        ("explain", "show"),
+    ),
+    "Data": (
+        "Tables, categories, dates, splits, and rows that do not fit in memory.",
+        ("rows", "parts"),
+    ),
+    "Exports and files": ("Models in files and in other tools.", ("export", "files")),
+    "Boolean functions": ("Fourier analysis of trees over bits.", ("boolean",)),
+    "The paper": ("The theory and the experiments of the paper.", ("paper",)),
 }
 CODE = re.compile(r"^```python\n(.*?)^```|`([^`\n]+)`", re.MULTILINE | re.DOTALL)
-# What scikit-learn's own classes bring along is documented there.
+# Methods of scikit-learn's classes are documented there, but for these.
 SHOWN_OF_SKLEARN = {"score"}
 
 
-def rooms() -> dict[str, ModuleType]:
-    """The packages with public names, in the order of the reference."""
-    return {name: importlib.import_module(name) for name in TITLES}
+def public_packages() -> dict[str, ModuleType]:
+    """Return the packages whose names are public: certree first, then its packages with an `__all__`."""
+    found = [certree]
+    for info in pkgutil.walk_packages(certree.__path__, "certree."):
+        hidden = any(part.startswith("_") for part in info.name.split("."))
+        if info.ispkg and not hidden and not info.name.startswith("certree.cli"):
+            module = importlib.import_module(info.name)
+            found += [module] if hasattr(module, "__all__") else []
+    return {module.__name__: module for module in found}
 
 
 def public_names() -> dict[str, list[str]]:
-    """Of every room the names that no room before it has shown."""
+    """Return the names of each public package that no package before it has."""
     seen: set[int] = set()
     found = {}
-    for room, module in rooms().items():
-        own = [name for name in module.__all__ if id(getattr(module, name)) not in seen]
-        seen.update(id(getattr(module, name)) for name in own)
-        found[room] = own
+    for package, module in public_packages().items():
+        names = [name for name in module.__all__ if id(getattr(module, name)) not in seen]
+        seen.update(id(getattr(module, name)) for name in names)
+        found[package] = names
     return found
 
 
-def undocumented_rooms() -> list[str]:
-    """Packages whose lists hold a name that the reference does not."""
-    known = {id(getattr(m, name)) for room, m in rooms().items() for name in public_names()[room]}
-    missing = []
-    for found in pkgutil.walk_packages(certree.__path__, "certree."):
-        if found.name.startswith(("certree.cli", "certree.__main__", "certree._core")):
-            continue  # a program is described by its help
-        module = importlib.import_module(found.name)
-        if {id(getattr(module, name)) for name in getattr(module, "__all__", [])} - known:
-            missing.append(found.name)
-    return missing
-
-
-def purpose(module: ModuleType) -> str:
-    """The first sentence of a module's docstring, without the number of its stage."""
-    first = (module.__doc__ or "").split("\n\n", 1)[0].replace("\n", " ")
-    return re.sub(r"^\d \w+: ", "", first)
+def group_names() -> dict[str, dict[str, list[str]]]:
+    """Return, for each group of the reference, its names by the package that they are imported from."""
+    home = {package: title for title, (_, packages) in GROUPS.items() for package in packages}
+    groups: dict[str, dict[str, list[str]]] = {title: {} for title in GROUPS}
+    packages = public_packages()
+    for package, names in public_names().items():
+        for name in names:
+            value = getattr(packages[package], name)
+            module = getattr(value, "__module__", None) or package
+            title = home[(module if module.startswith("certree.") else package).split(".")[1]]
+            groups[title].setdefault(package, []).append(name)
+    return groups
 
 
 def write_reference(place: Path) -> None:
     """Write the lists of names; autosummary writes the pages that they lead to."""
     place.mkdir(exist_ok=True)
-    lines = ["Reference", "=========", "", "Every public name, by where it is imported from.", ""]
-    names = public_names()
-    for room, module in rooms().items():
-        title = f"{TITLES[room]}: {room}"
-        lines += [title, "-" * len(title), "", capital(purpose(module)), ""]
-        lines += [
-            f".. currentmodule:: {room}",
-            "",
-            ".. autosummary::",
-            "   :toctree: names",
-            "   :nosignatures:",
-            "",
-        ]
-        lines += [f"   {name}" for name in names[room]] + [""]
+    lines = ["Reference", "=========", "", "Every public class and function, grouped by use.", ""]
+    for title, packages in group_names().items():
+        lines += [title, "-" * len(title), "", GROUPS[title][0], ""]
+        for package, names in packages.items():
+            lines += [
+                f"Import from ``{package}``:",
+                "",
+                f".. currentmodule:: {package}",
+                "",
+                ".. autosummary::",
+                "   :toctree: names",
+                "   :nosignatures:",
+                "",
+                *(f"   {name}" for name in sorted(names, key=str.lower)),
+                "",
+            ]
     write_if_new(place / "index.rst", "\n".join(lines))
-
-
-def capital(sentence: str) -> str:
-    """The sentence with a capital letter."""
-    return sentence[:1].upper() + sentence[1:]
 
 
 def write_if_new(path: Path, text: str) -> None:
