@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 import certree
 
 HERE = Path(__file__).parent
-# The groups of the reference: a title, a sentence, and the packages whose names it lists. A name belongs
+# The groups of the reference: title, sentence, and the packages whose names each lists. A name belongs
 # to the package that defines it, wherever it is imported from.
 GROUPS = {
     "Estimators": (
@@ -49,7 +49,7 @@ SHOWN_OF_SKLEARN = {"score"}
 
 
 def public_packages() -> dict[str, ModuleType]:
-    """Return the packages whose names are public: certree first, then its packages with an `__all__`."""
+    """Return the packages with public names: certree first, then its packages with an `__all__`."""
     found = [certree]
     for info in pkgutil.walk_packages(certree.__path__, "certree."):
         hidden = any(part.startswith("_") for part in info.name.split("."))
